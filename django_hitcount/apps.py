@@ -1,0 +1,32 @@
+"""The Django app."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from django.apps import AppConfig
+from django.core.checks import Tags, register
+from django.utils.translation import gettext_lazy as _
+
+from django_hitcount import checks, signals
+
+
+class HitCountConfig(AppConfig):
+    name = "django_hitcount"
+    verbose_name = _("Hit counts")
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        register(checks.check_settings)
+        register(checks.check_buffer, Tags.caches)
+        register(checks.check_schedule)
+        register(checks.check_database, Tags.database)
+        if find_spec("celery"):
+            signals.partition_full.connect(_flush_early)
+
+
+def _flush_early(partition: int, **kwargs: object) -> None:
+    """Import Celery only when it is needed: not every process of a site does."""
+    from django_hitcount.tasks import flush_early
+
+    flush_early(partition)

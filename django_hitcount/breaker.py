@@ -1,0 +1,79 @@
+"""Leave a server alone that does not answer."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from types import TracebackType
+
+from django.db import InterfaceError, OperationalError
+
+from django_hitcount.exceptions import BufferUnavailable
+
+FIRST_PAUSE_SECONDS = 1.0
+"""How long a server is left alone after its first failure; twice as long after each further one."""
+
+LONGEST_PAUSE_SECONDS = 15.0
+
+FAILURES = (BufferUnavailable, OperationalError, InterfaceError)
+"""Errors that say: the server is away, slow or read-only."""
+
+logger = logging.getLogger("django_hitcount")
+
+
+class Breaker:
+    """
+    Lets calls through until one fails, then none for a while, then one to see.
+
+    Used as a context manager around each call. Raises BufferUnavailable without making
+    the call while the server is left alone, so that its absence costs a page nothing.
+    """
+
+    def __init__(self, server: str) -> None:
+        self.server = server
+        self._lock = threading.Lock()
+        self._pause = 0.0
+        self._alone_until = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the last call failed."""
+        return self._pause > 0
+
+    def __enter__(self) -> bool:
+        """Return whether this call is the one to see if the server is back."""
+        if not self.is_open:
+            return False
+        with self._lock:
+            now = time.monotonic()
+            if now < self._alone_until:
+                raise BufferUnavailable(f"{self.server} is left alone after a failure.")
+            # This call is the one to see; until it has failed or not, others are turned away.
+            self._alone_until = now + LONGEST_PAUSE_SECONDS
+            return True
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if isinstance(error, FAILURES):
+            self._fail(error)
+        elif self.is_open:
+            self._recover()
+
+    def _fail(self, error: BaseException) -> None:
+        with self._lock:
+            first = not self.is_open
+            self._pause = min(max(2 * self._pause, FIRST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)
+            self._alone_until = time.monotonic() + self._pause
+        if first:
+            logger.warning("%s does not take hits, and is left alone: %s", self.server, error)
+
+    def _recover(self) -> None:
+        with self._lock:
+            self._pause = 0.0
+            self._alone_until = 0.0
+        logger.warning("%s takes hits again", self.server)

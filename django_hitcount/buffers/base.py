@@ -1,0 +1,124 @@
+"""What a buffer does, and the values that pass between it and the rest."""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+if TYPE_CHECKING:
+    from django.core.checks import CheckMessage
+
+    from django_hitcount.counters import CounterKey, Hits
+
+
+class Mark(NamedTuple):
+    """A place in the sequence of claims and settles of one partition."""
+
+    epoch: int
+    batch_id: uuid.UUID | None
+    """The batch that was set aside then, if any."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Glimpse:
+    """What a buffer knows of the totals of some counters without reading the tables."""
+
+    totals: Mapping[CounterKey, int] = field(default_factory=dict)
+    """Exact totals, of the counters whose total the buffer keeps."""
+
+    marks: Mapping[int, Mark] = field(default_factory=dict)
+    """By partition, when the glimpse was taken."""
+
+    def batch_ids(self) -> list[uuid.UUID]:
+        """The batches that were set aside."""
+        return [mark.batch_id for mark in self.marks.values() if mark.batch_id]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Batch:
+    """What one partition held when it was claimed."""
+
+    id: uuid.UUID
+    partition: int
+    totals: Mapping[CounterKey, int]
+    daily: Mapping[tuple[CounterKey, datetime.date], int]
+    malformed: Sequence[bytes] = ()
+    """Fields that hold no hits, though they stood among them."""
+
+
+class Buffer(ABC):
+    """
+    Takes hits in and says what it still holds, so that totals stay exact.
+
+    A subclass keeps every promise at every instant and in every process. Bad hits never
+    get here: recording has checked them.
+    """
+
+    keeps_hits: ClassVar[bool] = True
+    """Do hits wait here for a flush? If not, the tables alone hold the totals."""
+
+    @abstractmethod
+    def record(self, hits: Sequence[Hits]) -> Glimpse:
+        """Take hits in, all at once, and glimpse at the totals of their counters."""
+
+    def glimpse(self, keys: Collection[CounterKey]) -> Glimpse:
+        """Glimpse at the totals of ``keys``."""
+        return Glimpse()
+
+    def complete(
+        self,
+        sums: Mapping[CounterKey, int],
+        applied: Collection[uuid.UUID],
+        glimpse: Glimpse,
+        *,
+        keep: bool,
+    ) -> Mapping[CounterKey, int]:
+        """
+        Turn slot sums, read after ``glimpse``, into exact totals, and ``keep`` them.
+
+        Counters of a partition that was claimed or settled since the glimpse are left
+        out: their sum may be older or newer than what the buffer holds now.
+        """
+        return sums
+
+    def complete_days(
+        self,
+        key: CounterKey,
+        days: Sequence[datetime.date],
+        total: int,
+        applied: Collection[uuid.UUID],
+        glimpse: Glimpse,
+    ) -> int | None:
+        """As complete() for the hits of one counter on ``days``; None if left out."""
+        return total
+
+    def forget(self, objects: Collection[tuple[int, str]]) -> Collection[int]:
+        """
+        Drop all hits of (content type id, object id) pairs that are not applied yet.
+
+        Returns the partitions with a batch set aside, which a flusher may have read already.
+        """
+        return ()
+
+    def partitions(self) -> Iterable[int]:
+        """The partitions that may hold hits to flush."""
+        return ()
+
+    def claim(self, partition: int) -> Batch | None:
+        """Set the pending hits of a partition aside, or return what is set aside already."""
+        return None
+
+    def settle(self, batch: Batch) -> bool:
+        """Drop a batch that the tables hold; False if somebody else has."""
+        return False
+
+    def catch_up(self) -> None:
+        """Learn what happened while the buffer was away."""
+
+    def check(self) -> list[CheckMessage]:
+        """System checks of this buffer."""
+        return []

@@ -1,0 +1,140 @@
+"""One round trip to Redis, and what is known of it when it fails."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from django_redis import get_redis_connection
+from redis.exceptions import BusyLoadingError, NoScriptError, RedisError, ResponseError
+
+from django_hitcount.exceptions import AnswerLost, BufferUnavailable
+
+Reply = Any
+
+Command = tuple[Any, ...]
+"""A Redis command word by word."""
+
+
+class Script(NamedTuple):
+    """A Lua script and the name that Redis knows it by once loaded."""
+
+    source: str
+    sha: str
+
+
+@cache
+def script(name: str) -> Script:
+    """The script in ``lua/<name>.lua``."""
+    source = files(__package__).joinpath("lua", f"{name}.lua").read_text(encoding="utf-8")
+    return Script(source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
+
+
+class Call(NamedTuple):
+    """The call of a script."""
+
+    name: str
+    keys: Sequence[str]
+    args: Sequence[str | int] = ()
+
+    def by_sha(self) -> Command:
+        """The command for a Redis that has the script loaded."""
+        return ("EVALSHA", script(self.name).sha, len(self.keys), *self.keys, *self.args)
+
+    def by_source(self) -> Command:
+        """The command for a Redis that has not; it loads the script, too."""
+        return ("EVAL", script(self.name).source, len(self.keys), *self.keys, *self.args)
+
+
+class Exchange:
+    """
+    Sends commands over the connection pool of a cache alias.
+
+    Redis clients cannot say whether a command that failed was run. Here a connection is
+    had first: what fails before anything was sent raises BufferUnavailable, and what fails
+    later is reported as AnswerLost.
+    """
+
+    def __init__(self, alias: str, *, timeout_seconds: float) -> None:
+        self._pool = get_redis_connection(alias).connection_pool
+        # Without a timeout of its own, a hung Redis would hang every page.
+        for option in ("socket_timeout", "socket_connect_timeout"):
+            if self._pool.connection_kwargs.get(option) is None:
+                self._pool.connection_kwargs[option] = timeout_seconds
+
+    def run(self, commands: Sequence[Call | Command]) -> list[Reply]:
+        """
+        Send commands in one round trip and return a reply for each.
+
+        A command that was refused has a BufferUnavailable in place of its reply, one whose
+        answer was lost an AnswerLost. Raises BufferUnavailable if nothing was sent.
+        """
+        try:
+            connection = self._pool.get_connection()
+        except (RedisError, OSError) as exc:
+            raise BufferUnavailable(f"Redis cannot be reached: {exc}") from exc
+        replies: list[Reply] = []
+        try:
+            _converse(connection, commands, replies)
+        except BusyLoadingError as exc:
+            replies += [_refused(exc)] * (len(commands) - len(replies))
+        except (RedisError, OSError) as exc:
+            connection.disconnect()
+            replies += [_lost(exc)] * (len(commands) - len(replies))
+        except BaseException:
+            connection.disconnect()  # An answer that nobody read must not meet the next question.
+            raise
+        finally:
+            self._pool.release(connection)
+        return replies
+
+    def run_all(self, commands: Sequence[Call | Command]) -> list[Reply]:
+        """As run(), but raises the first BufferUnavailable among the replies."""
+        return checked(self.run(commands))
+
+
+def checked(replies: list[Reply]) -> list[Reply]:
+    """The same replies; raises the first BufferUnavailable among them."""
+    for reply in replies:
+        if isinstance(reply, BufferUnavailable):
+            raise reply
+    return replies
+
+
+def _converse(connection: Any, commands: Sequence[Call | Command], replies: list[Reply]) -> None:
+    """Send ``commands`` and append the replies, as far as they come."""
+    packed = connection.pack_commands(
+        [command.by_sha() if isinstance(command, Call) else command for command in commands]
+    )
+    connection.send_packed_command(packed)
+    for _ in commands:
+        replies.append(_read(connection))
+    for at, command in enumerate(commands):
+        if isinstance(command, Call) and _is_unknown_script(replies[at]):
+            replies[at] = _lost("connection lost")  # Unless it is answered:
+            connection.send_command(*command.by_source())
+            replies[at] = _read(connection)
+
+
+def _read(connection: Any) -> Reply:
+    try:
+        return connection.read_response(disable_decoding=True)
+    except ResponseError as exc:
+        return _refused(exc)
+
+
+def _is_unknown_script(reply: Reply) -> bool:
+    return isinstance(reply, BufferUnavailable) and isinstance(reply.__cause__, NoScriptError)
+
+
+def _refused(exc: RedisError) -> BufferUnavailable:
+    error = BufferUnavailable(f"Redis refused a command: {exc}")
+    error.__cause__ = exc
+    return error
+
+
+def _lost(reason: object) -> AnswerLost:
+    return AnswerLost(f"Redis did not answer: {reason}")

@@ -1,0 +1,356 @@
+"""The buffer in Redis: one script call takes a hit in and answers the total."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from django.db import DatabaseError
+
+from django_hitcount import conf, signals
+from django_hitcount.breaker import Breaker
+from django_hitcount.buffers import missed
+from django_hitcount.buffers.base import Batch, Buffer, Glimpse, Mark
+from django_hitcount.buffers.database import DatabaseBuffer
+from django_hitcount.buffers.exchange import Call, Command, Exchange, Reply, checked
+from django_hitcount.buffers.keys import PARTITION_COUNTS, PartitionKeys
+from django_hitcount.buffers.recorders import REMEMBERED_SECONDS, Numbered, Recorders
+from django_hitcount.counters import CounterKey, Hits, parse_daily, parse_key
+from django_hitcount.exceptions import AnswerLost, BufferUnavailable
+
+if TYPE_CHECKING:
+    from django.core.checks import CheckMessage
+
+SCAN_COUNT = 2000
+"""Fields read at a time from a batch: each answer is well within the timeout."""
+
+BIGINT = range(-(2**63), 2**63)
+"""What a ``hits`` column holds."""
+
+T = TypeVar("T")
+
+logger = logging.getLogger("django_hitcount")
+
+
+class RedisBuffer(Buffer):
+    """
+    Keeps hits in Redis until a flush.
+
+    Recording and reading cost one round trip. While Redis is away, hits go straight into
+    the slots; a Redis that is back is told before it is asked anything else.
+    """
+
+    def __init__(self) -> None:
+        config = conf.get_config()
+        self._partitions = config.partitions
+        self._threshold = config.flush_threshold or 0
+        self._total_ttl_seconds = config.total_ttl_seconds
+        self._keys = [PartitionKeys(partition) for partition in range(config.partitions)]
+        self._exchange = Exchange(
+            config.cache_alias, timeout_seconds=config.redis_timeout_seconds
+        )
+        self._breaker = Breaker(f"Redis (cache alias {config.cache_alias!r})")
+        self._recorders = Recorders()
+        self._slots = DatabaseBuffer()
+
+    def record(self, hits: Sequence[Hits]) -> Glimpse:
+        groups = [*self._by_partition(hits, lambda hit: hit.key).items()]
+        numbered = self._recorders.take()
+        calls = [self._record_call(p, group, numbered) for p, group in groups]
+        replies: list[Reply] = []
+        try:
+            with self._breaker as is_back:
+                self._greet(is_back)
+                replies = self._exchange.run(calls)
+                checked(replies)
+        except BufferUnavailable as exc:
+            replies = replies or [BufferUnavailable(str(exc))] * len(calls)
+            self._record_in_slots(groups, replies, numbered)
+        if not any(isinstance(reply, AnswerLost) for reply in replies):
+            self._recorders.give_back(numbered)
+        return self._glimpse_of(groups, replies)
+
+    def _record_call(self, partition: int, hits: Sequence[Hits], numbered: Numbered) -> Call:
+        keys = self._keys[partition]
+        fields = [hit.key.text for hit in hits]
+        args: list[str | int] = [numbered.sequence, REMEMBERED_SECONDS, self._threshold]
+        for hit, field in zip(hits, fields, strict=True):
+            args += [field, hit.key.on(hit.day), hit.amount]
+        return Call(
+            "record",
+            [
+                keys.pending,
+                keys.pending_daily,
+                keys.malformed,
+                keys.epoch,
+                keys.batch_id,
+                keys.recorder(numbered.recorder),
+                *map(keys.total, fields),
+            ],
+            args,
+        )
+
+    def _glimpse_of(
+        self, groups: Sequence[tuple[int, Sequence[Hits]]], replies: Sequence[Reply]
+    ) -> Glimpse:
+        totals: dict[CounterKey, int] = {}
+        marks: dict[int, Mark] = {}
+        for (partition, hits), reply in zip(groups, replies, strict=True):
+            if isinstance(reply, BufferUnavailable):
+                continue
+            is_full, epoch, batch_id, *known = reply
+            marks[partition] = _mark(epoch, batch_id)
+            totals |= _known(((hit.key for hit in hits)), known)
+            if is_full:
+                signals.partition_full.send_robust(type(self), partition=partition)
+        return Glimpse(totals=totals, marks=marks)
+
+    def _record_in_slots(
+        self,
+        groups: Sequence[tuple[int, Sequence[Hits]]],
+        replies: Sequence[Reply],
+        numbered: Numbered,
+    ) -> None:
+        """Write what Redis refused into the slots, and keep what it may have run."""
+        hits: list[Hits] = []
+        notes = []
+        for (_, group), reply in zip(groups, replies, strict=True):
+            if isinstance(reply, AnswerLost):
+                notes.append(missed.in_doubt(group, numbered))
+            elif isinstance(reply, BufferUnavailable):
+                notes.append(missed.in_slots(group))
+                hits += group
+        self._slots.write(hits, notes)
+
+    def glimpse(self, keys: Collection[CounterKey]) -> Glimpse:
+        groups = self._by_partition(keys, lambda key: key)
+        commands: list[Command] = []
+        for partition, group in groups.items():
+            names = self._keys[partition]
+            totals = [names.total(key.text) for key in group]
+            commands.append(("MGET", names.epoch, names.batch_id, *totals))
+        try:
+            replies = self._run(commands)
+        except BufferUnavailable:
+            return Glimpse()
+        totals_by_key: dict[CounterKey, int] = {}
+        marks: dict[int, Mark] = {}
+        for (partition, group), (epoch, batch_id, *known) in zip(
+            groups.items(), replies, strict=True
+        ):
+            marks[partition] = _mark(epoch, batch_id)
+            totals_by_key |= _known(group, known)
+        return Glimpse(totals=totals_by_key, marks=marks)
+
+    def complete(
+        self,
+        sums: Mapping[CounterKey, int],
+        applied: Collection[uuid.UUID],
+        glimpse: Glimpse,
+        *,
+        keep: bool,
+    ) -> Mapping[CounterKey, int]:
+        groups = self._by_partition(sums, lambda key: key)
+        asked = {p: group for p, group in groups.items() if p in glimpse.marks}
+        totals = {key: sums[key] for p, group in groups.items() if p not in asked for key in group}
+        ttl = self._total_ttl_seconds if keep else 0
+        calls = []
+        for partition, group in asked.items():
+            names, mark = self._keys[partition], glimpse.marks[partition]
+            args: list[str | int] = [mark.epoch, int(mark.batch_id in applied), ttl]
+            for key in group:
+                args += [key.text, sums[key]]
+            keys = [names.epoch, names.pending, names.batch]
+            calls.append(Call("complete", [*keys, *(names.total(key.text) for key in group)], args))
+        try:
+            replies = self._run(calls)
+        except BufferUnavailable:
+            return sums
+        for group, known in zip(asked.values(), replies, strict=True):
+            totals |= _known(group, known or [])
+        return totals
+
+    def complete_days(
+        self,
+        key: CounterKey,
+        days: Sequence[datetime.date],
+        total: int,
+        applied: Collection[uuid.UUID],
+        glimpse: Glimpse,
+    ) -> int | None:
+        partition = key.partition(self._partitions)
+        if partition not in glimpse.marks:
+            return total
+        names, mark = self._keys[partition], glimpse.marks[partition]
+        call = Call(
+            "complete_days",
+            [names.epoch, names.pending_daily, names.batch_daily],
+            [mark.epoch, int(mark.batch_id in applied), *map(key.on, days)],
+        )
+        try:
+            (held,) = self._run([call])
+        except BufferUnavailable:
+            return total
+        return None if held is None else total + int(held)
+
+    def forget(self, objects: Collection[tuple[int, str]]) -> Collection[int]:
+        counters = conf.get_config().counters
+        keys = [CounterKey(*pair, counter) for pair in objects for counter in counters]
+        groups = self._by_partition(keys, lambda key: key)
+        calls = []
+        for partition, group in groups.items():
+            pairs = dict.fromkeys(f"{key.content_type_id}:{key.object_id}" for key in group)
+            calls.append(self._forget_call(partition, group, [*pairs]))
+        replies = self._run(calls)
+        return [p for p, batch_id in zip(groups, replies, strict=True) if batch_id]
+
+    def _forget_call(
+        self, partition: int, totals: Iterable[CounterKey], objects: Sequence[str] = ()
+    ) -> Call:
+        names = self._keys[partition]
+        held = [names.pending, names.pending_daily, names.batch, names.batch_daily]
+        fields = [key.text for key in totals]
+        keys = [*held, names.epoch, names.batch_id, *map(names.total, fields)]
+        return Call("forget", keys, objects)
+
+    def partitions(self) -> Iterable[int]:
+        """All partitions that any value of PARTITIONS has had; costs one round trip."""
+        _, counts = self._run(
+            [("SADD", PARTITION_COUNTS, self._partitions), ("SMEMBERS", PARTITION_COUNTS)]
+        )
+        return range(max(map(int, counts)))
+
+    def claim(self, partition: int) -> Batch | None:
+        names = PartitionKeys(partition)
+        call = Call(
+            "claim",
+            [
+                names.pending,
+                names.pending_daily,
+                names.batch,
+                names.batch_daily,
+                names.batch_id,
+                names.epoch,
+            ],
+            [str(uuid.uuid4())],
+        )
+        batch_id, info = self._run([call, ("INFO", "replication")])
+        if batch_id is None:
+            return None
+        if b"connected_slaves:0" not in info:
+            self._await_replica(names)
+        totals, odd = _read_fields(parse_key, self._scan(names.batch))
+        daily, odd_daily = _read_fields(parse_daily, self._scan(names.batch_daily))
+        return Batch(
+            id=uuid.UUID(batch_id.decode()),
+            partition=partition,
+            totals=totals,
+            daily=daily,
+            malformed=[*odd, *odd_daily],
+        )
+
+    def _await_replica(self, names: PartitionKeys) -> None:
+        """
+        Wait until a replica has the claim.
+
+        A replica that took over without it would offer the hits for a second flush under
+        another id. WAIT looks at what its own connection wrote last: hence the INCR.
+        """
+        milliseconds = int(conf.get_config().redis_timeout_seconds * 800)
+        _, replicas = self._run([("INCR", names.epoch), ("WAIT", 1, milliseconds)])
+        if replicas < 1:
+            raise BufferUnavailable(
+                f"No replica of Redis confirmed a claim within {milliseconds} ms. The batch is "
+                "set aside and left for the next flush; see to the replication."
+            )
+
+    def _scan(self, name: str) -> Iterable[tuple[bytes, bytes]]:
+        cursor: bytes | int = 0
+        while True:
+            ((cursor, flat),) = self._run([("HSCAN", name, cursor, "COUNT", SCAN_COUNT)])
+            yield from zip(flat[::2], flat[1::2], strict=True)
+            if int(cursor) == 0:
+                return
+
+    def settle(self, batch: Batch) -> bool:
+        names = PartitionKeys(batch.partition)
+        call = Call(
+            "settle",
+            [names.batch, names.batch_daily, names.batch_id, names.epoch, names.malformed],
+            [str(batch.id), *batch.malformed],  # type: ignore[list-item]
+        )
+        (settled,) = self._run([call])
+        return bool(settled)
+
+    def catch_up(self) -> None:
+        for note in missed.notes():
+            groups = self._by_partition(note.hits, lambda hit: hit.key)
+            if note.numbered:
+                calls = [self._record_call(p, g, note.numbered) for p, g in groups.items()]
+            else:
+                calls = [self._forget_call(p, (hit.key for hit in g)) for p, g in groups.items()]
+            self._exchange.run_all(calls)
+            missed.drop(note)
+
+    def _run(self, commands: Sequence[Call | Command]) -> list[Reply]:
+        """All replies, or BufferUnavailable."""
+        if not commands:
+            return []
+        with self._breaker as is_back:
+            self._greet(is_back)
+            return self._exchange.run_all(commands)
+
+    def _greet(self, is_back: bool) -> None:
+        """Tell a Redis that is back what it missed, before it answers with stale totals."""
+        if not is_back:
+            return
+        try:
+            self.catch_up()
+        except DatabaseError as exc:
+            logger.warning("Redis is not told yet what it missed: %s", exc)
+
+    def _by_partition(
+        self, items: Iterable[T], key_of: Callable[[T], CounterKey]
+    ) -> dict[int, list[T]]:
+        groups: dict[int, list[T]] = defaultdict(list)
+        for item in items:
+            groups[key_of(item).partition(self._partitions)].append(item)
+        return groups
+
+    def check(self) -> list[CheckMessage]:
+        from django_hitcount.buffers import redis_checks
+
+        return [*redis_checks.check(self._exchange)]
+
+
+def _mark(epoch: bytes | None, batch_id: bytes | None) -> Mark:
+    return Mark(int(epoch or 0), uuid.UUID(batch_id.decode()) if batch_id else None)
+
+
+def _known(keys: Iterable[CounterKey], totals: Iterable[bytes | int | None]) -> dict[CounterKey, int]:
+    return {key: int(total) for key, total in zip(keys, totals, strict=False) if total is not None}
+
+
+def _read_fields(
+    parse: Callable[[str], T], pairs: Iterable[tuple[bytes, bytes]]
+) -> tuple[dict[T, int], list[bytes]]:
+    """The amounts by parsed field, and the fields that are malformed."""
+    amounts: dict[T, int] = {}
+    malformed: list[bytes] = []
+    for field, value in pairs:
+        try:
+            amounts[parse(field.decode())] = _bigint(value)
+        except ValueError:
+            malformed.append(field)
+    return amounts, malformed
+
+
+def _bigint(value: bytes) -> int:
+    amount = int(value)
+    if amount not in BIGINT:
+        raise ValueError(f"{amount} does not fit a bigint")
+    return amount

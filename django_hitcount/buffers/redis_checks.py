@@ -1,0 +1,69 @@
+"""What could make RedisBuffer lose hits, seen from its settings and its server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Warning
+
+from django_hitcount import conf
+from django_hitcount.buffers.exchange import Exchange
+from django_hitcount.exceptions import BufferUnavailable
+
+
+def check(exchange: Exchange) -> Iterator[CheckMessage]:
+    """Check the cache alias, then the server behind it; costs one round trip."""
+    yield from _check_shared()
+    try:
+        _, info = exchange.run_all([("PING",), ("INFO", "memory")])
+    except BufferUnavailable as exc:
+        yield _unreachable(exc)
+    else:
+        yield from _check_eviction(info)
+
+
+def _unreachable(exc: BufferUnavailable) -> CheckMessage:
+    alias = conf.get_config().cache_alias
+    return Warning(
+        f"{exc} (cache alias {alias!r}, {settings.CACHES[alias].get('LOCATION')!r})",
+        hint="Start Redis, or correct LOCATION. Until then each hit is written to the database.",
+        id="django_hitcount.W001",
+    )
+
+
+def _check_shared() -> Iterator[CheckMessage]:
+    """W002: whoever clears another cache on the same Redis database deletes pending hits."""
+    alias = conf.get_config().cache_alias
+    location = settings.CACHES[alias].get("LOCATION")
+    sharing = [
+        name
+        for name, cache in settings.CACHES.items()
+        if name != alias and cache.get("LOCATION") == location
+    ]
+    if alias == "default":
+        sharing.append(alias)
+    if sharing:
+        yield Warning(
+            f"The Redis database of the buffer is also the cache {', '.join(map(repr, sharing))}: "
+            "cache.clear() would delete all hits that wait there.",
+            hint=(
+                "Give the buffer a cache alias and a Redis database number of its own, and name "
+                "the alias in HITCOUNT['CACHE_ALIAS']."
+            ),
+            id="django_hitcount.W002",
+        )
+
+
+def _check_eviction(info: bytes) -> Iterator[CheckMessage]:
+    """W003: hits have no TTL, so that only an allkeys policy would evict them."""
+    policy = dict(
+        line.split(":", 1) for line in info.decode().splitlines() if ":" in line
+    ).get("maxmemory_policy", "")
+    if policy.startswith("allkeys-"):
+        yield Warning(
+            f"Redis evicts any key when memory runs out (maxmemory-policy {policy}), pending "
+            "hits among them.",
+            hint="Set maxmemory-policy to noeviction or to one of the volatile- policies.",
+            id="django_hitcount.W003",
+        )

@@ -1,0 +1,105 @@
+"""System checks. Each message has an id that never changes, and a hint that is the fix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
+from typing import Any
+
+from django.apps import AppConfig, apps
+from django.core.checks import CheckMessage, Error, Warning
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connections
+
+from django_hitcount import conf
+
+VENDORS = ("sqlite", "postgresql", "mysql")
+"""What Django calls the databases whose upsert and locks the tests cover."""
+
+
+def check_settings(
+    app_configs: Sequence[AppConfig] | None, **kwargs: Any
+) -> list[CheckMessage]:
+    """E001: a key of HITCOUNT is unknown or has a wrong value."""
+    return [
+        Error(problem.message, hint=problem.hint, obj=problem.setting, id="django_hitcount.E001")
+        for problem in conf.problems()
+    ]
+
+
+def check_buffer(
+    app_configs: Sequence[AppConfig] | None, **kwargs: Any
+) -> list[CheckMessage]:
+    """E002: the buffer cannot be made; further messages come from the buffer itself."""
+    from django_hitcount.buffers import get_buffer
+
+    if conf.problems():
+        return []
+    try:
+        return get_buffer().check()
+    except ImproperlyConfigured as exc:
+        return [
+            Error(
+                str(exc),
+                hint="See HITCOUNT['BUFFER'] and HITCOUNT['CACHE_ALIAS'] in the documentation.",
+                id="django_hitcount.E002",
+            )
+        ]
+
+
+def check_database(
+    app_configs: Sequence[AppConfig] | None, databases: Iterable[str] | None = None, **kwargs: Any
+) -> list[CheckMessage]:
+    """E003: the database is of a vendor whose upsert is not known to be exact."""
+    from django_hitcount.counters import hits_alias
+
+    alias = hits_alias()
+    vendor = connections[alias].vendor
+    if vendor in VENDORS or alias not in (databases or ()):
+        return []
+    return [
+        Error(
+            f"The counts are kept in the database {alias!r}, which is of vendor {vendor!r}.",
+            hint=(
+                "Route the app django_hitcount to a PostgreSQL, MySQL, MariaDB or SQLite "
+                "database with DATABASE_ROUTERS."
+            ),
+            id="django_hitcount.E003",
+        )
+    ]
+
+
+def check_schedule(
+    app_configs: Sequence[AppConfig] | None, **kwargs: Any
+) -> list[CheckMessage]:
+    """W004: Celery is installed, but nothing flushes the buffer."""
+    from django_hitcount.buffers import get_buffer
+
+    try:
+        keeps_hits = get_buffer().keeps_hits
+    except ImproperlyConfigured:
+        return []  # E001 and E002 say so.
+    if not keeps_hits or not find_spec("celery") or _is_flush_scheduled():
+        return []
+    return [
+        Warning(
+            "Hits wait in the buffer, and Celery beat has no entry that flushes them.",
+            hint=(
+                "Set app.conf.beat_schedule to django_hitcount.tasks.beat_schedule(), and load "
+                "the Celery app in the package of your settings. If something else runs the "
+                "command flush_hits, silence this check."
+            ),
+            id="django_hitcount.W004",
+        )
+    ]
+
+
+def _is_flush_scheduled() -> bool:
+    from celery import current_app
+
+    from django_hitcount.tasks import flush_hits
+
+    if apps.is_installed("django_celery_beat"):
+        return True  # Its schedule is in a table, which checks do not read.
+    entries = (current_app.conf.beat_schedule or {}).values()
+    return any(entry["task"] == flush_hits.name for entry in entries)

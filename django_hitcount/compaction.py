@@ -1,0 +1,106 @@
+"""Fold slots 1..N of every counter into slot 0."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from django.db import connections
+from django.db.models import Max, Q
+
+from django_hitcount import slots
+from django_hitcount.counters import CounterKey, hits_alias
+from django_hitcount.tables import DailyHitSlot, HitSlot, SlotRow
+from django_hitcount.transactions import in_transaction
+
+BATCH_SIZE = 500
+"""Rows folded in one transaction: few enough for the 999 parameters of an old SQLite."""
+
+PATIENCE_SECONDS = 30.0
+"""How long a batch is tried again for before the compaction fails."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Compaction:
+    """What a compaction did."""
+
+    rows: int = 0
+    """Rows that were added to slot 0 of their counter and deleted."""
+
+    batches: int = 0
+    """Transactions that it took."""
+
+
+def compact(*, batch_size: int = BATCH_SIZE) -> Compaction:
+    """
+    Fold slots 1..N of every counter into slot 0; no sum changes at any instant.
+
+    Rows written after the start are left for the next call. Costs a read, and then four
+    statements in one transaction, per ``batch_size`` rows. Any number of compactions and
+    flushes may run beside it.
+
+    Raises OperationalError if a batch meets locks for longer than 30 seconds; what was
+    folded before stays folded.
+    """
+    using = hits_alias()
+    sizes = [size for model in (HitSlot, DailyHitSlot) for size in _fold_all(model, batch_size, using)]
+    return Compaction(rows=sum(sizes), batches=len(sizes))
+
+
+def _fold_all(model: type[SlotRow], batch_size: int, using: str) -> list[int]:
+    newest = model._default_manager.using(using).aggregate(newest=Max("pk"))["newest"]
+    sizes: list[int] = []
+    while keys := _uncompacted(model, newest, batch_size, using):
+        fold = partial(_fold, model, keys, batch_size, using)
+        sizes.append(
+            in_transaction(fold, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True)
+        )
+    return sizes
+
+
+def _uncompacted(
+    model: type[SlotRow], newest: int | None, batch_size: int, using: str
+) -> list[tuple[Any, ...]]:
+    """Keys of the next rows to fold, read by index and without a lock."""
+    if newest is None:
+        return []
+    rows = (
+        model._default_manager.using(using)
+        .filter(slot__gt=0, pk__lte=newest)
+        .order_by("slot", *model.KEY)
+        .values_list(*model.KEY)[:batch_size]
+    )
+    return sorted(set(rows))
+
+
+def _fold(model: type[SlotRow], keys: list[tuple[Any, ...]], batch_size: int, using: str) -> int:
+    """
+    Fold up to ``batch_size`` rows of ``keys``.
+
+    Rows 1..N are locked in key order, then slot 0: no writer does it the other way round.
+    """
+    manager = model._default_manager.using(using)
+    if not connections[using].features.has_select_for_update:
+        # SQLite: a transaction that reads first is refused the write lock that it wants later.
+        manager.filter(pk=0).update(hits=0)
+    rows = list(
+        manager.filter(_of(keys, model), slot__gt=0)
+        .order_by(*model.KEY, "slot")
+        .select_for_update()
+        .values_list("pk", "hits", *model.KEY)[:batch_size]
+    )
+    amounts: Counter[tuple[Any, ...]] = Counter()
+    for _, hits, *key in rows:
+        amounts[tuple(key)] += hits
+    slots.upsert(model, [(*key, 0, amounts[key]) for key in sorted(amounts)], using)
+    manager.filter(pk__in=[pk for pk, *_ in rows])._raw_delete(using)
+    return len(rows)
+
+
+def _of(keys: list[tuple[Any, ...]], model: type[SlotRow]) -> Q:
+    condition = slots.any_of({CounterKey(*key[:3]) for key in keys})
+    if model is DailyHitSlot:
+        condition &= Q(day__in={key[3] for key in keys})
+    return condition

@@ -1,0 +1,171 @@
+"""Which counter a hit belongs to, on which day, and in which partition."""
+
+from __future__ import annotations
+
+import datetime
+from typing import NamedTuple
+from zlib import crc32
+
+from django.contrib.contenttypes.models import ContentType
+from django.db import router
+from django.db.models import CompositePrimaryKey, Model
+from django.utils import timezone
+
+from django_hitcount import conf
+from django_hitcount.exceptions import (
+    InvalidAmount,
+    InvalidDay,
+    InvalidKey,
+    UnknownCounter,
+    UnsavedObject,
+)
+from django_hitcount.tables import HitSlot
+
+AMOUNT_LIMIT = 1_000_000_000
+"""Largest amount of one hit: two billion such hits still fit a bigint."""
+
+
+class CounterKey(NamedTuple):
+    """
+    One counter of one object.
+
+    Sorts in the order in which every writer takes row locks.
+    """
+
+    content_type_id: int
+    object_id: str
+    counter: str
+
+    @property
+    def text(self) -> str:
+        """The key as a Redis field; object_id last, since it may hold any character."""
+        return f"{self.content_type_id}:{self.counter}:{self.object_id}"
+
+    def on(self, day: datetime.date) -> str:
+        """The Redis field of this counter on one day."""
+        return f"{self.content_type_id}:{self.counter}:{day.isoformat()}:{self.object_id}"
+
+    def partition(self, partitions: int) -> int:
+        """The partition of the object: the same for all its counters."""
+        return crc32(f"{self.content_type_id}:{self.object_id}".encode()) % partitions
+
+
+class Hits(NamedTuple):
+    """An amount of hits of one counter on one day; sorts in lock order."""
+
+    key: CounterKey
+    day: datetime.date
+    amount: int
+
+
+def hits_alias() -> str:
+    """The database that holds all tables of django_hitcount, read and written."""
+    return router.db_for_write(HitSlot)
+
+
+def counter_key(obj: Model, counter: str) -> CounterKey:
+    """
+    The key of ``counter`` on ``obj``.
+
+    Costs one query the first time a process meets the model, none after.
+
+    Raises UnknownCounter, UnsavedObject or InvalidKey, naming the value.
+    """
+    if counter not in conf.get_config().counters:
+        raise UnknownCounter(
+            f"Unknown counter {counter!r}. Declare it in settings: "
+            f'HITCOUNT = {{"COUNTERS": {{{str(counter)!r}: {{}}}}}}.'
+        )
+    return CounterKey(content_type_of(obj), object_id_of(obj), counter)
+
+
+def content_type_of(obj: Model | type[Model]) -> int:
+    """The content type id of a model; a proxy's is that of its concrete model."""
+    content_types = ContentType.objects.db_manager(hits_alias())
+    pk: int = content_types.get_for_model(obj).pk
+    return pk
+
+
+def object_id_of(obj: Model) -> str:
+    """The primary key of a saved object as text, checked to fit its column."""
+    if not isinstance(obj, Model):
+        raise UnsavedObject(f"Cannot count hits of {obj!r}: pass a saved model instance.")
+    if isinstance(obj._meta.pk, CompositePrimaryKey):
+        raise InvalidKey(
+            f"Cannot count hits of {obj!r}: a composite primary key has no single text form. "
+            "Count on a related object with a plain key."
+        )
+    if obj.pk is None or obj._state.adding:
+        raise UnsavedObject(f"Cannot count hits of {obj!r}: save the object first.")
+    return deleted_object_id(obj)
+
+
+def deleted_object_id(obj: Model) -> str:
+    """The primary key as text of an object that may have been deleted a moment ago."""
+    text = str(obj._meta.pk.to_python(obj.pk))
+    if len(text) > conf.OBJECT_ID_MAX_LENGTH:
+        raise InvalidKey(
+            f"The primary key {text[:40]!r}... has {len(text)} characters; "
+            f"hits can be counted for keys of up to {conf.OBJECT_ID_MAX_LENGTH}."
+        )
+    if "\0" in text or not _encodes(text):
+        raise InvalidKey(
+            f"The primary key {text!r} holds a character that cannot be stored "
+            "(NUL or half a surrogate pair): remove it from the key."
+        )
+    return text
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def valid_amount(amount: int) -> int:
+    """``amount`` itself if it may be recorded; raises InvalidAmount if not."""
+    if type(amount) is not int or amount == 0 or abs(amount) > AMOUNT_LIMIT:
+        raise InvalidAmount(
+            f"Cannot record an amount of {amount!r}: pass a whole number other than 0, "
+            f"from -{AMOUNT_LIMIT} to {AMOUNT_LIMIT}."
+        )
+    return amount
+
+
+def day_of(at: datetime.date | datetime.datetime | None = None) -> datetime.date:
+    """
+    The calendar day of ``at`` (now, if None) in the site's TIME_ZONE.
+
+    The zone that a request has activated plays no part: a day has one meaning for all.
+    """
+    zone = timezone.get_default_timezone()
+    if at is None:
+        return datetime.datetime.now(tz=zone).date()
+    if isinstance(at, datetime.datetime):
+        return (at if timezone.is_naive(at) else at.astimezone(zone)).date()
+    if isinstance(at, datetime.date):
+        return at
+    raise InvalidDay(f"{at!r} is no day: pass a date or a datetime.")
+
+
+def parse_key(field: str) -> CounterKey:
+    """Read back CounterKey.text; raises ValueError if ``field`` is no such text."""
+    content_type_id, counter, object_id = field.split(":", 2)
+    return _parsed(content_type_id, object_id, counter)
+
+
+def parse_daily(field: str) -> tuple[CounterKey, datetime.date]:
+    """Read back CounterKey.on(); raises ValueError if ``field`` is no such text."""
+    content_type_id, counter, day, object_id = field.split(":", 3)
+    return _parsed(content_type_id, object_id, counter), datetime.date.fromisoformat(day)
+
+
+def _parsed(content_type_id: str, object_id: str, counter: str) -> CounterKey:
+    key = CounterKey(int(content_type_id), object_id, counter)
+    if len(object_id) > conf.OBJECT_ID_MAX_LENGTH or "\0" in object_id:
+        raise ValueError(f"object_id {object_id[:40]!r} does not fit its column")
+    if not conf.is_counter_name(counter):
+        raise ValueError(f"{counter!r} is no counter name")
+    return key

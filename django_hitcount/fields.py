@@ -1,0 +1,62 @@
+"""Columns and indexes that must mean the same on every database."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import models
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.backends.ddl_references import Statement
+
+
+class ObjectIdField(models.CharField):  # type: ignore[type-arg]
+    """
+    A primary key of any type as text, compared byte for byte.
+
+    MySQL and MariaDB compare text without case and trailing blanks by default,
+    so that the keys "a", "A" and "a " would share one counter.
+    """
+
+    def db_type(self, connection: BaseDatabaseWrapper) -> str | None:
+        column = super().db_type(connection)
+        if connection.vendor != "mysql":
+            return column
+        return f"{column} CHARACTER SET utf8mb4 COLLATE {exact_collation(connection)}"
+
+
+def exact_collation(connection: BaseDatabaseWrapper) -> str:
+    """The collation of a MySQL or MariaDB server that tells all texts apart."""
+    is_mariadb: bool = connection.mysql_is_mariadb  # type: ignore[attr-defined]
+    return "utf8mb4_nopad_bin" if is_mariadb else "utf8mb4_0900_bin"
+
+
+class SlotIndex(models.Index):
+    """
+    An index over the rows of slot 0, or over those of all other slots.
+
+    MySQL and MariaDB have no partial indexes and index every row. Index(condition=...)
+    would leave the index out there altogether; so ``slot`` leads or precedes the
+    sorted column, and a walk reads the same rows on every database.
+    """
+
+    def __init__(self, *, compacted: bool, fields: list[str], name: str) -> None:
+        super().__init__(fields=fields, name=name)
+        self.compacted = compacted
+
+    def deconstruct(self) -> tuple[str, Any, dict[str, Any]]:
+        path, args, kwargs = super().deconstruct()
+        return path, args, {**kwargs, "compacted": self.compacted}
+
+    def create_sql(
+        self,
+        model: type[models.Model],
+        schema_editor: BaseDatabaseSchemaEditor,
+        using: str = "",
+        **kwargs: Any,
+    ) -> Statement:
+        if not schema_editor.connection.features.supports_partial_indexes:
+            return super().create_sql(model, schema_editor, using, **kwargs)
+        rows = models.Q(slot=0) if self.compacted else models.Q(slot__gt=0)
+        partial = models.Index(fields=self.fields, name=self.name, condition=rows)
+        return partial.create_sql(model, schema_editor, using, **kwargs)

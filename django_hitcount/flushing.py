@@ -1,0 +1,166 @@
+"""
+Buffer -> slots, in three steps that may fail at any point and be repeated.
+
+claim: what is pending is set aside as a batch with an id of its own.
+apply: the batch is written, together with its id in the ledger, in one transaction.
+settle: the batch is dropped from the buffer.
+
+There is no lock. Two flushers of a partition get the same batch, and the ledger lets one
+of them apply it. A batch that was not settled is what the next claim returns.
+"""
+
+from __future__ import annotations
+
+import datetime
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from django.contrib.contenttypes.models import ContentType
+from django.db import IntegrityError
+from django.utils import timezone
+
+from django_hitcount import slots
+from django_hitcount.buffers import Buffer, get_buffer
+from django_hitcount.buffers.base import Batch
+from django_hitcount.counters import hits_alias
+from django_hitcount.tables import FlushedBatch
+from django_hitcount.transactions import in_transaction
+
+PATIENCE_SECONDS = 10.0
+"""How long a batch is tried again for before it is left to the next flush."""
+
+LEDGER_DAYS = 7
+"""How long a flusher may be asleep between claim and apply without doing harm."""
+
+LEDGER_ROWS_PER_PRUNE = 1000
+
+logger = logging.getLogger("django_hitcount")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Flush:
+    """What a flush did."""
+
+    batches: int = 0
+    """Batches that this flush applied; those that another applied first are left out."""
+
+    counters: int = 0
+    """Counters in these batches."""
+
+    hits: int = 0
+    """Hits in these batches."""
+
+    malformed: tuple[bytes, ...] = ()
+    """Fields that held no hits and were set aside in Redis, under hitcount:{p}:malformed."""
+
+    def __add__(self, other: Flush) -> Flush:
+        return Flush(
+            batches=self.batches + other.batches,
+            counters=self.counters + other.counters,
+            hits=self.hits + other.hits,
+            malformed=self.malformed + other.malformed,
+        )
+
+
+def flush(partitions: Iterable[int] | None = None) -> Flush:
+    """
+    Write what the buffer holds into the slots: all of it, or of some partitions.
+
+    Costs, per partition that holds hits, four round trips or more, and one transaction of
+    an insert and two statements per thousand counters. A partition that fails does not
+    keep the others from being flushed.
+
+    Raises BufferUnavailable if Redis does not answer at all, and an ExceptionGroup of
+    what went wrong in single partitions. Nothing is lost by that: flush again.
+    """
+    buffer = get_buffer()
+    buffer.catch_up()
+    done, errors = Flush(), []
+    for partition in buffer.partitions() if partitions is None else partitions:
+        try:
+            done += flush_partition(buffer, partition)
+        except Exception as exc:
+            exc.add_note(f"while flushing partition {partition}")
+            errors.append(exc)
+    if errors:
+        raise ExceptionGroup("Some partitions are not flushed; their hits are kept.", errors)
+    if partitions is None:
+        prune_ledger()
+    return done
+
+
+def flush_partition(buffer: Buffer, partition: int) -> Flush:
+    """Claim, apply and settle one partition."""
+    batch = buffer.claim(partition)
+    if batch is None:
+        return Flush()
+    batch = without_unknown_models(batch)
+    is_applied_here = apply(batch)
+    is_settled_here = buffer.settle(batch)
+    malformed = tuple(batch.malformed) if is_settled_here else ()
+    if malformed:
+        logger.error("Partition %d held %d malformed fields, set aside: %r", partition, len(malformed), malformed)
+    if not is_applied_here:
+        return Flush(malformed=malformed)
+    return Flush(
+        batches=1,
+        counters=len(batch.totals),
+        hits=sum(batch.totals.values()),
+        malformed=malformed,
+    )
+
+
+def without_unknown_models(batch: Batch) -> Batch:
+    """The batch with hits of models that the database no longer knows among the malformed."""
+    wanted = {key.content_type_id for key in batch.totals} | {k.content_type_id for k, _ in batch.daily}
+    known = set(
+        ContentType.objects.using(hits_alias()).filter(pk__in=wanted).values_list("pk", flat=True)
+    )
+    if wanted == known:
+        return batch
+    totals = {key: n for key, n in batch.totals.items() if key.content_type_id in known}
+    daily = {kd: n for kd, n in batch.daily.items() if kd[0].content_type_id in known}
+    return replace(
+        batch,
+        totals=totals,
+        daily=daily,
+        malformed=[
+            *batch.malformed,
+            *(key.text.encode() for key in batch.totals.keys() - totals.keys()),
+            *(key.on(day).encode() for key, day in batch.daily.keys() - daily.keys()),
+        ],
+    )
+
+
+def apply(batch: Batch) -> bool:
+    """
+    Write a batch into the slots; False if it is in the ledger already.
+
+    The ledger comes first, so that a second flusher waits there for the COMMIT of the
+    first, and finds out before it has written anything.
+    """
+    using = hits_alias()
+    slot = slots.random_slot()
+
+    def write() -> None:
+        FlushedBatch(id=batch.id).save(using=using, force_insert=True)
+        slots.add_totals(batch.totals, slot=slot, using=using)
+        slots.add_daily(batch.daily, slot=slot, using=using)
+
+    try:
+        in_transaction(write, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True)
+    except IntegrityError:
+        if not FlushedBatch.objects.using(using).filter(pk=batch.id).exists():
+            raise
+        return False
+    return True
+
+
+def prune_ledger() -> int:
+    """Delete what a flusher can no longer ask for; returns the number of rows deleted."""
+    before = timezone.now() - datetime.timedelta(days=LEDGER_DAYS)
+    batches = FlushedBatch.objects.using(hits_alias())
+    old = batches.filter(flushed_at__lt=before).values_list("pk", flat=True)
+    deleted, _ = batches.filter(pk__in=[*old[:LEDGER_ROWS_PER_PRUNE]]).delete()
+    return deleted

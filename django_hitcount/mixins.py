@@ -1,0 +1,71 @@
+"""What a model inherits to have its hits counted."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+from django.db import models
+from django.http import HttpRequest
+
+from django_hitcount import deletion, recording, totals
+from django_hitcount.querysets import HitCountQuerySet
+
+
+class HitCountMixin(models.Model):
+    """
+    Gives a model ``record_hit()``, ``hits`` and a manager with ``with_hits()``::
+
+        class Article(HitCountMixin, models.Model): ...
+
+    Deleting an object deletes its counts. A manager of your own can be made with
+    ``HitCountQuerySet.as_manager()`` or ``Manager.from_queryset(HitCountQuerySet)``.
+    """
+
+    objects = HitCountQuerySet.as_manager()
+
+    class Meta:
+        abstract = True
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        deletion.connect(cls)
+
+    @property
+    def hits(self) -> int:
+        """The exact total of "views". Costs what get_total() does; never writes."""
+        return totals.get_total(self)
+
+    def hits_between(
+        self, first_day: datetime.date, last_day: datetime.date, *, counter: str = "views"
+    ) -> int:
+        """See totals.hits_between()."""
+        return totals.hits_between(self, first_day, last_day, counter=counter)
+
+    async def ahits_between(
+        self, first_day: datetime.date, last_day: datetime.date, *, counter: str = "views"
+    ) -> int:
+        """See hits_between()."""
+        return await totals.ahits_between(self, first_day, last_day, counter=counter)
+
+    def record_hit(
+        self,
+        request: HttpRequest | None = None,
+        *,
+        counter: str = "views",
+        amount: int = 1,
+        at: datetime.date | datetime.datetime | None = None,
+    ) -> recording.Hit:
+        """See recording.record_hit()."""
+        return recording.record_hit(self, request, counter=counter, amount=amount, at=at)
+
+    async def arecord_hit(
+        self,
+        request: HttpRequest | None = None,
+        *,
+        counter: str = "views",
+        amount: int = 1,
+        at: datetime.date | datetime.datetime | None = None,
+    ) -> recording.Hit:
+        """See recording.record_hit()."""
+        return await recording.arecord_hit(self, request, counter=counter, amount=amount, at=at)

@@ -1,0 +1,171 @@
+"""
+SQL on the sharded tables: add hits in bulk, sum them up.
+
+Every writer takes row locks in the order of CounterKey, then day, then slot.
+"""
+
+from __future__ import annotations
+
+import datetime
+import random
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from django.db import connections, models
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models.constants import OnConflict
+
+from django_hitcount import conf
+from django_hitcount.counters import CounterKey, Hits
+from django_hitcount.tables import DailyHitSlot, FlushedBatch, HitSlot, SlotRow
+
+ROWS_PER_STATEMENT = 1000
+"""Rows of one multi-row upsert; beyond this the rate no longer grows."""
+
+def random_slot() -> int:
+    """A slot for a writer; never slot 0, which compaction alone writes."""
+    return random.randint(1, conf.get_config().slots)
+
+
+def add_hits(hits: Iterable[Hits], *, slot: int, using: str) -> None:
+    """
+    Add hits to both tables, in ``slot``; the caller opens the transaction.
+
+    Costs two statements per thousand different counters.
+    """
+    totals: dict[CounterKey, int] = {}
+    daily: dict[tuple[CounterKey, datetime.date], int] = {}
+    for key, day, amount in hits:
+        totals[key] = totals.get(key, 0) + amount
+        daily[key, day] = daily.get((key, day), 0) + amount
+    add_totals(totals, slot=slot, using=using)
+    add_daily(daily, slot=slot, using=using)
+
+
+def add_totals(amounts: Mapping[CounterKey, int], *, slot: int, using: str) -> None:
+    """Add to all-time totals, in ``slot``, in lock order."""
+    rows = [(*key, slot, amounts[key]) for key in sorted(amounts)]
+    upsert(HitSlot, rows, using)
+
+
+def add_daily(
+    amounts: Mapping[tuple[CounterKey, datetime.date], int], *, slot: int, using: str
+) -> None:
+    """Add to daily totals, in ``slot``, in lock order."""
+    rows = [(*key, day, slot, amounts[key, day]) for key, day in sorted(amounts)]
+    upsert(DailyHitSlot, rows, using)
+
+
+def upsert(model: type[SlotRow], rows: Sequence[tuple[Any, ...]], using: str) -> None:
+    """Add rows of (*model.KEY, slot, hits), each to the row that is there already, if any."""
+    connection = connections[using]
+    columns = (*model.KEY, "slot", "hits")
+    limit = connection.features.max_query_params or ROWS_PER_STATEMENT * len(columns)
+    size = min(ROWS_PER_STATEMENT, limit // len(columns))
+    with connection.cursor() as cursor:
+        for start in range(0, len(rows), size):
+            chunk = rows[start : start + size]
+            values = [value for row in chunk for value in row]
+            cursor.execute(_upsert_sql(connection, model, columns, len(chunk)), values)
+
+
+def _upsert_sql(
+    connection: BaseDatabaseWrapper, model: type[SlotRow], columns: Sequence[str], rows: int
+) -> str:
+    """
+    INSERT of ``rows`` rows that adds to ``hits`` where the row is there already.
+
+    Django knows how each server spells an upsert, but only one that overwrites; the
+    assignment of ``hits`` is made an addition.
+    """
+    quote = connection.ops.quote_name
+    table, hits = quote(model._meta.db_table), quote("hits")
+    overwrite = connection.ops.on_conflict_suffix_sql(
+        list(model._meta.concrete_fields), OnConflict.UPDATE, ["hits"], [*columns[:-1]]
+    )
+    add = overwrite.replace(f"{hits} = ", f"{hits} = {table}.{hits} + ", 1)
+    row = f"({', '.join(['%s'] * len(columns))})"
+    return (
+        f"INSERT INTO {table} ({', '.join(map(quote, columns))}) "
+        f"VALUES {', '.join([row] * rows)} {add}"
+    )
+
+
+def sums_and_ledger(
+    keys: Iterable[CounterKey], batch_ids: Iterable[uuid.UUID], *, using: str
+) -> tuple[dict[CounterKey, int], set[uuid.UUID]]:
+    """
+    The slot sums of counters, and which batches are in the ledger, at one instant.
+
+    Both come from one statement, hence from one snapshot: read one after the other, a
+    batch applied in between would be counted twice or not at all.
+    """
+    rows = (
+        HitSlot.objects.using(using)
+        .filter(any_of(keys))
+        .values_list("content_type_id", "object_id", "counter")
+        .annotate(total=models.Sum("hits"))
+    )
+    found, applied = _with_ledger(rows, list(batch_ids), using)
+    return {CounterKey(*row[:3]): int(row[3]) for row in found}, applied
+
+
+def sum_between_and_ledger(
+    key: CounterKey,
+    first_day: datetime.date,
+    last_day: datetime.date,
+    batch_ids: Iterable[uuid.UUID],
+    *,
+    using: str,
+) -> tuple[int, set[uuid.UUID]]:
+    """The hits of one counter from one day to another, as sums_and_ledger() reads them."""
+    rows = (
+        DailyHitSlot.objects.using(using)
+        .filter(any_of([key]), day__range=(first_day, last_day))
+        .values_list("content_type_id", "object_id", "counter")
+        .annotate(total=models.Sum("hits"))
+    )
+    found, applied = _with_ledger(rows, list(batch_ids), using)
+    return sum(int(row[3]) for row in found), applied
+
+
+def _with_ledger(
+    rows: models.QuerySet[Any, Any], batch_ids: list[uuid.UUID], using: str
+) -> tuple[list[tuple[Any, ...]], set[uuid.UUID]]:
+    """Evaluate ``rows`` united with one row (-1 - i, "", "", 0) for each batch i in the ledger."""
+    if not batch_ids:
+        return list(rows), set()
+    number = models.Case(
+        *(models.When(id=id, then=models.Value(-1 - i)) for i, id in enumerate(batch_ids)),
+        output_field=models.IntegerField(),
+    )
+    ledger = (
+        FlushedBatch.objects.using(using)
+        .filter(id__in=batch_ids)
+        .annotate(
+            number=number, no_object=models.Value(""), no_counter=models.Value(""), zero=models.Value(0)
+        )
+        .values_list("number", "no_object", "no_counter", "zero")
+    )
+    united = list(rows.union(ledger, all=True))
+    applied = {batch_ids[-1 - row[0]] for row in united if row[0] < 0}
+    return [row for row in united if row[0] >= 0], applied
+
+
+def any_of(keys: Iterable[CounterKey]) -> models.Q:
+    """A condition that holds for the rows of ``keys``, one index range per model and counter."""
+    condition = models.Q(pk__in=[])
+    by_counter = sorted(keys, key=_without_object)
+    for (content_type_id, counter), group in groupby(by_counter, key=_without_object):
+        condition |= models.Q(
+            content_type_id=content_type_id,
+            counter=counter,
+            object_id__in=[key.object_id for key in group],
+        )
+    return condition
+
+
+def _without_object(key: CounterKey) -> tuple[int, str]:
+    return key.content_type_id, key.counter

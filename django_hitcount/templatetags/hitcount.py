@@ -1,0 +1,28 @@
+"""``{% load hitcount %}``: count and show hits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import template
+from django.db.models import Model
+
+from django_hitcount.conf import DEFAULT_COUNTER
+from django_hitcount.recording import record_page_hit
+from django_hitcount.totals import get_total
+
+register = template.Library()
+
+
+@register.simple_tag(takes_context=True)
+def hit_count(
+    context: template.Context, obj: Model, counter: str = DEFAULT_COUNTER
+) -> int | None:
+    """Count this page's hit on ``obj``, once, and print the total."""
+    return record_page_hit(context.get("request"), obj, counter=counter).total
+
+
+@register.simple_tag
+def hit_total(obj: Model, counter: str = DEFAULT_COUNTER) -> int:
+    """Print the total of ``obj``; counts nothing."""
+    return get_total(obj, counter)

@@ -1,0 +1,139 @@
+"""Read exact totals: table + buffer, at every instant."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+from collections.abc import Collection, Iterable
+
+from asgiref.sync import sync_to_async
+from django.db import InterfaceError, OperationalError, connections
+from django.db.models import Model
+
+from django_hitcount import slots
+from django_hitcount.buffers import get_buffer
+from django_hitcount.buffers.base import Glimpse
+from django_hitcount.conf import DEFAULT_COUNTER
+from django_hitcount.counters import CounterKey, counter_key, hits_alias
+from django_hitcount.exceptions import InvalidDay, TotalsMoving
+
+ATTEMPTS = 100
+"""Tries to read the tables between two steps of a flush; the first one nearly always does."""
+
+LONGEST_RANGE_DAYS = 3660
+"""Days of one range: each is looked up in the buffer."""
+
+logger = logging.getLogger("django_hitcount")
+
+
+def get_total(obj: Model, counter: str = DEFAULT_COUNTER) -> int:
+    """
+    The exact all-time total of a counter.
+
+    With Redis, costs one round trip; two and a query if Redis does not know the total,
+    and always so inside a transaction in which it did not. Without Redis, one query.
+
+    Raises InvalidHit for an undeclared counter or an unsaved object.
+    """
+    key = counter_key(obj, counter)
+    return get_totals_of([key])[key]
+
+
+def get_totals(objs: Iterable[Model], counter: str = DEFAULT_COUNTER) -> dict[Model, int]:
+    """
+    The exact all-time totals of many objects, by object.
+
+    Costs what get_total() costs, once for all objects.
+    """
+    keys = {obj: counter_key(obj, counter) for obj in objs}
+    totals = get_totals_of(keys.values())
+    return {obj: totals[key] for obj, key in keys.items()}
+
+
+def get_totals_of(
+    keys: Collection[CounterKey], glimpse: Glimpse | None = None
+) -> dict[CounterKey, int]:
+    """
+    The exact totals of ``keys``; goes on from ``glimpse`` if the buffer gave one already.
+
+    A claim or a settle between the glimpse and the reading of the tables would make the
+    sum wrong; the buffer notices, and those counters are read again.
+
+    Raises TotalsMoving if that happens over and over.
+    """
+    using, buffer = hits_alias(), get_buffer()
+    # In a transaction the tables may look as they did when it began, or as only it sees them.
+    keep = not connections[using].in_atomic_block
+    totals: dict[CounterKey, int] = {}
+    missing = set(keys)
+    for _ in range(ATTEMPTS):
+        glimpse = glimpse or buffer.glimpse(missing)
+        totals.update(glimpse.totals)
+        missing -= totals.keys()
+        if not missing:
+            return totals
+        found, applied = slots.sums_and_ledger(missing, glimpse.batch_ids(), using=using)
+        sums = {key: found.get(key, 0) for key in missing}
+        totals.update(buffer.complete(sums, applied, glimpse, keep=keep))
+        missing -= totals.keys()
+        if not missing:
+            return totals
+        glimpse = None
+    raise TotalsMoving(f"Claims and settles kept coming between {ATTEMPTS} readings.")
+
+
+def totals_or_none(
+    keys: Collection[CounterKey], glimpse: Glimpse | None = None
+) -> dict[CounterKey, int]:
+    """As get_totals_of(), but empty if the database does not answer: for pages."""
+    try:
+        return get_totals_of(keys, glimpse)
+    except (OperationalError, InterfaceError, TotalsMoving) as exc:
+        logger.error("Totals cannot be read: %s", exc)
+        return {}
+
+
+def hits_between(
+    obj: Model,
+    first_day: datetime.date,
+    last_day: datetime.date,
+    *,
+    counter: str = DEFAULT_COUNTER,
+) -> int:
+    """
+    The exact hits from one calendar day to another, both included, in TIME_ZONE.
+
+    Costs two round trips and a query with Redis, a query without.
+
+    Raises InvalidDay if the days are no dates, in the wrong order or too far apart.
+    """
+    days = _days(first_day, last_day)
+    key = counter_key(obj, counter)
+    using, buffer = hits_alias(), get_buffer()
+    for _ in range(ATTEMPTS):
+        glimpse = buffer.glimpse([key])
+        found, applied = slots.sum_between_and_ledger(
+            key, first_day, last_day, glimpse.batch_ids(), using=using
+        )
+        total = buffer.complete_days(key, days, found, applied, glimpse)
+        if total is not None:
+            return total
+    raise TotalsMoving(f"Claims and settles kept coming between {ATTEMPTS} readings.")
+
+
+def _days(first_day: datetime.date, last_day: datetime.date) -> list[datetime.date]:
+    for day in (first_day, last_day):
+        if not isinstance(day, datetime.date) or isinstance(day, datetime.datetime):
+            raise InvalidDay(f"{day!r} is no day: pass a date.")
+    count = (last_day - first_day).days + 1
+    if not 1 <= count <= LONGEST_RANGE_DAYS:
+        raise InvalidDay(
+            f"{first_day} to {last_day} is no range of 1 to {LONGEST_RANGE_DAYS} days: "
+            "pass the earlier day first."
+        )
+    return [first_day + datetime.timedelta(days=day) for day in range(count)]
+
+
+aget_total = sync_to_async(get_total)
+aget_totals = sync_to_async(get_totals)
+ahits_between = sync_to_async(hits_between)

@@ -1,0 +1,76 @@
+"""Transactions that are tried again, and work that waits for a COMMIT."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TypeVar
+
+from django.db import InterfaceError, OperationalError, connections, transaction
+
+FIRST_PAUSE_SECONDS = 0.005
+"""Pause before the second try; each further one is twice as long, with jitter."""
+
+LONGEST_PAUSE_SECONDS = 0.5
+
+T = TypeVar("T")
+
+
+def in_transaction(
+    work: Callable[[], T], *, using: str, patience_seconds: float, repeatable: bool
+) -> T:
+    """
+    Run ``work`` in a transaction; again after a deadlock, lock timeout or lost connection.
+
+    Gives up once ``patience_seconds`` have passed. If ``work`` is not ``repeatable``, a
+    COMMIT whose answer was lost is not tried again either, since it may have happened.
+
+    Raises what the database raised last.
+    """
+    give_up_at = time.monotonic() + patience_seconds
+    pause = FIRST_PAUSE_SECONDS
+    while True:
+        attempt = _Attempt(work)
+        try:
+            with transaction.atomic(using=using):
+                return attempt()
+        except (OperationalError, InterfaceError):
+            if time.monotonic() >= give_up_at or not (repeatable or attempt.rolled_back):
+                raise
+            if connections[using].in_atomic_block:
+                raise  # Only the outermost transaction can be tried again.
+            connections[using].close_if_unusable_or_obsolete()
+        time.sleep(pause * random.uniform(0.5, 1.5))
+        pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+
+
+class _Attempt:
+    """One run of ``work``; rolled_back tells whether it failed before COMMIT was sent."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self.work = work
+        self.rolled_back = True
+
+    def __call__(self) -> object:
+        result = self.work()
+        self.rolled_back = False
+        return result
+
+
+def when_committed(work: Callable[[], object], *, databases: Iterable[str]) -> bool:
+    """
+    Run ``work`` now, or after the COMMIT of each of ``databases`` that is in a transaction.
+
+    Returns whether it ran now. If one of the transactions rolls back, it never runs.
+    """
+    remaining = list(dict.fromkeys(databases))
+    while remaining:
+        using = remaining.pop()
+        if connections[using].in_atomic_block:
+            later = partial(when_committed, work, databases=remaining)
+            transaction.on_commit(later, using=using, robust=True)
+            return False
+    work()
+    return True

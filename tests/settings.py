@@ -1,0 +1,75 @@
+"""
+Settings of the test run.
+
+HITCOUNT_TEST_DATABASE names the database: sqlite, mariadb or postgresql. Worker processes
+that tests start find their servers by the environment, which is set here first.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+from tests.servers import HOST, free_port
+
+DATABASE = os.environ.setdefault("HITCOUNT_TEST_DATABASE", "sqlite")
+REDIS_PORT = os.environ.setdefault("HITCOUNT_TEST_REDIS_PORT", str(free_port()))
+DATABASE_PORT = os.environ.setdefault("HITCOUNT_TEST_DATABASE_PORT", str(free_port()))
+DIRECTORY = os.environ.setdefault("HITCOUNT_TEST_DIRECTORY", tempfile.mkdtemp(prefix="hitcount-"))
+# Set by the test run for its workers: the database that it made.
+MADE_DATABASE = os.environ.get("HITCOUNT_TEST_DATABASE_NAME", "")
+
+SECRET_KEY = "tests"
+USE_TZ = True
+TIME_ZONE = "Europe/Berlin"
+ROOT_URLCONF = "tests.urls"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+INSTALLED_APPS = [
+    "django.contrib.contenttypes",
+    "django.contrib.auth",
+    "django_hitcount",
+    "tests.app",
+]
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "OPTIONS": {"context_processors": ["django.template.context_processors.request"]},
+    }
+]
+
+_SQLITE = {
+    "ENGINE": "django.db.backends.sqlite3",
+    "NAME": MADE_DATABASE or f"{DIRECTORY}/db.sqlite3",
+    "TEST": {"NAME": f"{DIRECTORY}/test.sqlite3"},
+    "OPTIONS": {"timeout": 30},
+}
+_MARIADB = {
+    "ENGINE": "django.db.backends.mysql",
+    "NAME": MADE_DATABASE or "hitcount",
+    "USER": "root",
+    "HOST": HOST,
+    "PORT": DATABASE_PORT,
+}
+_POSTGRESQL = {
+    "ENGINE": "django.db.backends.postgresql",
+    "NAME": MADE_DATABASE or "postgres",
+    "USER": "hitcount",
+    "HOST": HOST,
+    "PORT": DATABASE_PORT,
+}
+DATABASES = {
+    "default": {"sqlite": _SQLITE, "mariadb": _MARIADB, "postgresql": _POSTGRESQL}[DATABASE]
+}
+CACHES = {
+    "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
+    "hitcount": {
+        "BACKEND": "django_redis.cache.RedisCache",
+        "LOCATION": f"redis://{HOST}:{REDIS_PORT}/1",
+    },
+}
+HITCOUNT = {
+    "BUFFER": os.environ.get(
+        "HITCOUNT_TEST_BUFFER", "django_hitcount.buffers.database.DatabaseBuffer"
+    ),
+    "COUNTERS": {"downloads": {}},
+}
