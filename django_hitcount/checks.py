@@ -7,7 +7,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from django.apps import AppConfig, apps
-from django.core.checks import CheckMessage, Error, Warning
+from django.core.checks import CheckMessage, Error
+from django.core.checks import Warning as CheckWarning
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 
@@ -17,9 +18,7 @@ VENDORS = ("sqlite", "postgresql", "mysql")
 """What Django calls the databases whose upsert and locks the tests cover."""
 
 
-def check_settings(
-    app_configs: Sequence[AppConfig] | None, **kwargs: Any
-) -> list[CheckMessage]:
+def check_settings(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """E001: a key of HITCOUNT is unknown or has a wrong value."""
     return [
         Error(problem.message, hint=problem.hint, obj=problem.setting, id="django_hitcount.E001")
@@ -27,9 +26,7 @@ def check_settings(
     ]
 
 
-def check_buffer(
-    app_configs: Sequence[AppConfig] | None, **kwargs: Any
-) -> list[CheckMessage]:
+def check_buffer(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """E002: the buffer cannot be made; further messages come from the buffer itself."""
     from django_hitcount.buffers import get_buffer
 
@@ -69,9 +66,7 @@ def check_database(
     ]
 
 
-def check_schedule(
-    app_configs: Sequence[AppConfig] | None, **kwargs: Any
-) -> list[CheckMessage]:
+def check_schedule(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """W004: Celery is installed, but nothing flushes the buffer."""
     from django_hitcount.buffers import get_buffer
 
@@ -82,7 +77,7 @@ def check_schedule(
     if not keeps_hits or not find_spec("celery") or _is_flush_scheduled():
         return []
     return [
-        Warning(
+        CheckWarning(
             "Hits wait in the buffer, and Celery beat has no entry that flushes them.",
             hint=(
                 "Set app.conf.beat_schedule to django_hitcount.tasks.beat_schedule(), and load "

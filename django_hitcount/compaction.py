@@ -45,7 +45,9 @@ def compact(*, batch_size: int = BATCH_SIZE) -> Compaction:
     folded before stays folded.
     """
     using = hits_alias()
-    sizes = [size for model in (HitSlot, DailyHitSlot) for size in _fold_all(model, batch_size, using)]
+    sizes = [
+        size for model in (HitSlot, DailyHitSlot) for size in _fold_all(model, batch_size, using)
+    ]
     return Compaction(rows=sum(sizes), batches=len(sizes))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 
 from django.conf import settings
@@ -186,5 +186,3 @@ def _forget(*, setting: str, **kwargs: object) -> None:
 
 
 setting_changed.connect(_forget, dispatch_uid="django_hitcount.conf")
-
-assert {field.name.upper() for field in fields(Config)} == set(_CONVERTERS)

@@ -80,7 +80,7 @@ def flush(partitions: Iterable[int] | None = None) -> Flush:
     for partition in buffer.partitions() if partitions is None else partitions:
         try:
             done += flush_partition(buffer, partition)
-        except Exception as exc:
+        except Exception as exc:  # noqa: BLE001 - raised below, once the others are flushed
             exc.add_note(f"while flushing partition {partition}")
             errors.append(exc)
     if errors:
@@ -100,7 +100,12 @@ def flush_partition(buffer: Buffer, partition: int) -> Flush:
     is_settled_here = buffer.settle(batch)
     malformed = tuple(batch.malformed) if is_settled_here else ()
     if malformed:
-        logger.error("Partition %d held %d malformed fields, set aside: %r", partition, len(malformed), malformed)
+        logger.error(
+            "Partition %d held %d malformed fields, set aside: %r",
+            partition,
+            len(malformed),
+            malformed,
+        )
     if not is_applied_here:
         return Flush(malformed=malformed)
     return Flush(
@@ -113,7 +118,9 @@ def flush_partition(buffer: Buffer, partition: int) -> Flush:
 
 def without_unknown_models(batch: Batch) -> Batch:
     """The batch with hits of models that the database no longer knows among the malformed."""
-    wanted = {key.content_type_id for key in batch.totals} | {k.content_type_id for k, _ in batch.daily}
+    wanted = {key.content_type_id for key in batch.totals} | {
+        k.content_type_id for k, _ in batch.daily
+    }
     known = set(
         ContentType.objects.using(hits_alias()).filter(pk__in=wanted).values_list("pk", flat=True)
     )

@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 from django.db import connections, models, router
 from django.db.models.expressions import OuterRef, Subquery
 from django.db.models.functions import Cast, Coalesce, Collate, Concat, Substr
-from django.db.models.query import ModelIterable  # type: ignore[attr-defined]
+from django.db.models.query import ModelIterable
 
 from django_hitcount import conf, totals
 from django_hitcount.buffers import get_buffer
@@ -74,7 +74,7 @@ class HitCountQuerySet(models.QuerySet[ModelT]):
         return clone
 
 
-class _ExactIterable(ModelIterable):  # type: ignore[misc]
+class _ExactIterable(ModelIterable):  # type: ignore[type-arg]
     """Objects whose annotations are replaced by exact totals, a chunk at a time."""
 
     def __iter__(self) -> Iterator[models.Model]:
@@ -90,7 +90,7 @@ class _ExactIterable(ModelIterable):  # type: ignore[misc]
     def _fill_in(self, objs: list[models.Model]) -> None:
         wanted = {
             (obj, name): counter_key(obj, counter)
-            for name, counter in self.queryset.hit_totals.items()
+            for name, counter in self.queryset.hit_totals.items()  # type: ignore[attr-defined]
             for obj in objs
         }
         found = totals.totals_or_none(set(wanted.values()))
@@ -102,7 +102,9 @@ class _ExactIterable(ModelIterable):  # type: ignore[misc]
 def _key_text(model: type[models.Model], using: str) -> models.expressions.Combinable:
     """The outer query's primary key as the text that ``object_id`` holds."""
     connection = connections[using]
-    text: models.expressions.Combinable = Cast(OuterRef("pk"), models.CharField(max_length=conf.OBJECT_ID_MAX_LENGTH))
+    text: models.expressions.Combinable = Cast(
+        OuterRef("pk"), models.CharField(max_length=conf.OBJECT_ID_MAX_LENGTH)
+    )
     if _is_uuid_as_text(model, using):
         text = _uuid_text(text)
     if connection.vendor == "mysql":

@@ -24,6 +24,7 @@ from django_hitcount.tables import DailyHitSlot, FlushedBatch, HitSlot, SlotRow
 ROWS_PER_STATEMENT = 1000
 """Rows of one multi-row upsert; beyond this the rate no longer grows."""
 
+
 def random_slot() -> int:
     """A slot for a writer; never slot 0, which compaction alone writes."""
     return random.randint(1, conf.get_config().slots)
@@ -88,7 +89,7 @@ def _upsert_sql(
     add = overwrite.replace(f"{hits} = ", f"{hits} = {table}.{hits} + ", 1)
     row = f"({', '.join(['%s'] * len(columns))})"
     return (
-        f"INSERT INTO {table} ({', '.join(map(quote, columns))}) "
+        f"INSERT INTO {table} ({', '.join(map(quote, columns))}) "  # noqa: S608 - our own names
         f"VALUES {', '.join([row] * rows)} {add}"
     )
 
@@ -138,14 +139,17 @@ def _with_ledger(
     if not batch_ids:
         return list(rows), set()
     number = models.Case(
-        *(models.When(id=id, then=models.Value(-1 - i)) for i, id in enumerate(batch_ids)),
+        *(models.When(pk=pk, then=models.Value(-1 - i)) for i, pk in enumerate(batch_ids)),
         output_field=models.IntegerField(),
     )
     ledger = (
         FlushedBatch.objects.using(using)
         .filter(id__in=batch_ids)
         .annotate(
-            number=number, no_object=models.Value(""), no_counter=models.Value(""), zero=models.Value(0)
+            number=number,
+            no_object=models.Value(""),
+            no_counter=models.Value(""),
+            zero=models.Value(0),
         )
         .values_list("number", "no_object", "no_counter", "zero")
     )

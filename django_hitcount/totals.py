@@ -123,7 +123,7 @@ def hits_between(
 
 def _days(first_day: datetime.date, last_day: datetime.date) -> list[datetime.date]:
     for day in (first_day, last_day):
-        if not isinstance(day, datetime.date) or isinstance(day, datetime.datetime):
+        if type(day) is not datetime.date:
             raise InvalidDay(f"{day!r} is no day: pass a date.")
     count = (last_day - first_day).days + 1
     if not 1 <= count <= LONGEST_RANGE_DAYS:

@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from django.db import InterfaceError, OperationalError, connections, transaction
 
@@ -46,14 +46,14 @@ def in_transaction(
         pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
 
 
-class _Attempt:
+class _Attempt(Generic[T]):
     """One run of ``work``; rolled_back tells whether it failed before COMMIT was sent."""
 
-    def __init__(self, work: Callable[[], object]) -> None:
+    def __init__(self, work: Callable[[], T]) -> None:
         self.work = work
         self.rolled_back = True
 
-    def __call__(self) -> object:
+    def __call__(self) -> T:
         result = self.work()
         self.rolled_back = False
         return result

@@ -11,6 +11,7 @@ from django.db import connection
 from django.test import override_settings
 
 from django_hitcount.buffers import get_buffer
+from tests import children
 from tests import settings as test_settings
 from tests.servers import SERVERS, ServerMissing, Valkey
 
@@ -91,3 +92,9 @@ def buffer(request: pytest.FixtureRequest):
         return
     with override_settings(HITCOUNT={**settings.HITCOUNT, "BUFFER": DATABASE_BUFFER}):
         yield get_buffer()
+
+
+@pytest.fixture(autouse=True)
+def no_child_outlives_its_test() -> Iterator[None]:
+    yield
+    children.kill_all()

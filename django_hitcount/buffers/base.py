@@ -116,8 +116,9 @@ class Buffer(ABC):
         """Drop a batch that the tables hold; False if somebody else has."""
         return False
 
-    def catch_up(self) -> None:
-        """Learn what happened while the buffer was away."""
+    def catch_up(self) -> int:
+        """Learn what happened while the buffer was away; returns how many notes there were."""
+        return 0
 
     def check(self) -> list[CheckMessage]:
         """System checks of this buffer."""

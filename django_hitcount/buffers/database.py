@@ -42,6 +42,4 @@ class DatabaseBuffer(Buffer):
                 note.save(using=using, force_insert=True)
 
         with self._breaker:
-            in_transaction(
-                write, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=False
-            )
+            in_transaction(write, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=False)

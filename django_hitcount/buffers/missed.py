@@ -29,9 +29,7 @@ def in_slots(hits: Sequence[Hits]) -> MissedRecord:
 
 def in_doubt(hits: Sequence[Hits], numbered: Numbered) -> MissedRecord:
     """A note that Redis may or may not have run a command."""
-    return MissedRecord(
-        hits=_as_json(hits), recorder=numbered.recorder, sequence=numbered.sequence
-    )
+    return MissedRecord(hits=_as_json(hits), recorder=numbered.recorder, sequence=numbered.sequence)
 
 
 def notes() -> Iterator[Note]:
@@ -42,9 +40,7 @@ def notes() -> Iterator[Note]:
             Hits(CounterKey(*key), datetime.date.fromisoformat(day), amount)
             for *key, day, amount in record.hits
         ]
-        numbered = (
-            Numbered(record.recorder, record.sequence or 0) if record.recorder else None
-        )
+        numbered = Numbered(record.recorder, record.sequence or 0) if record.recorder else None
         yield Note(record.pk, hits, numbered)
 
 

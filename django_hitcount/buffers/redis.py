@@ -7,7 +7,7 @@ import logging
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from django.db import DatabaseError
 
@@ -50,9 +50,7 @@ class RedisBuffer(Buffer):
         self._threshold = config.flush_threshold or 0
         self._total_ttl_seconds = config.total_ttl_seconds
         self._keys = [PartitionKeys(partition) for partition in range(config.partitions)]
-        self._exchange = Exchange(
-            config.cache_alias, timeout_seconds=config.redis_timeout_seconds
-        )
+        self._exchange = Exchange(config.cache_alias, timeout_seconds=config.redis_timeout_seconds)
         self._breaker = Breaker(f"Redis (cache alias {config.cache_alias!r})")
         self._recorders = Recorders()
         self._slots = DatabaseBuffer()
@@ -286,7 +284,8 @@ class RedisBuffer(Buffer):
         (settled,) = self._run([call])
         return bool(settled)
 
-    def catch_up(self) -> None:
+    def catch_up(self) -> int:
+        count = 0
         for note in missed.notes():
             groups = self._by_partition(note.hits, lambda hit: hit.key)
             if note.numbered:
@@ -295,6 +294,8 @@ class RedisBuffer(Buffer):
                 calls = [self._forget_call(p, (hit.key for hit in g)) for p, g in groups.items()]
             self._exchange.run_all(calls)
             missed.drop(note)
+            count += 1
+        return count
 
     def _run(self, commands: Sequence[Call | Command]) -> list[Reply]:
         """All replies, or BufferUnavailable."""
@@ -331,7 +332,9 @@ def _mark(epoch: bytes | None, batch_id: bytes | None) -> Mark:
     return Mark(int(epoch or 0), uuid.UUID(batch_id.decode()) if batch_id else None)
 
 
-def _known(keys: Iterable[CounterKey], totals: Iterable[bytes | int | None]) -> dict[CounterKey, int]:
+def _known(
+    keys: Iterable[CounterKey], totals: Iterable[bytes | int | None]
+) -> dict[CounterKey, int]:
     return {key: int(total) for key, total in zip(keys, totals, strict=False) if total is not None}
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Warning
+from django.core.checks import CheckMessage
+from django.core.checks import Warning as CheckWarning
 
 from django_hitcount import conf
 from django_hitcount.buffers.exchange import Exchange
@@ -25,7 +26,7 @@ def check(exchange: Exchange) -> Iterator[CheckMessage]:
 
 def _unreachable(exc: BufferUnavailable) -> CheckMessage:
     alias = conf.get_config().cache_alias
-    return Warning(
+    return CheckWarning(
         f"{exc} (cache alias {alias!r}, {settings.CACHES[alias].get('LOCATION')!r})",
         hint="Start Redis, or correct LOCATION. Until then each hit is written to the database.",
         id="django_hitcount.W001",
@@ -44,7 +45,7 @@ def _check_shared() -> Iterator[CheckMessage]:
     if alias == "default":
         sharing.append(alias)
     if sharing:
-        yield Warning(
+        yield CheckWarning(
             f"The Redis database of the buffer is also the cache {', '.join(map(repr, sharing))}: "
             "cache.clear() would delete all hits that wait there.",
             hint=(
@@ -57,11 +58,11 @@ def _check_shared() -> Iterator[CheckMessage]:
 
 def _check_eviction(info: bytes) -> Iterator[CheckMessage]:
     """W003: hits have no TTL, so that only an allkeys policy would evict them."""
-    policy = dict(
-        line.split(":", 1) for line in info.decode().splitlines() if ":" in line
-    ).get("maxmemory_policy", "")
+    policy = dict(line.split(":", 1) for line in info.decode().splitlines() if ":" in line).get(
+        "maxmemory_policy", ""
+    )
     if policy.startswith("allkeys-"):
-        yield Warning(
+        yield CheckWarning(
             f"Redis evicts any key when memory runs out (maxmemory-policy {policy}), pending "
             "hits among them.",
             hint="Set maxmemory-policy to noeviction or to one of the volatile- policies.",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django import template
 from django.db.models import Model
 
@@ -15,9 +13,7 @@ register = template.Library()
 
 
 @register.simple_tag(takes_context=True)
-def hit_count(
-    context: template.Context, obj: Model, counter: str = DEFAULT_COUNTER
-) -> int | None:
+def hit_count(context: template.Context, obj: Model, counter: str = DEFAULT_COUNTER) -> int | None:
     """Count this page's hit on ``obj``, once, and print the total."""
     return record_page_hit(context.get("request"), obj, counter=counter).total
 

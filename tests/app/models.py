@@ -10,7 +10,6 @@ from django_hitcount.models import HitCountMixin
 class Article(HitCountMixin, models.Model):
     """A big integer as key."""
 
-
     title = models.CharField(max_length=50)
     author = models.CharField(max_length=50, blank=True)
 
@@ -24,13 +23,11 @@ class Small(HitCountMixin, models.Model):
 class Photo(HitCountMixin, models.Model):
     """A UUID as key."""
 
-
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
 
 
 class Page(HitCountMixin, models.Model):
     """A string as key, longer than hits can be counted for."""
-
 
     path = models.CharField(primary_key=True, max_length=300)
 
@@ -44,7 +41,6 @@ class Plain(models.Model):
 class Featured(Article):
     """A proxy: counts as an Article."""
 
-
     class Meta:
         proxy = True
 
@@ -52,12 +48,10 @@ class Featured(Article):
 class Review(Article):
     """A child table of its own: counts as a Review."""
 
-
     stars = models.IntegerField(default=5)
 
 
 class Cover(HitCountMixin, models.Model):
     """A key that is a foreign key to a UUID."""
-
 
     photo = models.OneToOneField(Photo, primary_key=True, on_delete=models.CASCADE)

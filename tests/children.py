@@ -1,0 +1,79 @@
+"""Child processes that die for real."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+
+from django.db import connections
+
+from tests.servers import die_with_parent, wait_until
+
+_kept: list[object] = []
+_running: set[int] = set()
+_exit_codes: dict[int, int] = {}
+
+
+def fork(work: Callable[[], object]) -> int:
+    """Run ``work`` in a forked child with connections of its own; returns its process id."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid:
+        _running.add(pid)
+        return pid
+    try:
+        die_with_parent()
+        for alias in connections:
+            # Closing would say goodbye on the parent's connection: keep it, and open another.
+            _kept.append(connections[alias].connection)
+            connections[alias].connection = None
+        work()
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
+
+
+def wait_for(pid: int, *, seconds: float = 60) -> int:
+    """Wait for a child; returns its exit code, negative if a signal killed it."""
+    wait_until(lambda: _has_exited(pid), f"the end of child {pid}", seconds)
+    return _exit_codes.pop(pid)
+
+
+def has_ended(pid: int) -> bool:
+    """Whether a child has ended; raises AssertionError if not well."""
+    if not _has_exited(pid):
+        return False
+    code = _exit_codes.pop(pid)
+    assert code == 0, f"child {pid} ended with exit code {code}"
+    return True
+
+
+def _has_exited(pid: int) -> bool:
+    done, status = os.waitpid(pid, os.WNOHANG)
+    if done:
+        _running.discard(pid)
+        _exit_codes[pid] = os.waitstatus_to_exitcode(status)
+    return bool(done)
+
+
+def kill_all() -> None:
+    """Kill the children that a failed test has left."""
+    while _running:
+        pid = _running.pop()
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def run(work: Callable[[], object], *, seconds: float = 60) -> int:
+    """Run ``work`` in a child and wait for it; returns its exit code."""
+    return wait_for(fork(work), seconds=seconds)
+
+
+def die() -> None:
+    """Be killed, here and now, without a chance to clean up."""
+    os.kill(os.getpid(), signal.SIGKILL)

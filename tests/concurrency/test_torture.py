@@ -1,0 +1,146 @@
+"""Hits rain in while flushers and compactors are killed; nothing is lost or counted twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+
+import pytest
+
+from django_hitcount.buffers import get_buffer
+from django_hitcount.compaction import compact
+from django_hitcount.counters import counter_key, day_of
+from django_hitcount.flushing import flush
+from django_hitcount.recording import record_hit
+from django_hitcount.tables import HitSlot
+from django_hitcount.totals import get_totals, hits_between
+from tests import children
+from tests.app.models import Article
+from tests.concurrency.board import Board
+from tests.tables import daily_sums, slot_sums
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+RECORDERS = 16
+HITS = 100_000
+OBJECTS = 50
+VICTIMS = {"flusher": 3, "compactor": 2}
+FEWEST_KILLS = 100
+SECONDS = 240
+
+
+def forever(work: Callable[[], object]) -> Callable[[], None]:
+    def loop() -> None:
+        for _ in count():
+            work()
+
+    return loop
+
+
+@dataclass
+class Victims:
+    """Processes that are killed at random moments and replaced."""
+
+    works: list[Callable[[], object]]
+    kills: int = 0
+    running: dict[int, tuple[float, Callable[[], object]]] = field(default_factory=dict)
+
+    def start(self, work: Callable[[], object]) -> None:
+        lifetime = random.uniform(0.02, 0.4)
+        self.running[children.fork(forever(work))] = (time.monotonic() + lifetime, work)
+
+    def start_all(self) -> None:
+        for work in self.works:
+            self.start(work)
+
+    def kill_due(self) -> None:
+        for pid, (due, work) in [*self.running.items()]:
+            if time.monotonic() >= due:
+                self.kill(pid)
+                self.start(work)
+
+    def kill(self, pid: int) -> None:
+        del self.running[pid]
+        os.kill(pid, signal.SIGKILL)
+        # Whoever ended before, of an error, has another exit code.
+        assert children.wait_for(pid) == -signal.SIGKILL
+        self.kills += 1
+
+    def kill_all(self) -> None:
+        for pid in [*self.running]:
+            self.kill(pid)
+
+
+def test_sixteen_recorders_and_dying_flushers_end_exact(redis, redis_buffer):
+    articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(OBJECTS))
+    started, finished = Board(RECORDERS, OBJECTS), Board(RECORDERS, OBJECTS)
+    done = Board(1, 1)
+
+    def record(row: int) -> None:
+        chance = random.Random(row)
+        for _ in range(HITS // RECORDERS):
+            # Some articles are much more popular than others.
+            at = min(int(chance.paretovariate(0.5)) - 1, OBJECTS - 1)
+            before = finished.column(at)
+            started.add(row, at)
+            hit = record_hit(articles[at])
+            assert hit.counted
+            assert before < hit.total <= started.column(at)
+            finished.add(row, at)
+
+    def read() -> None:
+        """P4: never less than what was recorded before, never more than after, never back."""
+        last = [0] * OBJECTS
+        today = day_of()
+        while not done.total():
+            before = [finished.column(at) for at in range(OBJECTS)]
+            totals = get_totals(articles)
+            after = [started.column(at) for at in range(OBJECTS)]
+            for at, article in enumerate(articles):
+                assert max(before[at], last[at]) <= totals[article] <= after[at]
+                last[at] = totals[article]
+            at = random.randrange(OBJECTS)
+            in_days = hits_between(articles[at], today, max(today, day_of()))
+            assert last[at] <= in_days <= started.column(at)
+
+    def expire() -> None:
+        """Let running totals expire, much more often than they do, so that they are loaded."""
+        while not done.total():
+            key = counter_key(random.choice(articles), "views")
+            keys = get_buffer()._keys[key.partition(16)]
+            redis.delete(keys.total(key.text))
+            time.sleep(0.001)
+
+    victims = Victims([flush] * VICTIMS["flusher"] + [compact] * VICTIMS["compactor"])
+    recorders = [children.fork(lambda row=row: record(row)) for row in range(RECORDERS)]
+    watchers = [children.fork(read), children.fork(read), children.fork(expire)]
+    victims.start_all()
+    deadline = time.monotonic() + SECONDS
+    while recorders and time.monotonic() < deadline:
+        victims.kill_due()
+        if children.has_ended(recorders[0]):
+            recorders.pop(0)
+        time.sleep(0.002)
+    for _ in range(FEWEST_KILLS - victims.kills):
+        victims.kill(next(iter(victims.running)))
+        victims.start(random.choice(victims.works))
+    victims.kill_all()
+    done.add(0, 0)
+    assert not recorders
+    assert [children.wait_for(pid) for pid in watchers] == [0, 0, 0]
+    flush()
+
+    recorded = {article: started.column(at) for at, article in enumerate(articles)}
+    assert sum(recorded.values()) == HITS
+    assert slot_sums(articles) == daily_sums(articles) == get_totals(articles) == recorded
+    assert not redis.keys("hitcount:*:pending*")
+    assert not redis.keys("hitcount:*:batch*")
+    compact()
+    assert slot_sums(articles) == daily_sums(articles) == recorded
+    assert HitSlot.objects.count() == sum(total > 0 for total in recorded.values())
+    print(f"\n{HITS} hits, {victims.kills} kills", end=" ")
