@@ -64,6 +64,11 @@ class Breaker:
         elif self.is_open:
             self._recover()
 
+    def try_now(self) -> None:
+        """Let the next call through even so: for work that nobody waits for."""
+        with self._lock:
+            self._alone_until = 0.0
+
     def _fail(self, error: BaseException) -> None:
         with self._lock:
             first = not self.is_open

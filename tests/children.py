@@ -32,7 +32,7 @@ def fork(work: Callable[[], object]) -> int:
             _kept.append(connections[alias].connection)
             connections[alias].connection = None
         work()
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - the parent sees the exit code
         traceback.print_exc()
         os._exit(1)
     os._exit(0)

@@ -13,6 +13,9 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
+
+import redis
 
 START_SECONDS = 60
 STOP_SECONDS = 30
@@ -132,11 +135,22 @@ class Valkey(Server):
 
     def is_ready(self) -> bool:
         try:
-            with socket.create_connection((HOST, self.port), timeout=1) as connection:
-                connection.sendall(b"PING\r\n")
-                return connection.recv(16).startswith(b"+PONG")
-        except OSError:
+            return self.ask("PING") is True
+        except redis.RedisError:
             return False
+
+    def ask(self, *command: str) -> Any:
+        """Send a command over a connection of its own."""
+        with redis.Redis(HOST, self.port, socket_timeout=1) as client:
+            return client.execute_command(*command)
+
+    def connections(self) -> int:
+        """How many clients are connected, the asking one left out."""
+        return int(self.ask("INFO", "clients")["connected_clients"]) - 1
+
+    def calls(self, command: str) -> int:
+        """How often a command was run."""
+        return int(self.ask("INFO", "commandstats").get(f"cmdstat_{command}", {}).get("calls", 0))
 
 
 class MariaDB(Server):

@@ -1,3 +1,45 @@
 from __future__ import annotations
 
-urlpatterns: list[object] = []
+from django.db import transaction
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import path
+from django.views.generic import DetailView
+
+from django_hitcount.recording import arecord_hit
+from django_hitcount.views import HitCountDetailMixin
+from tests.app.models import Article
+
+
+def article(request: HttpRequest, pk: int) -> HttpResponse:
+    found = Article.objects.get(pk=pk)
+    return render(request, "article.html", {"article": found})
+
+
+@transaction.atomic
+def rolls_back(request: HttpRequest, pk: int) -> HttpResponse:
+    article(request, pk)
+    raise Http404
+
+
+async def counted_async(request: HttpRequest, pk: int) -> HttpResponse:
+    hit = await arecord_hit(await Article.objects.aget(pk=pk), request)
+    return HttpResponse(str(hit.total))
+
+
+class ArticleView(HitCountDetailMixin, DetailView):
+    model = Article
+    template_name = "detail.html"
+
+
+class BothView(ArticleView):
+    template_name = "both.html"
+
+
+urlpatterns = [
+    path("articles/<int:pk>/", article),
+    path("rolls-back/<int:pk>/", rolls_back),
+    path("async/<int:pk>/", counted_async),
+    path("detail/<int:pk>/", ArticleView.as_view()),
+    path("both/<int:pk>/", BothView.as_view()),
+]

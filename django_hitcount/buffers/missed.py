@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from django_hitcount.buffers.recorders import Numbered
 from django_hitcount.counters import CounterKey, Hits, hits_alias
@@ -32,21 +32,29 @@ def in_doubt(hits: Sequence[Hits], numbered: Numbered) -> MissedRecord:
     return MissedRecord(hits=_as_json(hits), recorder=numbered.recorder, sequence=numbered.sequence)
 
 
-def notes() -> Iterator[Note]:
-    """All notes, oldest first. Costs one query if there are none."""
-    records = MissedRecord.objects.using(hits_alias()).order_by("pk")
-    for record in records.iterator(chunk_size=NOTES_AT_A_TIME):
-        hits = [
-            Hits(CounterKey(*key), datetime.date.fromisoformat(day), amount)
-            for *key, day, amount in record.hits
-        ]
-        numbered = Numbered(record.recorder, record.sequence or 0) if record.recorder else None
-        yield Note(record.pk, hits, numbered)
+def oldest_notes() -> list[Note]:
+    """The oldest notes. Costs one query."""
+    records = MissedRecord.objects.using(hits_alias()).order_by("pk")[:NOTES_AT_A_TIME]
+    return [Note(record.pk, _from_json(record.hits), _numbered(record)) for record in records]
 
 
-def drop(note: Note) -> None:
-    """Forget a note that Redis has been told of."""
-    MissedRecord.objects.using(hits_alias()).filter(pk=note.id).delete()
+def drop(notes: Iterable[Note]) -> None:
+    """Forget notes that Redis has been told of. Costs one query."""
+    records = MissedRecord.objects.using(hits_alias())
+    records.filter(pk__in=[note.id for note in notes]).delete()
+
+
+def _numbered(record: MissedRecord) -> Numbered | None:
+    if record.recorder is None or record.sequence is None:
+        return None
+    return Numbered(record.recorder, record.sequence)
+
+
+def _from_json(hits: list[list[Any]]) -> list[Hits]:
+    return [
+        Hits(CounterKey(*key), datetime.date.fromisoformat(day), amount)
+        for *key, day, amount in hits
+    ]
 
 
 def _as_json(hits: Sequence[Hits]) -> list[list[str | int]]:

@@ -217,6 +217,7 @@ class RedisBuffer(Buffer):
 
     def partitions(self) -> Iterable[int]:
         """All partitions that any value of PARTITIONS has had; costs one round trip."""
+        self._breaker.try_now()
         _, counts = self._run(
             [("SADD", PARTITION_COUNTS, self._partitions), ("SMEMBERS", PARTITION_COUNTS)]
         )
@@ -286,16 +287,24 @@ class RedisBuffer(Buffer):
 
     def catch_up(self) -> int:
         count = 0
-        for note in missed.notes():
-            groups = self._by_partition(note.hits, lambda hit: hit.key)
-            if note.numbered:
-                calls = [self._record_call(p, g, note.numbered) for p, g in groups.items()]
-            else:
-                calls = [self._forget_call(p, (hit.key for hit in g)) for p, g in groups.items()]
-            self._exchange.run_all(calls)
-            missed.drop(note)
-            count += 1
+        while notes := missed.oldest_notes():
+            self._exchange.run_all(self._news_of(notes))
+            missed.drop(notes)
+            count += len(notes)
         return count
+
+    def _news_of(self, notes: Sequence[missed.Note]) -> list[Call]:
+        """Commands in doubt once more, and what the running totals do not know."""
+        calls = []
+        stale = set()
+        for note in notes:
+            if note.numbered:
+                groups = self._by_partition(note.hits, lambda hit: hit.key)
+                calls += [self._record_call(p, g, note.numbered) for p, g in groups.items()]
+            else:
+                stale |= {hit.key for hit in note.hits}
+        totals = self._by_partition(stale, lambda key: key)
+        return calls + [self._forget_call(p, keys) for p, keys in totals.items()]
 
     def _run(self, commands: Sequence[Call | Command]) -> list[Reply]:
         """All replies, or BufferUnavailable."""

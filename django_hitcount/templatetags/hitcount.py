@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from django import template
 from django.db.models import Model
 
@@ -13,9 +15,12 @@ register = template.Library()
 
 
 @register.simple_tag(takes_context=True)
-def hit_count(context: template.Context, obj: Model, counter: str = DEFAULT_COUNTER) -> int | None:
-    """Count this page's hit on ``obj``, once, and print the total."""
-    return record_page_hit(context.get("request"), obj, counter=counter).total
+def hit_count(
+    context: template.Context, obj: Model, counter: str = DEFAULT_COUNTER
+) -> int | Literal[""]:
+    """Count this page's hit on ``obj``, once, and print the total, or nothing if it is unknown."""
+    total = record_page_hit(context.get("request"), obj, counter=counter).total
+    return "" if total is None else total
 
 
 @register.simple_tag

@@ -96,9 +96,7 @@ def test_flush_killed_at_a_step_loses_and_doubles_nothing(redis_buffer, articles
 
 
 @pytest.mark.parametrize("step", FLUSH_STEPS)
-def test_totals_loaded_while_a_dead_flush_lies_there_are_exact(
-    redis, redis_buffer, articles, step
-):
+def test_totals_loaded_while_a_dead_flush_lies_there_are_exact(redis, redis_buffer, articles, step):
     record_hits(articles)
     with FLUSH_STEPS[step]()():
         assert children.run(flush) == -signal.SIGKILL

@@ -1,0 +1,196 @@
+"""Redis is stopped, killed or hangs while pages are served: no page fails, no hit is lost."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from django.conf import settings
+from django.test import Client, override_settings
+
+from django_hitcount.buffers import get_buffer, missed
+from django_hitcount.buffers.exchange import Exchange
+from django_hitcount.flushing import flush
+from django_hitcount.recording import record_hit
+from django_hitcount.tables import MissedRecord
+from django_hitcount.totals import get_total
+from tests import children
+from tests.app.models import Article
+from tests.concurrency.board import Board
+from tests.conftest import REDIS_BUFFER
+from tests.servers import HOST, Valkey, wait_until
+from tests.tables import daily_sums, slot_sums
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
+]
+
+TIMEOUT_SECONDS = 0.25
+
+
+@pytest.fixture
+def own_valkey(tmp_path: Path) -> Iterator[Valkey]:
+    """A server that keeps its memory when it is stopped, and whatever it answered when killed."""
+    server = Valkey(tmp_path, options=["--appendonly", "yes"])
+    server.start()
+    alias = {**settings.CACHES["hitcount"], "LOCATION": f"redis://{HOST}:{server.port}/0"}
+    hitcount = {**settings.HITCOUNT, "BUFFER": REDIS_BUFFER}
+    with override_settings(CACHES={**settings.CACHES, "hitcount": alias}, HITCOUNT=hitcount):
+        yield server
+    server.stop(signal.SIGKILL)
+
+
+@pytest.fixture
+def article() -> Article:
+    return Article.objects.create(title="Tea")
+
+
+def view(article: Article) -> int:
+    """GET the article's page; returns the total it shows."""
+    response = Client().get(f"/articles/{article.pk}/")
+    assert response.status_code == 200
+    return int(response.content)
+
+
+def test_hit_without_redis_goes_straight_into_the_slots(own_valkey, article):
+    view(article)
+    flush()
+    own_valkey.stop()
+
+    assert [view(article) for _ in range(3)] == [2, 3, 4]
+    assert slot_sums([article]) == daily_sums([article]) == {article: 4}
+
+
+def test_totals_are_exact_as_soon_as_redis_is_back(own_valkey, article, caplog):
+    """The running total that Redis kept over its absence knows nothing of the slots."""
+    for _ in range(3):
+        view(article)
+    own_valkey.stop()
+    for _ in range(4):
+        view(article)
+    own_valkey.start()
+    wait_until(lambda: not get_buffer()._breaker.is_open or get_total(article) == 7, "Redis", 10)
+
+    assert get_total(article) == 7
+    assert view(article) == 8
+    flush()
+    assert slot_sums([article]) == daily_sums([article]) == {article: 8}
+    assert not MissedRecord.objects.exists()
+    assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
+
+
+def test_a_process_that_noticed_nothing_is_put_right_by_the_next_flush(own_valkey, article):
+    view(article)
+    own_valkey.stop()
+    assert children.run(lambda: view(article)) == 0
+    own_valkey.start()
+
+    assert children.run(flush) == 0
+    get_buffer.cache_clear()
+    assert get_total(article) == 2
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_every_page_answers_and_counts_once_while_redis_comes_and_goes(own_valkey, article, how):
+    """Commands whose answer was lost may have been run; they are counted once all the same."""
+    answered, done = Board(8, 1), Board(1, 1)
+
+    def serve(row: int) -> None:
+        while not done.total():
+            view(article)
+            answered.add(row, 0)
+
+    servers = [children.fork(lambda row=row: serve(row)) for row in range(8)]
+    for _ in range(3):
+        seen = answered.total()
+        wait_until(lambda seen=seen: answered.total() > seen + 200, "pages")
+        own_valkey.stop(how)
+        seen = answered.total()
+        wait_until(lambda seen=seen: answered.total() > seen + 50, "pages without Redis")
+        own_valkey.start()
+        # Wait until those that left Redis alone have come back to it.
+        wait_until(lambda: own_valkey.connections() >= 8, "connections")
+    done.add(0, 0)
+    assert [children.wait_for(pid) for pid in servers] == [0] * 8
+    flush()
+
+    assert slot_sums([article]) == daily_sums([article]) == {article: answered.total()}
+    assert get_total(article) == answered.total()
+
+
+def test_hanging_redis_costs_one_short_timeout_and_then_nothing(own_valkey, article):
+    view(article)
+    own_valkey.pause()
+    started = time.monotonic()
+    view(article)
+    first = time.monotonic() - started
+    started = time.monotonic()
+    for _ in range(5):
+        view(article)
+    later = time.monotonic() - started
+    own_valkey.resume()
+
+    assert TIMEOUT_SECONDS <= first < 3 * TIMEOUT_SECONDS
+    assert later < TIMEOUT_SECONDS
+
+
+def test_command_that_a_hanging_redis_runs_late_counts_once(own_valkey, article):
+    """The answer is lost, the command is not: Redis finds it when it wakes up."""
+    view(article)
+    own_valkey.pause()
+    view(article)
+    assert MissedRecord.objects.filter(recorder__isnull=False).count() == 1
+    own_valkey.resume()
+    wait_until(lambda: own_valkey.calls("evalsha") >= 2, "the late command", 10)
+    flush()
+
+    assert get_total(article) == 2
+    assert slot_sums([article]) == daily_sums([article]) == {article: 2}
+    assert not MissedRecord.objects.exists()
+
+
+def test_command_that_redis_never_ran_is_counted_when_it_is_back(own_valkey, article):
+    view(article)
+    own_valkey.pause()
+    view(article)
+    own_valkey.stop(signal.SIGKILL)
+    own_valkey.start()
+    flush()
+
+    assert get_total(article) == 2
+    assert slot_sums([article]) == {article: 2}
+
+
+def test_read_only_redis_counts_in_the_slots(own_valkey, article):
+    own_valkey.ask("REPLICAOF", HOST, "1")
+
+    assert view(article) == 1
+    assert slot_sums([article]) == {article: 1}
+
+
+def test_full_redis_counts_in_the_slots(own_valkey, article):
+    own_valkey.ask("CONFIG", "SET", "maxmemory", "1")
+
+    assert view(article) == 1
+    assert slot_sums([article]) == {article: 1}
+
+
+@pytest.mark.parametrize("step", ["before Redis is told", "after Redis was told"])
+def test_killed_while_telling_redis_what_it_missed(own_valkey, article, step):
+    view(article)
+    own_valkey.pause()
+    view(article)
+    own_valkey.resume()
+    target = (Exchange, "run_all") if step.startswith("before") else (missed, "drop")
+    with mock.patch.object(*target, lambda *args: children.die()):
+        assert children.run(flush) == -signal.SIGKILL
+    flush()
+
+    assert record_hit(article).total == 3
+    flush()
+    assert slot_sums([article]) == daily_sums([article]) == {article: 3}
