@@ -71,12 +71,19 @@ def counter_key(obj: Model, counter: str) -> CounterKey:
 
     Raises UnknownCounter, UnsavedObject or InvalidKey, naming the value.
     """
+    declared_counter(counter)
+    object_id = object_id_of(obj)
+    return CounterKey(content_type_of(obj), object_id, counter)
+
+
+def declared_counter(counter: str) -> str:
+    """``counter`` itself; raises UnknownCounter if HITCOUNT does not declare it."""
     if counter not in conf.get_config().counters:
         raise UnknownCounter(
             f"Unknown counter {counter!r}. Declare it in settings: "
             f'HITCOUNT = {{"COUNTERS": {{{str(counter)!r}: {{}}}}}}.'
         )
-    return CounterKey(content_type_of(obj), object_id_of(obj), counter)
+    return counter
 
 
 def content_type_of(obj: Model | type[Model]) -> int:

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Self, TypeVar
 
-from django.db import connections, models, router
+from django.db import models, router
 from django.db.models.expressions import OuterRef, Subquery
-from django.db.models.functions import Cast, Coalesce, Collate, Concat, Substr
+from django.db.models.functions import Coalesce
 from django.db.models.query import ModelIterable
 
-from django_hitcount import conf, totals
+from django_hitcount import totals
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters import content_type_of, counter_key
+from django_hitcount.counters import counter_key, declared_counter
 from django_hitcount.exceptions import HitCountError
-from django_hitcount.fields import exact_collation
+from django_hitcount.expressions import ContentTypeId, KeyText
 from django_hitcount.tables import HitSlot
 
 ModelT = TypeVar("ModelT", bound=models.Model)
@@ -56,9 +56,9 @@ class HitCountQuerySet(models.QuerySet[ModelT]):
             )
         rows = (
             HitSlot.objects.filter(
-                content_type_id=content_type_of(self.model),
-                object_id=_key_text(self.model, hits_db),
-                counter=counter,
+                content_type_id=ContentTypeId(self.model),
+                object_id=KeyText(OuterRef("pk"), model=self.model),
+                counter=declared_counter(counter),
             )
             .order_by()
             .values("counter")
@@ -97,34 +97,3 @@ class _ExactIterable(ModelIterable):  # type: ignore[type-arg]
         for (obj, name), key in wanted.items():
             if key in found:
                 setattr(obj, name, found[key])
-
-
-def _key_text(model: type[models.Model], using: str) -> models.expressions.Combinable:
-    """The outer query's primary key as the text that ``object_id`` holds."""
-    connection = connections[using]
-    text: models.expressions.Combinable = Cast(
-        OuterRef("pk"), models.CharField(max_length=conf.OBJECT_ID_MAX_LENGTH)
-    )
-    if _is_uuid_as_text(model, using):
-        text = _uuid_text(text)
-    if connection.vendor == "mysql":
-        return Collate(text, exact_collation(connection))
-    return text
-
-
-def _uuid_text(text: models.expressions.Combinable) -> Concat:
-    """32 hexadecimal digits with the dashes of a UUID."""
-    parts: list[models.expressions.Combinable] = []
-    for start, length in ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12)):
-        parts += [Substr(text, start, length), models.Value("-")]
-    return Concat(*parts[:-1])
-
-
-def _is_uuid_as_text(model: type[models.Model], using: str) -> bool:
-    """Whether primary keys are UUIDs that this database stores as 32 digits."""
-    field: Any = model._meta.pk
-    while field.remote_field:
-        field = field.target_field
-    return isinstance(field, models.UUIDField) and not (
-        connections[using].features.has_native_uuid_field
-    )

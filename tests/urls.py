@@ -22,6 +22,11 @@ def rolls_back(request: HttpRequest, pk: int) -> HttpResponse:
     raise Http404
 
 
+@transaction.atomic
+def in_transaction(request: HttpRequest, pk: int) -> HttpResponse:
+    return article(request, pk)
+
+
 async def counted_async(request: HttpRequest, pk: int) -> HttpResponse:
     hit = await arecord_hit(await Article.objects.aget(pk=pk), request)
     return HttpResponse(str(hit.total))
@@ -39,6 +44,7 @@ class BothView(ArticleView):
 urlpatterns = [
     path("articles/<int:pk>/", article),
     path("rolls-back/<int:pk>/", rolls_back),
+    path("atomic/<int:pk>/", in_transaction),
     path("async/<int:pk>/", counted_async),
     path("detail/<int:pk>/", ArticleView.as_view()),
     path("both/<int:pk>/", BothView.as_view()),

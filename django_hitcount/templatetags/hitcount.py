@@ -8,8 +8,9 @@ from django import template
 from django.db.models import Model
 
 from django_hitcount.conf import DEFAULT_COUNTER
+from django_hitcount.counters import counter_key
 from django_hitcount.recording import record_page_hit
-from django_hitcount.totals import get_total
+from django_hitcount.totals import totals_or_none
 
 register = template.Library()
 
@@ -24,6 +25,7 @@ def hit_count(
 
 
 @register.simple_tag
-def hit_total(obj: Model, counter: str = DEFAULT_COUNTER) -> int:
-    """Print the total of ``obj``; counts nothing."""
-    return get_total(obj, counter)
+def hit_total(obj: Model, counter: str = DEFAULT_COUNTER) -> int | Literal[""]:
+    """Print the total of ``obj``, or nothing if it is unknown; counts nothing."""
+    key = counter_key(obj, counter)
+    return totals_or_none([key]).get(key, "")

@@ -1,0 +1,69 @@
+"""
+SQL that needs the database to be spelled: looked up when the statement is, not before.
+
+So a queryset can be built anywhere, in an async view too, without a query.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import models
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models.expressions import Combinable, Expression
+from django.db.models.functions import Cast, Collate, Concat, Substr
+from django.db.models.sql.compiler import SQLCompiler
+
+from django_hitcount import conf
+from django_hitcount.counters import content_type_of
+from django_hitcount.fields import exact_collation
+
+UUID_PARTS = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
+"""Start and length of the parts between the dashes, in 32 hexadecimal digits."""
+
+
+class ContentTypeId(Expression):
+    """The content type id of a model."""
+
+    def __init__(self, model: type[models.Model]) -> None:
+        super().__init__(output_field=models.IntegerField())
+        self.model = model
+
+    def as_sql(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper
+    ) -> tuple[str, tuple[str | int, ...]]:
+        return "%s", (content_type_of(self.model),)
+
+
+class KeyText(models.Func):
+    """A primary key as the text that ``object_id`` holds."""
+
+    def __init__(self, expression: Combinable, *, model: type[models.Model]) -> None:
+        super().__init__(
+            expression, output_field=models.CharField(max_length=conf.OBJECT_ID_MAX_LENGTH)
+        )
+        self.is_uuid = _is_uuid(model)
+
+    def as_sql(  # type: ignore[override]
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra_context: Any
+    ) -> Any:
+        text: Expression = Cast(self.get_source_expressions()[0], self.output_field)
+        if self.is_uuid and not connection.features.has_native_uuid_field:
+            text = _with_dashes(text)
+        if connection.vendor == "mysql":
+            text = Collate(text, exact_collation(connection))
+        return compiler.compile(text)
+
+
+def _is_uuid(model: type[models.Model]) -> bool:
+    field: Any = model._meta.pk
+    while field.remote_field:
+        field = field.target_field
+    return isinstance(field, models.UUIDField)
+
+
+def _with_dashes(digits: Expression) -> Concat:
+    parts: list[Combinable] = []
+    for start, length in UUID_PARTS:
+        parts += [Substr(digits, start, length), models.Value("-")]
+    return Concat(*parts[:-1])

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.urls import reverse
+from django.utils import timezone
+
+from blog.paths import clean_path, is_reserved, path_to_url
+from django_hitcount.models import HitCountMixin
+
+
+class Article(HitCountMixin, models.Model):
+    path = models.CharField(
+        max_length=500,
+        unique=True,
+        blank=True,
+        help_text="Where the article is served. The one without a path opens the front page.",
+    )
+    title = models.CharField(max_length=200)
+    body = models.TextField()
+    published_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["-published_at", "-pk"]
+
+    def __str__(self) -> str:
+        return self.title
+
+    def get_absolute_url(self) -> str:
+        return path_to_url(self.path)
+
+    def clean(self) -> None:
+        self.path = clean_path(self.path)
+        if is_reserved(self.path):
+            raise ValidationError({"path": "The site uses this path itself; choose another."})
+
+    def hits_last_week(self) -> int:
+        """Views of the last seven days, today included."""
+        today = timezone.localdate()
+        return self.hits_between(today - timedelta(days=6), today)
+
+
+class Page(HitCountMixin, models.Model):
+    """A page beside the blog. Its key is a string: any primary key can be counted."""
+
+    slug = models.SlugField(primary_key=True)
+    title = models.CharField(max_length=200)
+    body = models.TextField()
+
+    class Meta:
+        ordering = ["title"]
+
+    def __str__(self) -> str:
+        return self.title
+
+    def get_absolute_url(self) -> str:
+        return reverse("blog:page", args=[self.slug])

@@ -1,0 +1,81 @@
+"""Each view shows one way of counting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import aget_object_or_404, get_object_or_404, redirect
+from django.utils.text import slugify
+from django.views.decorators.http import require_POST
+from django.views.generic import DetailView, ListView
+
+from blog.models import Article, Page
+from blog.paths import clean_path
+from django_hitcount.recording import arecord_hit, record_hits
+from django_hitcount.views import HitCountDetailMixin
+
+ORDERS = {"newest": "Newest", "popular": "Most viewed"}
+
+
+class ArticleListView(ListView):
+    """Many objects at once: totals and impressions cost one round trip each, not one per card."""
+
+    paginate_by = 6
+    template_name = "blog/article_list.html"
+
+    def get_queryset(self) -> QuerySet[Article]:
+        articles = Article.objects.exclude(path="").with_hits()
+        if self.order() == "popular":
+            return articles.order_by("-hit_total", "-published_at", "-pk")
+        return articles
+
+    def order(self) -> str:
+        asked = self.request.GET.get("order", "")
+        return asked if asked in ORDERS else "newest"
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context = super().get_context_data(**kwargs)
+        record_hits(context["page_obj"], self.request, counter="impressions")
+        context["front"] = Article.objects.filter(path="").first()
+        context["orders"] = ORDERS
+        context["order"] = self.order()
+        context["pages"] = context["paginator"].get_elided_page_range(context["page_obj"].number)
+        return context
+
+
+class ArticleView(DetailView):
+    """Counted by the {% hit_count %} tag in its template: nothing to do here."""
+
+    template_name = "blog/article_detail.html"
+
+    def get_object(self, queryset: QuerySet[Article] | None = None) -> Article:
+        return get_object_or_404(Article, path=clean_path(self.kwargs["path"]))
+
+
+class PageView(HitCountDetailMixin, DetailView):
+    """Counted by the mixin, which puts the Hit into the context: no tag needed."""
+
+    model = Page
+    template_name = "blog/page_detail.html"
+
+
+def download(request: HttpRequest, pk: int) -> HttpResponse:
+    """A second counter on the same object."""
+    article = get_object_or_404(Article, pk=pk)
+    article.record_hit(request, counter="downloads")
+    name = slugify(article.title) or "article"
+    return HttpResponse(
+        f"{article.title}\n\n{article.body}\n",
+        content_type="text/plain; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="{name}.txt"'},
+    )
+
+
+@require_POST
+async def applaud(request: HttpRequest, pk: int) -> HttpResponse:
+    """An async view. The request is not passed on: it is a POST, and would be refused as one."""
+    article = await aget_object_or_404(Article, pk=pk)
+    await arecord_hit(article, counter="applause")
+    return redirect(f"{article.get_absolute_url()}#applause")

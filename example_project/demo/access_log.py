@@ -1,0 +1,118 @@
+"""Reads page views out of an access log in Apache's combined format."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, unquote_to_bytes, urlsplit
+
+from blog.paths import clean_path, is_reserved
+
+QUOTED = r'"((?:[^"\\]|\\.)*)"'
+LINE = re.compile(rf"(\S+) \S+ .+? \[[^\]]*\] {QUOTED} (\d{{3}}) \S+ {QUOTED} {QUOTED}")
+REQUEST = re.compile(r"GET (\S.*?)(?: HTTP/[\d.]+)?")
+SHOWN_STATUSES = frozenset({"200", "304"})
+
+# What a page is made of, what is downloaded rather than read, and what only programs read.
+OTHER_THAN_PAGES = {
+    "png", "jpg", "jpeg", "gif", "webp", "avif", "svg", "svgz", "ico", "bmp", "tif", "tiff",
+    "css", "xsl", "xslt", "js", "mjs", "map", "ttf", "otf", "eot", "woff", "woff2",
+    "mp3", "mp4", "ogg", "ogv", "wav", "webm", "avi", "mov", "swf", "flv",
+    "zip", "gz", "tgz", "bz2", "xz", "7z", "tar", "rar", "jar", "war", "gem", "whl", "deb", "rpm",
+    "dmg", "iso", "exe", "msi", "bin", "pyc", "pcap",
+    "pdf", "ps", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "odt", "csv",
+    "xml", "rss", "atom", "rdf", "json", "webmanifest",
+}  # fmt: skip
+FILES_FOR_PROGRAMS = frozenset({"robots.txt", "humans.txt", "ads.txt", "security.txt"})
+FEED_SEGMENTS = frozenset({"feed", "feeds"})
+FEED_PARAMETERS = frozenset({"flav", "feed", "format"})
+FEED_FORMATS = ("rss", "atom", "rdf")
+
+
+@dataclass(frozen=True, slots=True)
+class PageView:
+    path: str
+    """The article's path, as blog.paths writes it: "" is the front page."""
+
+    address: str
+    user_agent: str
+
+
+@dataclass(slots=True)
+class AccessLog:
+    page_views: list[PageView] = field(default_factory=list)
+    others: int = 0
+    """Lines that are well formed and not page views."""
+
+    malformed: int = 0
+
+
+def parse_log(lines: Iterable[str]) -> AccessLog:
+    log = AccessLog()
+    for line in lines:
+        match = LINE.match(line)
+        if match is None:
+            log.malformed += 1
+            continue
+        view = _page_view(*match.group(1, 2, 3, 5))
+        if view is None:
+            log.others += 1
+        else:
+            log.page_views.append(view)
+    return log
+
+
+def _page_view(address: str, request: str, status: str, user_agent: str) -> PageView | None:
+    match = REQUEST.fullmatch(request)
+    if match is None or status not in SHOWN_STATUSES or not is_page(match[1]):
+        return None
+    return PageView(article_path(match[1]), address, re.sub(r'\\(["\\])', r"\1", user_agent))
+
+
+def is_page(target: str) -> bool:
+    """Is this something a visitor reads?
+
+    Yes, unless the file's extension is one of OTHER_THAN_PAGES, the file is one of
+    FILES_FOR_PROGRAMS, or it is a feed: its last segment says so, or its query does
+    (`?flav=rss20`, `?feed=atom`).
+    """
+    path, query = _split(target)
+    segments = [segment.lower() for segment in path.split("/") if segment]
+    name = segments[-1] if segments else ""
+    extension = name.rpartition(".")[2] if "." in name and not path.endswith("/") else ""
+    return not (
+        extension in OTHER_THAN_PAGES
+        or name in FILES_FOR_PROGRAMS
+        or name in FEED_SEGMENTS
+        or _asks_for_feed(query)
+    )
+
+
+def article_path(target: str) -> str:
+    """Which article a request is for: one for each path, whatever the query.
+
+    `/blog` and `/blog/` are the same article, and `/a%20b` is `a b`. Upper and lower case differ.
+    A path that the site needs itself moves aside: `/admin/x` is served as `/~admin/x`.
+    """
+    encoded, _ = _split(target)
+    decoded = unquote_to_bytes(encoded.encode("latin-1")).decode("utf-8", "replace")
+    path = clean_path(decoded)
+    return f"~{path}" if is_reserved(path) else path
+
+
+def _split(target: str) -> tuple[str, str]:
+    if not target.startswith("/"):
+        # A proxy's request names the whole address.
+        parts = urlsplit(target)
+        return parts.path, parts.query
+    # Not urlsplit: it takes `//path` for the name of a host.
+    path, _, query = target.partition("#")[0].partition("?")
+    return path, query
+
+
+def _asks_for_feed(query: str) -> bool:
+    return any(
+        name in FEED_PARAMETERS and value.lower().startswith(FEED_FORMATS)
+        for name, value in parse_qsl(query)
+    )

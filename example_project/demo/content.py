@@ -1,0 +1,48 @@
+"""What there is to read on the site: the sample articles, or the pages of a log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from pathlib import Path
+
+from blog.models import Article
+from django.utils import timezone
+
+from demo.access_log import PageView
+
+SAMPLES = Path(__file__).parent / "sample_articles"
+DAYS_APART = 9
+TITLE_LENGTH = 200
+
+
+def create_samples() -> None:
+    """The file's name is the path; its first line is the title."""
+    now = timezone.now()
+    articles = []
+    for age, file in enumerate(sorted(SAMPLES.glob("*.txt"))):
+        title, _, body = file.read_text(encoding="utf-8").partition("\n")
+        path = "" if file.stem == "index" else file.stem
+        published_at = now - timedelta(days=age * DAYS_APART)
+        articles.append(
+            Article(path=path, title=title, body=body.strip(), published_at=published_at)
+        )
+    Article.objects.bulk_create(articles)
+
+
+def create_pages_of(views: Iterable[PageView]) -> None:
+    """One article for each page that the log has a view of."""
+    paths = dict.fromkeys(view.path for view in views)
+    Article.objects.bulk_create(
+        [
+            Article(path=path, title=title_of(path), body=f"The log calls this page /{path}.")
+            for path in paths
+        ],
+        batch_size=500,
+    )
+
+
+def title_of(path: str) -> str:
+    name = path.rpartition("/")[2].partition(".")[0] or path
+    words = name.replace("-", " ").replace("_", " ").strip()
+    return (words[:1].upper() + words[1:] or "The front page")[:TITLE_LENGTH]

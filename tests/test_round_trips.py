@@ -1,0 +1,117 @@
+"""P3: what a hit, a total and a list cost, counted by Redis and by Django."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.template import Context, Template
+from django.test import RequestFactory
+from django.test.utils import CaptureQueriesContext
+
+from django_hitcount.flushing import flush
+from django_hitcount.recording import record_hit, record_hits
+from django_hitcount.totals import get_total, get_totals
+from tests.app.models import Article
+from tests.redis_server import round_trips, sends
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def articles(redis_buffer):
+    articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(100))
+    record_hits(articles)
+    return articles
+
+
+def test_record_and_show_is_one_round_trip_and_no_sql(redis, articles, django_assert_num_queries):
+    with round_trips(redis) as trips, django_assert_num_queries(0):
+        assert record_hit(articles[0]).total == 2
+
+    assert trips() == 1
+
+
+def test_a_flush_in_between_changes_nothing(redis, articles, django_assert_num_queries):
+    flush()
+
+    with round_trips(redis) as trips, django_assert_num_queries(0):
+        assert record_hit(articles[0]).total == 2
+
+    assert trips() == 1
+
+
+def test_page_that_counts_and_shows_is_one_round_trip_and_no_sql(
+    redis, articles, django_assert_num_queries
+):
+    context = Context({"article": articles[0], "request": RequestFactory().get("/")})
+    tag = Template("{% load hitcount %}{% hit_count article %}|{% hit_count article %}")
+
+    with round_trips(redis) as trips, django_assert_num_queries(0):
+        assert tag.render(context) == "2|2"
+
+    assert trips() == 1
+
+
+def test_first_hit_loads_the_total_with_one_query_and_one_more_round_trip(
+    redis, redis_buffer, django_assert_num_queries
+):
+    article = Article.objects.create(title="new")
+    record_hit(Article.objects.create(title="the content type is known, the script loaded"))
+
+    with round_trips(redis) as trips, django_assert_num_queries(1):
+        assert record_hit(article).total == 1
+
+    assert trips() == 2
+
+
+def test_recording_a_hundred_objects_is_one_round_trip(redis, articles, django_assert_num_queries):
+    with sends() as trips, django_assert_num_queries(0):
+        assert {hit.total for hit in record_hits(articles)} == {2}
+
+    assert trips() == 1
+
+
+def test_totals_of_a_hundred_objects_are_one_round_trip(redis, articles, django_assert_num_queries):
+    with sends() as trips, django_assert_num_queries(0):
+        assert set(get_totals(articles).values()) == {1}
+
+    assert trips() == 1
+
+
+def test_list_of_a_hundred_objects_is_one_query_and_one_round_trip(
+    articles, django_assert_num_queries
+):
+    with sends() as trips, django_assert_num_queries(1):
+        assert {article.hit_total for article in Article.objects.with_hits()} == {1}
+
+    assert trips() == 1
+
+
+def test_totals_that_redis_does_not_know_cost_one_query_for_all(
+    redis, articles, django_assert_num_queries
+):
+    flush()
+    redis.flushall()
+    get_total(articles[0])
+
+    with sends() as trips, django_assert_num_queries(1):
+        assert set(get_totals(articles).values()) == {1}
+
+    assert trips() == 2
+
+
+@pytest.mark.parametrize("count", [1, 100])
+def test_without_redis_a_hit_is_two_upserts_and_one_sum(count):
+    """However many objects are hit at once."""
+    articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(count))
+    get_total(articles[0])
+
+    with CaptureQueriesContext(connection) as queries:
+        record_hits(articles)
+
+    statements = [query["sql"].split()[0] for query in queries]
+    assert [word for word in statements if word not in {"BEGIN", "COMMIT"}] == [
+        "INSERT",
+        "INSERT",
+        "SELECT",
+    ]
