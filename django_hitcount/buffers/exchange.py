@@ -64,6 +64,8 @@ class Exchange:
         for option in ("socket_timeout", "socket_connect_timeout"):
             if self._pool.connection_kwargs.get(option) is None:
                 self._pool.connection_kwargs[option] = timeout_seconds
+        self.timeout_seconds: float = self._pool.connection_kwargs["socket_timeout"]
+        """Longest wait for an answer."""
 
     def run(self, commands: Sequence[Call | Command]) -> list[Reply]:
         """

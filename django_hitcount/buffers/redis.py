@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 SCAN_COUNT = 2000
 """Fields read at a time from a batch: each answer is well within the timeout."""
 
+REPLICA_SHARE = 0.4
+"""Part of the timeout that replicas have: Redis looks at the clock ten times a second only."""
+
 BIGINT = range(-(2**63), 2**63)
 """What a ``hits`` column holds."""
 
@@ -259,7 +262,7 @@ class RedisBuffer(Buffer):
         A replica that took over without it would offer the hits for a second flush under
         another id. WAIT looks at what its own connection wrote last: hence the INCR.
         """
-        milliseconds = int(conf.get_config().redis_timeout_seconds * 800)
+        milliseconds = int(self._exchange.timeout_seconds * REPLICA_SHARE * 1000)
         _, replicas = self._run([("INCR", names.epoch), ("WAIT", 1, milliseconds)])
         if replicas < 1:
             raise BufferUnavailable(

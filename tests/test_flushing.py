@@ -1,0 +1,365 @@
+from __future__ import annotations
+
+import datetime
+import signal
+import uuid
+from unittest import mock
+
+import pytest
+from celery import current_app
+from django.contrib.contenttypes.models import ContentType
+from django.core.management import call_command
+from django.db import IntegrityError, OperationalError, connections
+from django.utils import timezone
+
+from django_hitcount import flushing, signals, slots
+from django_hitcount.buffers import get_buffer
+from django_hitcount.counters import counter_key
+from django_hitcount.exceptions import BufferUnavailable
+from django_hitcount.flushing import Flush, flush
+from django_hitcount.recording import record_hit, record_hits
+from django_hitcount.tables import DailyHitSlot, FlushedBatch, HitSlot
+from django_hitcount.tasks import flush_hits
+from django_hitcount.totals import get_total
+from tests.app.models import Article, Plain
+from tests.servers import HOST, Valkey, wait_until
+from tests.tables import daily_sums, slot_sums
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def article(redis_buffer) -> Article:
+    return Article.objects.create(title="Tea")
+
+
+def names_of(article, counter="views"):
+    """The keys of the article's partition, and its field."""
+    key = counter_key(article, counter)
+    return get_buffer()._keys[key.partition(16)], key
+
+
+def test_flush_says_what_it_did(article):
+    other = Article.objects.create(title="Coffee")
+    record_hits([article, other], amount=3)
+
+    done = flush()
+
+    assert (done.counters, done.hits, done.malformed) == (2, 6, ())
+    assert done.batches in {1, 2}
+    assert flush() == Flush()
+
+
+def test_batch_lands_in_one_slot_other_than_0(article):
+    record_hit(article)
+    record_hit(article, counter="downloads")
+    flush()
+
+    used = {*HitSlot.objects.values_list("slot", flat=True)}
+    used |= {*DailyHitSlot.objects.values_list("slot", flat=True)}
+    assert len(used) == 1
+    assert 0 not in used
+
+
+def test_flush_in_bounded_statements(redis_buffer):
+    articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(700))
+    record_hits(articles)
+
+    with mock.patch.object(slots, "ROWS_PER_STATEMENT", 10):
+        flush()
+
+    assert slot_sums(articles) == daily_sums(articles) == dict.fromkeys(articles, 1)
+
+
+def test_two_flushers_of_one_batch_apply_it_once(article):
+    """The second finds the first's row in the ledger, whoever settles."""
+    record_hit(article)
+    buffer = get_buffer()
+    partition = names_of(article)[1].partition(16)
+
+    first, second = buffer.claim(partition), buffer.claim(partition)
+    assert first == second
+    assert [flushing.apply(first), flushing.apply(second)] == [True, False]
+    assert [buffer.settle(first), buffer.settle(second)] == [True, False]
+    assert slot_sums([article]) == {article: 1}
+
+
+def test_late_flusher_does_not_settle_a_newer_batch(article):
+    record_hit(article)
+    buffer = get_buffer()
+    partition = names_of(article)[1].partition(16)
+    old = buffer.claim(partition)
+    flush()
+    record_hit(article)
+    new = buffer.claim(partition)
+
+    assert flushing.apply(old) is False
+    assert buffer.settle(old) is False
+    assert buffer.claim(partition) == new
+    flush()
+    assert slot_sums([article]) == {article: 2}
+
+
+def test_lost_commit_answer_counts_once(article):
+    """COMMIT happened, and its answer did not arrive: the repeat finds the ledger."""
+    record_hit(article)
+    wrapper = type(connections["default"])
+    commit = wrapper._commit
+    answers = [OperationalError("server has gone away")]
+
+    def commit_and_lose_the_answer(self):
+        commit(self)
+        if answers:
+            raise answers.pop()
+
+    with mock.patch.object(wrapper, "_commit", commit_and_lose_the_answer):
+        flush()
+
+    assert not answers
+    assert slot_sums([article]) == daily_sums([article]) == {article: 1}
+
+
+def test_deadlock_is_tried_again(article):
+    record_hit(article)
+    add, errors = slots.add_totals, [OperationalError("deadlock")] * 3
+
+    def deadlock(*args, **kwargs):
+        if errors:
+            raise errors.pop()
+        add(*args, **kwargs)
+
+    with mock.patch.object(slots, "add_totals", deadlock):
+        assert flush().hits == 1
+
+    assert slot_sums([article]) == {article: 1}
+
+
+def test_batch_that_fails_for_long_is_left_and_raised(article, monkeypatch):
+    other = next(
+        a
+        for a in Article.objects.bulk_create(Article(title=str(n)) for n in range(100))
+        if names_of(a)[1].partition(16) != names_of(article)[1].partition(16)
+    )
+    record_hits([article, other])
+    monkeypatch.setattr(flushing, "PATIENCE_SECONDS", 0.02)
+    add = slots.add_totals
+
+    def fails(amounts, **kwargs):
+        if names_of(article)[1] in amounts:
+            raise OperationalError("locked")
+        add(amounts, **kwargs)
+
+    with mock.patch.object(slots, "add_totals", fails), pytest.raises(ExceptionGroup) as raised:
+        flush()
+
+    partition = names_of(article)[1].partition(16)
+    assert raised.value.exceptions[0].__notes__ == [f"while flushing partition {partition}"]
+    assert slot_sums([article, other]) == {article: 0, other: 1}
+    assert get_total(article) == 1
+    flush()
+    assert slot_sums([article, other]) == {article: 1, other: 1}
+
+
+def test_other_integrity_errors_are_raised(article):
+    record_hit(article)
+
+    with (
+        mock.patch.object(slots, "add_totals", side_effect=IntegrityError("column hits")),
+        pytest.raises(ExceptionGroup),
+    ):
+        flush()
+
+    assert get_total(article) == 1
+
+
+def test_ledger_is_pruned_after_seven_days(article):
+    days = [0, 6, 8, 30]
+    FlushedBatch.objects.bulk_create(
+        FlushedBatch(id=uuid.uuid4(), flushed_at=timezone.now() - datetime.timedelta(days=day))
+        for day in days
+    )
+    flush()
+
+    ages = [(timezone.now() - batch.flushed_at).days for batch in FlushedBatch.objects.all()]
+    assert sorted(ages) == [0, 6]
+
+
+def test_flush_of_a_dead_redis_says_so(settings, redis_buffer):
+    settings.CACHES = {
+        **settings.CACHES,
+        "hitcount": {**settings.CACHES["hitcount"], "LOCATION": "redis://127.0.0.1:1/0"},
+    }
+
+    with pytest.raises(BufferUnavailable, match=r"cannot be reached.*127\.0\.0\.1:1"):
+        flush()
+
+
+def test_no_partition_is_left_when_there_are_fewer(settings, redis_buffer):
+    articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(60))
+    settings.HITCOUNT = {**settings.HITCOUNT, "PARTITIONS": 40}
+    flush()
+    record_hits(articles)
+    settings.HITCOUNT = {**settings.HITCOUNT, "PARTITIONS": 2}
+
+    flush()
+
+    assert slot_sums(articles) == dict.fromkeys(articles, 1)
+
+
+class TestMalformed:
+    """What is no hit is set aside and reported; the hits beside it are flushed."""
+
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [
+            (b"rubbish", b"1"),
+            (b"x:views:1", b"1"),
+            (b"5:Views:1", b"1"),
+            (b"5:views:" + b"x" * 256, b"1"),
+            (b"5:views:\xff\xfe", b"1"),
+            (b"5:views:a\0b", b"1"),
+            (b"5:views:7", b"many"),
+            (b"5:views:7", b"1.5"),
+            (b"5:views:7", b"99999999999999999999"),
+            (b"999999:views:7", b"1"),
+            (b"-1:views:7", b"1"),
+        ],
+    )
+    def test_field_is_set_aside_and_the_rest_is_flushed(
+        self, redis, article, caplog, capsys, field, value
+    ):
+        record_hit(article)
+        names, _ = names_of(article)
+        redis.hset(names.pending, field, value)
+
+        call_command("flush_hits")
+
+        assert slot_sums([article]) == daily_sums([article]) == {article: 1}
+        assert redis.hgetall(names.malformed) == {field + b"#0": value}
+        assert "malformed" in caplog.text
+        assert repr(field) in capsys.readouterr().err
+        assert flush() == Flush()
+
+    @pytest.mark.parametrize(
+        "field", [b"5:views:2026-13-01:7", b"5:views:7", b"9999:views:2026-01-01:7"]
+    )
+    def test_daily_field(self, redis, article, field):
+        record_hit(article)
+        names, _ = names_of(article)
+        redis.hset(names.pending_daily, field, 1)
+
+        assert flush().malformed == (field,)
+        assert daily_sums([article]) == {article: 1}
+        assert redis.hkeys(names.malformed) == [field + b"#0"]
+
+    def test_hits_recorded_over_a_malformed_value_count(self, redis, article):
+        names, key = names_of(article)
+        redis.hset(names.pending, key.text, "many")
+
+        assert record_hit(article).total == 1
+        flush()
+        assert slot_sums([article]) == daily_sums([article]) == {article: 1}
+        assert redis.hgetall(names.malformed) == {f"{key.text}#0".encode(): b"many"}
+
+    def test_nothing_set_aside_is_overwritten(self, redis, article):
+        names, _ = names_of(article)
+        for value in (b"one", b"two"):
+            redis.hset(names.pending, "rubbish", value)
+            flush()
+
+        assert sorted(redis.hvals(names.malformed)) == [b"one", b"two"]
+
+    def test_hits_of_a_removed_model_are_set_aside(self, redis, article):
+        """Its content type is gone, which the foreign key would not allow."""
+        plain = Plain.objects.create(name="x")
+        record_hits([plain, article])
+        key = names_of(plain)[1]
+        ContentType.objects.get_for_model(Plain).delete()
+        ContentType.objects.clear_cache()
+
+        done = flush()
+
+        assert done.malformed[0] == key.text.encode()
+        assert slot_sums([article]) == {article: 1}
+
+
+class TestFlushThreshold:
+    @pytest.fixture
+    def flushed_early(self, settings):
+        settings.HITCOUNT = {**settings.HITCOUNT, "FLUSH_THRESHOLD": 3, "PARTITIONS": 1}
+        partitions = []
+
+        def receiver(partition, **kwargs):
+            partitions.append(partition)
+
+        with mock.patch.object(signals.partition_full, "receivers", []):
+            signals.partition_full.connect(receiver)
+            yield partitions
+
+    def test_partition_that_grows_full_asks_for_a_flush_once(self, redis_buffer, flushed_early):
+        articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(10))
+        asked = []
+        for article in articles:
+            record_hit(article)
+            record_hit(article)
+            asked.append(len(flushed_early))
+
+        assert asked == [0, 0, 0, 1, 1, 1, 1, 1, 1, 1]
+        flush()
+        record_hits(articles)
+        assert flushed_early == [0, 0]
+
+    def test_celery_flushes_that_partition(self, redis_buffer, settings):
+        settings.HITCOUNT = {**settings.HITCOUNT, "FLUSH_THRESHOLD": 1, "PARTITIONS": 1}
+        articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(2))
+        current_app.conf.task_always_eager = True
+        try:
+            record_hits(articles)
+        finally:
+            current_app.conf.task_always_eager = False
+
+        assert slot_sums(articles) == dict.fromkeys(articles, 1)
+
+    def test_broker_that_is_away_does_not_fail_the_page(self, redis_buffer, settings, caplog):
+        settings.HITCOUNT = {**settings.HITCOUNT, "FLUSH_THRESHOLD": 1, "PARTITIONS": 1}
+        articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(2))
+        with mock.patch.object(flush_hits, "apply_async", side_effect=OSError("no broker")):
+            assert [hit.counted for hit in record_hits(articles)] == [True, True]
+
+        assert "no broker" in caplog.text
+
+
+class TestReplicas:
+    def test_claim_waits_for_a_replica(self, tmp_path, settings):
+        """A replica that took over without the claim would offer the hits once more."""
+        (tmp_path / "a").mkdir()
+        (tmp_path / "b").mkdir()
+        master, replica = Valkey(tmp_path / "a"), Valkey(tmp_path / "b")
+        master.start()
+        replica.start()
+        try:
+            replica.ask("REPLICAOF", HOST, str(master.port))
+            wait_until(
+                lambda: replica.ask("INFO", "replication")["master_link_status"] == "up", "replica"
+            )
+            location = f"redis://{HOST}:{master.port}/0"
+            alias = {**settings.CACHES["hitcount"], "LOCATION": location}
+            settings.CACHES = {**settings.CACHES, "hitcount": alias}
+            settings.HITCOUNT = {
+                **settings.HITCOUNT,
+                "BUFFER": "django_hitcount.buffers.redis.RedisBuffer",
+            }
+            article = Article.objects.create(title="Tea")
+            record_hit(article)
+            replica.pause()
+            with pytest.raises(ExceptionGroup) as raised:
+                flush()
+            assert "No replica" in str(raised.value.exceptions[0])
+            assert slot_sums([article]) == {article: 0}
+            replica.resume()
+            flush()
+            assert slot_sums([article]) == {article: 1}
+        finally:
+            replica.resume()
+            replica.stop(signal.SIGKILL)
+            master.stop(signal.SIGKILL)
