@@ -29,8 +29,8 @@ def fork(work: Callable[[], object]) -> int:
         die_with_parent()
         for alias in connections:
             # Closing would say goodbye on the parent's connection: keep it, and open another.
-            _kept.append(connections[alias].connection)
-            connections[alias].connection = None
+            _kept.append(connections[alias])
+            del connections[alias]
         work()
     except BaseException:  # noqa: BLE001 - the parent sees the exit code
         traceback.print_exc()

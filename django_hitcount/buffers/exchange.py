@@ -8,6 +8,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+from django.core.cache import InvalidCacheBackendError
+from django.core.exceptions import ImproperlyConfigured
 from django_redis import get_redis_connection
 from redis.exceptions import BusyLoadingError, NoScriptError, RedisError, ResponseError
 
@@ -59,7 +61,7 @@ class Exchange:
     """
 
     def __init__(self, alias: str, *, timeout_seconds: float) -> None:
-        self._pool = get_redis_connection(alias).connection_pool
+        self._pool = _connection_pool(alias)
         # Without a timeout of its own, a hung Redis would hang every page.
         for option in ("socket_timeout", "socket_connect_timeout"):
             if self._pool.connection_kwargs.get(option) is None:
@@ -96,6 +98,16 @@ class Exchange:
     def run_all(self, commands: Sequence[Call | Command]) -> list[Reply]:
         """As run(), but raises the first BufferUnavailable among the replies."""
         return checked(self.run(commands))
+
+
+def _connection_pool(alias: str) -> Any:
+    try:
+        return get_redis_connection(alias).connection_pool
+    except (InvalidCacheBackendError, NotImplementedError) as exc:
+        raise ImproperlyConfigured(
+            f"HITCOUNT['CACHE_ALIAS'] is {alias!r}, which is no cache of django-redis. Add it to "
+            "CACHES with the BACKEND 'django_redis.cache.RedisCache'."
+        ) from exc
 
 
 def checked(replies: list[Reply]) -> list[Reply]:

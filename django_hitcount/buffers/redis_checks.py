@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from django.conf import settings
 from django.core.checks import CheckMessage
 from django.core.checks import Warning as CheckWarning
+from redis.connection import parse_url
 
 from django_hitcount import conf
 from django_hitcount.buffers.exchange import Exchange
@@ -36,12 +37,8 @@ def _unreachable(exc: BufferUnavailable) -> CheckMessage:
 def _check_shared() -> Iterator[CheckMessage]:
     """W002: whoever clears another cache on the same Redis database deletes pending hits."""
     alias = conf.get_config().cache_alias
-    location = settings.CACHES[alias].get("LOCATION")
-    sharing = [
-        name
-        for name, cache in settings.CACHES.items()
-        if name != alias and cache.get("LOCATION") == location
-    ]
+    databases = {name: _databases(cache.get("LOCATION")) for name, cache in settings.CACHES.items()}
+    sharing = [name for name in databases if name != alias and databases[name] & databases[alias]]
     if alias == "default":
         sharing.append(alias)
     if sharing:
@@ -54,6 +51,18 @@ def _check_shared() -> Iterator[CheckMessage]:
             ),
             id="django_hitcount.W002",
         )
+
+
+def _databases(location: object) -> set[tuple[object, ...]]:
+    """What distinguishes the Redis databases that LOCATION names, in any of its spellings."""
+    urls = location if isinstance(location, list | tuple) else str(location).split(",")
+    found: set[tuple[object, ...]] = set()
+    for url in map(str, urls):
+        if url.startswith(("redis://", "rediss://", "unix://")):
+            options = parse_url(url)  # type: ignore[no-untyped-call]
+            server = options.get("path") or (options.get("host"), options.get("port", 6379))
+            found.add((server, options.get("db", 0)))
+    return found
 
 
 def _check_eviction(info: bytes) -> Iterator[CheckMessage]:

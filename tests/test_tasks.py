@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import pytest
+from celery import Celery
+from django.core.management import call_command
+
+from django_hitcount import tasks
+from django_hitcount.recording import record_hit
+from django_hitcount.tables import HitSlot
+from tests.app.models import Article
+from tests.tables import slot_sums
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def article(redis_buffer) -> Article:
+    article = Article.objects.create(title="Tea")
+    record_hit(article, amount=3)
+    return article
+
+
+def test_tasks_flush_and_compact(article):
+    tasks.flush_hits()
+    record_hit(article)
+    tasks.flush_hits()
+    tasks.compact_hits()
+
+    assert [*HitSlot.objects.values_list("slot", "hits")] == [(0, 4)]
+
+
+def test_commands_print_what_they_did(article, capsys):
+    call_command("flush_hits")
+    call_command("compact_hits")
+    call_command("flush_hits")
+    call_command("compact_hits")
+
+    assert capsys.readouterr().out.splitlines() == [
+        "Flushed 3 hits of 1 counters in 1 batches.",
+        "Folded 2 rows in 2 batches.",
+        "Flushed 0 hits of 0 counters in 0 batches.",
+        "Folded 0 rows in 0 batches.",
+    ]
+    assert slot_sums([article]) == {article: 3}
+
+
+def test_beat_schedule_names_the_tasks():
+    app = Celery("site")
+    app.conf.beat_schedule = tasks.beat_schedule()
+    app.finalize()
+
+    schedule = {entry["task"]: entry["schedule"] for entry in app.conf.beat_schedule.values()}
+    assert schedule == {"django_hitcount.flush_hits": 10, "django_hitcount.compact_hits": 600}
+    assert set(schedule) <= set(app.tasks)
+
+
+def test_beat_schedule_at_other_times():
+    schedule = tasks.beat_schedule(flush_seconds=2, compact_seconds=60)
+
+    assert [(e["schedule"], e["options"]["expires"]) for e in schedule.values()] == [
+        (2, 2),
+        (60, 60),
+    ]
