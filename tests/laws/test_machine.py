@@ -91,9 +91,8 @@ class Counting(RuleBasedStateMachine):
     @rule(step=st.sampled_from(sorted(CRASHES)), partition=st.integers(0, 1))
     def crash_while_flushing(self, step, partition) -> None:
         if get_buffer().keeps_hits:
-            with mock.patch.object(*CRASHES[step], side_effect=Crash):
-                with suppress(Crash):
-                    flushing.flush_partition(get_buffer(), partition)
+            with mock.patch.object(*CRASHES[step], side_effect=Crash), suppress(Crash):
+                flushing.flush_partition(get_buffer(), partition)
 
     @rule()
     def compact(self) -> None:

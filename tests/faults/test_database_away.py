@@ -1,0 +1,113 @@
+"""The database is away, locked or read-only: no page fails, and nothing counts twice."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import pytest
+from django.db import OperationalError, connections
+from django.test import Client
+
+from django_hitcount import slots, totals
+from django_hitcount.buffers import get_buffer
+from django_hitcount.recording import Hit, record_hit
+from tests import children
+from tests.app.models import Article
+from tests.tables import slot_sums
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def article() -> Article:
+    return Article.objects.create(title="Tea")
+
+
+def away(*args, **kwargs):
+    raise OperationalError("server has gone away")
+
+
+def test_page_is_served_without_a_count(article, settings, caplog):
+    with (
+        mock.patch.object(slots, "add_hits", away),
+        mock.patch.object(totals.slots, "sums_and_ledger", away),
+    ):
+        response = Client().get(f"/articles/{article.pk}/")
+
+    assert (response.status_code, response.content) == (200, b"\n")
+    assert "not counted" in caplog.text
+
+
+def test_result_says_why(article):
+    with mock.patch.object(slots, "add_hits", away):
+        assert record_hit(article) == Hit(False, "unavailable", 0)
+
+
+def test_database_that_fails_is_left_alone_for_a_while(article):
+    calls = []
+
+    def slow(*args, **kwargs):
+        calls.append(args)
+        raise OperationalError("locked")
+
+    with mock.patch.object(slots, "add_hits", slow):
+        refusals = [record_hit(article).refusal for _ in range(5)]
+        tries = len(calls)
+        record_hit(article)
+
+    assert refusals == ["unavailable"] * 5
+    assert len(calls) == tries
+    assert record_hit(article).refusal == "unavailable"
+    get_buffer()._breaker.try_now()
+    assert record_hit(article).counted
+
+
+def test_redis_counts_on_while_the_database_is_away(redis_buffer, article):
+    record_hit(article)
+    with (
+        mock.patch.object(slots, "add_hits", away),
+        mock.patch.object(totals.slots, "sums_and_ledger", away),
+    ):
+        assert record_hit(article) == Hit(True, None, 2)
+
+
+def test_lost_commit_answer_of_a_direct_hit_is_not_repeated(article):
+    """Nobody knows whether it counted; twice it must not."""
+    wrapper = type(connections["default"])
+    commit = wrapper._commit
+    answers = [OperationalError("server has gone away")]
+
+    def commit_and_lose_the_answer(self):
+        commit(self)
+        if answers:
+            raise answers.pop()
+
+    with mock.patch.object(wrapper, "_commit", commit_and_lose_the_answer):
+        assert record_hit(article).refusal == "unavailable"
+
+    assert slot_sums([article]) == {article: 1}
+
+
+def test_deadlock_of_a_direct_hit_is_tried_again(article):
+    add, errors = slots.add_hits, [OperationalError("deadlock")] * 3
+
+    def deadlock(*args, **kwargs):
+        if errors:
+            raise errors.pop()
+        add(*args, **kwargs)
+
+    with mock.patch.object(slots, "add_hits", deadlock):
+        assert record_hit(article) == Hit(True, None, 1)
+
+
+def test_forked_children_do_not_share_the_numbers_of_their_parent(redis_buffer, article):
+    """Otherwise Redis would take a child's hit for one of the parent's, sent again."""
+    for _ in range(3):
+        record_hit(article)
+
+    def record() -> None:
+        for _ in range(3):
+            assert record_hit(article).counted
+
+    assert [children.run(record), children.run(record)] == [0, 0]
+    assert article.hits == 9

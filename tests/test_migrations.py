@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import pytest
+from django.contrib.contenttypes.models import ContentType
+from django.core.management import call_command
+from django.db import connection
+from django.db.migrations.loader import MigrationLoader
+from django.db.models import Sum
+
+from django_hitcount import compaction, slots
+from django_hitcount.counters import CounterKey
+from django_hitcount.tables import DailyHitSlot, HitSlot
+from tests.app.models import Article
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("field", ["AutoField", "BigAutoField", "SmallAutoField"])
+def test_models_and_migrations_agree_whatever_the_project_sets(settings, field):
+    settings.DEFAULT_AUTO_FIELD = f"django.db.models.{field}"
+
+    call_command("makemigrations", "django_hitcount", check=True, dry_run=True, verbosity=0)
+
+
+def test_migrations_are_one_line_of_named_steps():
+    names = [
+        name for app, name in MigrationLoader(None).disk_migrations if app == "django_hitcount"
+    ]
+
+    assert len({name[:4] for name in names}) == len(names)
+    assert not [name for name in names if "auto" in name]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_migrations_run_back_and_forth():
+    call_command("migrate", "django_hitcount", "zero", verbosity=0)
+    assert "django_hitcount_hitslot" not in connection.introspection.table_names()
+    call_command("migrate", "django_hitcount", verbosity=0)
+    assert "django_hitcount_hitslot" in connection.introspection.table_names()
+
+
+@pytest.mark.django_db(transaction=True)
+class TestIndexes:
+    @pytest.fixture(autouse=True)
+    def rows(self):
+        """Many counters, few of them not compacted."""
+        self.model = ContentType.objects.get_for_model(Article).pk
+        for table in (HitSlot, DailyHitSlot):
+            days = {"day": "2026-01-01"} if table is DailyHitSlot else {}
+            table.objects.bulk_create(
+                table(
+                    content_type_id=self.model,
+                    object_id=str(n),
+                    counter="views",
+                    slot=0 if n % 100 else 1,
+                    hits=n,
+                    **days,
+                )
+                for n in range(3000)
+            )
+        with connection.cursor() as cursor:
+            if connection.vendor == "mysql":
+                cursor.execute(
+                    "ANALYZE TABLE django_hitcount_hitslot, django_hitcount_dailyhitslot"
+                )
+            else:
+                cursor.execute("ANALYZE")
+
+    def test_total_is_read_by_the_unique_key(self):
+        key = CounterKey(self.model, "7", "views")
+        plan = HitSlot.objects.filter(slots.any_of([key])).values("counter").annotate(Sum("hits"))
+
+        name = "hitcount_hitslot_key"
+        if connection.vendor == "sqlite":  # It gives the index of a constraint its own name.
+            name = "hitslot_1 (content_type_id=? AND object_id=? AND counter=?)"
+        assert name in plan.explain()
+
+    def test_most_viewed_walks_an_index(self):
+        most = HitSlot.objects.filter(content_type=self.model, counter="views", slot=0)
+
+        plan = most.order_by("-hits")[:10].explain()
+        assert "hitcount_hitslot_most" in plan
+        assert "sort" not in plan.lower().replace("filesort: 0", "")
+
+    @pytest.mark.parametrize(
+        ("table", "index"),
+        [(HitSlot, "hitcount_hitslot_compact"), (DailyHitSlot, "hitcount_daily_compact")],
+    )
+    def test_compaction_finds_its_rows_by_index(self, table, index):
+        rows = table.objects.filter(slot__gt=0, pk__lte=10**9).order_by("slot", *table.KEY)
+
+        assert index in rows.values_list(*table.KEY)[:100].explain()
+
+    def test_partial_where_the_database_can(self):
+        with connection.cursor() as cursor:
+            constraints = connection.introspection.get_constraints(
+                cursor, "django_hitcount_hitslot"
+            )
+        assert {"hitcount_hitslot_most", "hitcount_hitslot_compact"} <= constraints.keys()
+
+        assert compaction.compact().rows == 60

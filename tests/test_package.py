@@ -1,0 +1,115 @@
+"""What is shipped, and that the documentation tells all of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from importlib.metadata import PackageNotFoundError, files
+from pathlib import Path
+
+import pytest
+from docutils.core import publish_doctree
+
+from django_hitcount import conf, exceptions, refusals
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.rst"), *ROOT.glob("docs/*.rst"), *ROOT.glob("*/README.rst")])
+DOCS = "\n".join(path.read_text() for path in PAGES)
+SOURCE = sorted((ROOT / "django_hitcount").rglob("*.py"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_page_is_valid(page):
+    """Docutils alone must render it: package indexes and code hosts use nothing else."""
+    publish_doctree(
+        page.read_text(), settings_overrides={"halt_level": 2, "input_encoding": "utf-8"}
+    )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_and_images_lead_somewhere(page):
+    targets = re.findall(r"(?:image|figure):: (\S+)|<([^>\s]+)>`_", page.read_text())
+
+    for target in (one or other for one, other in targets):
+        if not target.startswith(("http", "#")):
+            assert (page.parent / target.partition("#")[0]).exists(), target
+
+
+@pytest.mark.parametrize("field", fields(conf.Config), ids=lambda field: field.name)
+def test_every_setting_is_documented(field):
+    assert field.name.upper() in (ROOT / "docs" / "settings.rst").read_text()
+
+
+@pytest.mark.parametrize("check", ["E001", "E002", "E003", "W001", "W002", "W003", "W004"])
+def test_every_check_is_documented(check):
+    assert f"django_hitcount.{check}" in (ROOT / "docs" / "checks.rst").read_text()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("hit_count", "hit_total", "flush_hits", "compact_hits", "beat_schedule"),
+        *("record_hit", "record_hits", "arecord_hit", "get_total", "get_totals", "hits_between"),
+        *("with_hits", "HitCountMixin", "HitCountDetailMixin", "HitCountQuerySet"),
+        *("MissedRecord", "FlushedBatch", "partition_full", "django_hitcount.deletion"),
+        refusals.METHOD,
+        refusals.UNAVAILABLE,
+    ],
+)
+def test_every_public_name_is_documented(name):
+    assert name in DOCS
+
+
+def test_exceptions_are_drawn_as_they_are():
+    names = [n for n, x in vars(exceptions).items() if isinstance(x, type)]
+
+    assert exceptions.__doc__
+    assert all(name in exceptions.__doc__ for name in names)
+
+
+def test_readme_has_the_command_that_ci_runs():
+    commands = re.findall(
+        r"^ +(python3 -m venv .*)$", (ROOT / "README.rst").read_text(), re.MULTILINE
+    )
+
+    assert [command.rsplit("/", 1)[1] for command in commands] == ["tox -e demo", "tox"]
+    assert "README.rst" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_version_is_in_the_changelog():
+    version = re.search(r"^version = (\S+)$", (ROOT / "setup.cfg").read_text(), re.MULTILINE)
+
+    assert version
+    changelog = (ROOT / "CHANGELOG.rst").read_text()
+    assert re.search(rf"^{re.escape(version[1])} ", changelog, re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", SOURCE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_inward_imports_the_edge(path):
+    """Plain functions are usable without Celery, templates and the admin."""
+    edge = {"tasks.py", "admin.py", "apps.py", "checks.py"}
+    if path.name in edge or {"templatetags", "management"} & set(path.parts):
+        return
+    imported = re.findall(r"^\s*(?:from|import) (\S+)", path.read_text(), re.MULTILINE)
+
+    assert not [name for name in imported if name.startswith(("celery", "django.template"))]
+    assert not [name for name in imported if "admin" in name]
+
+
+def test_only_conf_reads_the_setting():
+    readers = {path.name for path in SOURCE if 'settings, "HITCOUNT"' in path.read_text()}
+
+    assert readers == {"conf.py"}
+
+
+def test_wheel_has_all_that_is_needed_and_nothing_else():
+    try:
+        shipped = {str(file) for file in files("django-buffered-hitcount") or ()}
+    except PackageNotFoundError:
+        pytest.skip("the package is not installed; tox installs its wheel")
+    lua = {f"django_hitcount/buffers/lua/{p.name}" for p in ROOT.rglob("buffers/lua/*.lua")}
+
+    assert len(lua) == 6
+    assert lua | {"django_hitcount/py.typed"} <= shipped
+    assert {str(path.relative_to(ROOT)) for path in SOURCE} <= shipped
+    assert not [name for name in shipped if name.startswith(("tests", "example", "benchmarks"))]

@@ -1,0 +1,47 @@
+"""Checked by mypy, never run: what the public names take and return."""
+
+from __future__ import annotations
+
+import datetime
+from typing import assert_type
+
+from django.db import models
+from django.http import HttpRequest
+
+from django_hitcount.flushing import Flush, flush
+from django_hitcount.models import HitCountMixin
+from django_hitcount.recording import Hit, arecord_hit, record_hit, record_hits
+from django_hitcount.totals import aget_total, get_total, get_totals, hits_between
+
+
+class Article(HitCountMixin, models.Model):
+    class Meta:
+        app_label = "app"
+
+
+def reads(article: Article, day: datetime.date) -> None:
+    assert_type(article.hits, int)
+    assert_type(article.hits_between(day, day, counter="downloads"), int)
+    assert_type(get_total(article, "downloads"), int)
+    assert_type(get_totals([article]), dict[models.Model, int])
+    assert_type(hits_between(article, day, day), int)
+
+
+def records(article: Article, request: HttpRequest) -> None:
+    assert_type(article.record_hit(request), Hit)
+    assert_type(record_hit(article, request, counter="views", amount=-1), Hit)
+    assert_type(record_hits([article], at=datetime.date(2026, 1, 1)), list[Hit])
+    assert_type(record_hit(article).total, int | None)
+    assert_type(record_hit(article).refusal, str | None)
+    record_hit(article, request, "views")  # type: ignore[call-arg]
+    record_hit(article, amount="1")  # type: ignore[arg-type]
+
+
+async def twins(article: Article) -> None:
+    assert_type(await arecord_hit(article), Hit)
+    assert_type(await article.arecord_hit(), Hit)
+    assert_type(await aget_total(article), int)
+
+
+def flushes() -> None:
+    assert_type(flush(), Flush)
