@@ -7,16 +7,15 @@ import threading
 import time
 from types import TracebackType
 
-from django.db import InterfaceError, OperationalError
-
 from django_hitcount.exceptions import BufferUnavailable
+from django_hitcount.transactions import DATABASE_AWAY
 
 FIRST_PAUSE_SECONDS = 1.0
 """How long a server is left alone after its first failure; twice as long after each further one."""
 
 LONGEST_PAUSE_SECONDS = 15.0
 
-FAILURES = (BufferUnavailable, OperationalError, InterfaceError)
+FAILURES = (BufferUnavailable, *DATABASE_AWAY)
 """Errors that say: the server is away, slow or read-only."""
 
 logger = logging.getLogger("django_hitcount")

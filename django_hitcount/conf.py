@@ -42,10 +42,10 @@ class Config:
     """Rows that share a counter's total between compactions, not counting slot 0."""
 
     redis_timeout_seconds: float = 0.25
-    """Longest wait for Redis, where the cache alias does not set its own."""
+    """Longest wait for a connection to Redis, and for an answer, unless the alias sets its own."""
 
     total_ttl_seconds: int = 3600
-    """How long an unread running total stays in Redis."""
+    """How long Redis keeps a running total, from when it was loaded; then it is loaded again."""
 
     flush_threshold: int | None = None
     """Flush a partition early once it holds more pending counters than this."""

@@ -8,6 +8,7 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any
 
+from django.apps import apps
 from django.db import DatabaseError, connections, models, transaction
 from django.db.models.signals import post_delete
 
@@ -30,9 +31,18 @@ def connect(model: type[models.Model]) -> None:
     Forget the hits of objects of ``model`` when they are deleted.
 
     HitCountMixin does this itself; for other models, call it in AppConfig.ready(). The
-    objects of a model that is connected are read before a queryset deletes them.
+    objects of a model that is connected, and of its proxies, are read before a queryset
+    deletes them.
     """
-    post_delete.connect(_on_delete, sender=model, dispatch_uid="django_hitcount.deletion")
+    for sender in {model, *_proxies_of(model)}:
+        post_delete.connect(_on_delete, sender=sender, dispatch_uid="django_hitcount.deletion")
+
+
+def _proxies_of(model: type[models.Model]) -> list[type[models.Model]]:
+    """Deleting through a proxy sends the proxy's signal alone."""
+    if not apps.models_ready:
+        return []  # A model with the mixin; its proxies inherit the mixin.
+    return [other for other in apps.get_models() if other._meta.concrete_model is model]
 
 
 class _ForgetOnCommit:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import datetime
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from django.contrib.contenttypes.models import ContentType
@@ -75,14 +76,13 @@ def flush(partitions: Iterable[int] | None = None) -> Flush:
     what went wrong in single partitions. Nothing is lost by that: flush again.
     """
     buffer = get_buffer()
-    buffer.catch_up()
-    done, errors = Flush(), []
+    done = Flush()
+    errors: list[Exception] = []
+    with _collecting(errors, "telling the buffer what it missed"):
+        buffer.catch_up()
     for partition in buffer.partitions() if partitions is None else partitions:
-        try:
+        with _collecting(errors, f"flushing partition {partition}"):
             done += flush_partition(buffer, partition)
-        except Exception as exc:  # noqa: BLE001 - raised below, once the others are flushed
-            exc.add_note(f"while flushing partition {partition}")
-            errors.append(exc)
     if errors:
         raise ExceptionGroup("Some partitions are not flushed; their hits are kept.", errors)
     if partitions is None:
@@ -90,11 +90,28 @@ def flush(partitions: Iterable[int] | None = None) -> Flush:
     return done
 
 
+@contextmanager
+def _collecting(errors: list[Exception], doing: str) -> Iterator[None]:
+    """Put an error aside, so that one partition does not keep the others from being flushed."""
+    try:
+        yield
+    except Exception as exc:  # noqa: BLE001 - raised once the others are flushed
+        exc.add_note(f"while {doing}")
+        errors.append(exc)
+
+
 def flush_partition(buffer: Buffer, partition: int) -> Flush:
-    """Claim, apply and settle one partition."""
-    batch = buffer.claim(partition)
-    if batch is None:
-        return Flush()
+    """Claim, apply and settle one partition, and what a dead flusher has left of it before."""
+    done = Flush()
+    while batch := buffer.claim(partition):
+        done += flush_batch(buffer, batch)
+        if not batch.is_left_over:
+            break
+    return done
+
+
+def flush_batch(buffer: Buffer, batch: Batch) -> Flush:
+    """Apply and settle one batch."""
     batch = without_unknown_models(batch)
     is_applied_here = apply(batch)
     is_settled_here = buffer.settle(batch)
@@ -102,7 +119,7 @@ def flush_partition(buffer: Buffer, partition: int) -> Flush:
     if malformed:
         logger.error(
             "Partition %d held %d malformed fields, set aside: %r",
-            partition,
+            batch.partition,
             len(malformed),
             malformed,
         )

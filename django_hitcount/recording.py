@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from asgiref.sync import sync_to_async
-from django.db import InterfaceError, OperationalError
 from django.db.models import Model
 from django.http import HttpRequest
 
@@ -27,7 +26,7 @@ from django_hitcount.counters import (
 )
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.refusals import UNAVAILABLE, refusal_of
-from django_hitcount.transactions import when_committed
+from django_hitcount.transactions import DATABASE_AWAY, when_committed
 
 logger = logging.getLogger("django_hitcount")
 
@@ -94,13 +93,18 @@ def record_hits(
     objs = list(objs)
     valid_amount(amount)
     day = day_of(at)
-    hits = [Hits(counter_key(obj, counter), day, amount) for obj in objs]
+    try:
+        hits = [Hits(counter_key(obj, counter), day, amount) for obj in objs]
+    except DATABASE_AWAY as exc:
+        logger.error("%d hits are not counted: %s", len(objs), exc)
+        return [Hit(False, UNAVAILABLE, None)] * len(objs)
     refusal = refusal_of(request)
     if refusal:
-        return _not_counted(hits, refusal)
-    results = _record(hits, {obj._state.db or hits_alias() for obj in objs})
+        results = _not_counted(hits, refusal)
+    else:
+        results = _record(hits, {obj._state.db or hits_alias() for obj in objs})
     if request is not None:
-        _remember(request, zip((hit.key for hit in hits), results, strict=True))
+        _remembered(request).update(zip((hit.key for hit in hits), results, strict=True))
     return results
 
 
@@ -113,21 +117,19 @@ def record_page_hit(
     Without a request nothing is counted. Costs nothing from the second call on, and what
     record_hit() costs at the first.
     """
-    key = counter_key(obj, counter)
     if request is None:
-        return Hit(False, None, totals.get_total(obj, counter))
-    earlier: dict[CounterKey, Hit] = getattr(request, _ON_REQUEST, {})
-    if key not in earlier:
-        hit = record_hit(obj, request, counter=counter)
-        _remember(request, [(key, hit)])
-        return hit
-    return earlier[key]
+        return Hit(False, None, totals.total_or_none(obj, counter))
+    try:
+        earlier = _remembered(request).get(counter_key(obj, counter))
+    except DATABASE_AWAY:
+        earlier = None  # record_hit() will find out, and say so.
+    return earlier or record_hit(obj, request, counter=counter)
 
 
-def _remember(request: HttpRequest, hits: Iterable[tuple[CounterKey, Hit]]) -> None:
-    if not hasattr(request, _ON_REQUEST):
-        setattr(request, _ON_REQUEST, {})
-    getattr(request, _ON_REQUEST).update(hits)
+def _remembered(request: HttpRequest) -> dict[CounterKey, Hit]:
+    """The last hit on each counter that this request brought."""
+    hits: dict[CounterKey, Hit] = request.__dict__.setdefault(_ON_REQUEST, {})
+    return hits
 
 
 def _record(hits: Sequence[Hits], databases: set[str]) -> list[Hit]:
@@ -143,7 +145,7 @@ def _record_now(hits: Sequence[Hits], results: list[Hit]) -> None:
     """Append a Hit for each of ``hits`` to ``results``."""
     try:
         glimpse = get_buffer().record(hits)
-    except (BufferUnavailable, OperationalError, InterfaceError) as exc:
+    except (BufferUnavailable, *DATABASE_AWAY) as exc:
         logger.error("%d hits are not counted: %s", len(hits), exc)
         results += _not_counted(hits, UNAVAILABLE)
         return

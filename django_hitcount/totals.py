@@ -7,7 +7,7 @@ import logging
 from collections.abc import Collection, Iterable
 
 from asgiref.sync import sync_to_async
-from django.db import InterfaceError, OperationalError, connections
+from django.db import connections
 from django.db.models import Model
 
 from django_hitcount import slots
@@ -16,6 +16,7 @@ from django_hitcount.buffers.base import Glimpse
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters import CounterKey, counter_key, hits_alias
 from django_hitcount.exceptions import InvalidDay, TotalsMoving
+from django_hitcount.transactions import DATABASE_AWAY
 
 ATTEMPTS = 100
 """Tries to read the tables between two steps of a flush; the first one nearly always does."""
@@ -88,9 +89,18 @@ def totals_or_none(
     """As get_totals_of(), but empty if the database does not answer: for pages."""
     try:
         return get_totals_of(keys, glimpse)
-    except (OperationalError, InterfaceError, TotalsMoving) as exc:
+    except (TotalsMoving, *DATABASE_AWAY) as exc:
         logger.error("Totals cannot be read: %s", exc)
         return {}
+
+
+def total_or_none(obj: Model, counter: str = DEFAULT_COUNTER) -> int | None:
+    """As get_total(), but None if the database does not answer: for pages."""
+    try:
+        return get_total(obj, counter)
+    except (TotalsMoving, *DATABASE_AWAY) as exc:
+        logger.error("A total cannot be read: %s", exc)
+        return None
 
 
 def hits_between(

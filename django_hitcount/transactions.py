@@ -15,6 +15,9 @@ FIRST_PAUSE_SECONDS = 0.005
 
 LONGEST_PAUSE_SECONDS = 0.5
 
+DATABASE_AWAY = (OperationalError, InterfaceError)
+"""Errors that say: the database is away, locked or read-only. Another try may go well."""
+
 T = TypeVar("T")
 
 
@@ -24,24 +27,33 @@ def in_transaction(
     """
     Run ``work`` in a transaction; again after a deadlock, lock timeout or lost connection.
 
+    The COMMIT has happened on return: within another transaction it raises RuntimeError, and
+    with autocommit switched off TransactionManagementError.
+
     Gives up once ``patience_seconds`` have passed. If ``work`` is not ``repeatable``, a
     COMMIT whose answer was lost is not tried again either, since it may have happened.
 
     Raises what the database raised last.
     """
+    connection = connections[using]
+    if not (connection.in_atomic_block or connection.get_autocommit()):
+        raise transaction.TransactionManagementError(
+            f"Autocommit is off in database {using!r}, so that this would never be committed. "
+            "Call it with autocommit on."
+        )
     give_up_at = time.monotonic() + patience_seconds
     pause = FIRST_PAUSE_SECONDS
     while True:
         attempt = _Attempt(work)
         try:
-            with transaction.atomic(using=using):
+            with transaction.atomic(using=using, durable=True):
                 return attempt()
-        except (OperationalError, InterfaceError):
+        except DATABASE_AWAY:
             if time.monotonic() >= give_up_at or not (repeatable or attempt.rolled_back):
                 raise
-            if connections[using].in_atomic_block:
-                raise  # Only the outermost transaction can be tried again.
-            connections[using].close_if_unusable_or_obsolete()
+            if connection.in_atomic_block:
+                raise  # A test case's own transaction: nothing within it can be tried again.
+            connection.close_if_unusable_or_obsolete()
         time.sleep(pause * random.uniform(0.5, 1.5))
         pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
 

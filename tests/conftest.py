@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from django.conf import settings
 from django.db import connection
-from django.test import override_settings
 
 from django_hitcount.buffers import get_buffer
+from django_hitcount.conf import get_config
 from tests import children
 from tests import settings as test_settings
 from tests.servers import SERVERS, ServerMissing, Valkey
@@ -77,21 +76,24 @@ def redis(valkey: Valkey):
 
 
 @pytest.fixture
-def redis_buffer(redis):
+def redis_buffer(redis, settings):
     """Hits go into Redis."""
-    with override_settings(HITCOUNT={**settings.HITCOUNT, "BUFFER": REDIS_BUFFER}):
-        yield get_buffer()
+    settings.HITCOUNT = {**settings.HITCOUNT, "BUFFER": REDIS_BUFFER}
+    return get_buffer()
 
 
-@pytest.fixture(params=["database", "redis"])
-def buffer(request: pytest.FixtureRequest):
+@pytest.fixture(params=[DATABASE_BUFFER, REDIS_BUFFER], ids=["database", "redis"])
+def buffer(request: pytest.FixtureRequest, redis, settings):
     """Hits go into each of the buffers in turn."""
-    if request.param == "redis":
-        request.getfixturevalue("redis_buffer")
-        yield get_buffer()
-        return
-    with override_settings(HITCOUNT={**settings.HITCOUNT, "BUFFER": DATABASE_BUFFER}):
-        yield get_buffer()
+    settings.HITCOUNT = {**settings.HITCOUNT, "BUFFER": request.param}
+    return get_buffer()
+
+
+@pytest.fixture(autouse=True)
+def no_test_meets_the_buffer_of_another() -> None:
+    """A server that one test took away is not left alone in the next."""
+    get_config.cache_clear()
+    get_buffer.cache_clear()
 
 
 @pytest.fixture(autouse=True)

@@ -17,6 +17,7 @@ def test_every_setting_has_a_field_and_a_converter():
 
 def test_defaults_without_the_setting(settings):
     del settings.HITCOUNT
+    conf.get_config.cache_clear()
 
     assert conf.get_config() == conf.Config()
     assert isinstance(get_buffer(), DatabaseBuffer)

@@ -16,7 +16,7 @@ from django_hitcount.recording import record_hit, record_hits
 from django_hitcount.tables import DailyHitSlot, HitSlot
 from django_hitcount.totals import get_total, get_totals
 from tests import children
-from tests.app.models import Article, Cover, Page, Photo, Plain, Review, Small
+from tests.app.models import Article, Cover, Featured, Page, Photo, Plain, PlainProxy, Review, Small
 from tests.tables import daily_sums, slot_sums
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -135,7 +135,24 @@ def test_model_without_mixin_is_forgotten_once_connected(buffer):
         flush()
         plain.delete()
     finally:
-        post_delete.disconnect(sender=Plain, dispatch_uid="django_hitcount.deletion")
+        for model in (Plain, PlainProxy):
+            post_delete.disconnect(sender=model, dispatch_uid="django_hitcount.deletion")
+
+    assert not HitSlot.objects.exists()
+
+
+def test_deletion_through_a_proxy_is_noticed(buffer):
+    article = Article.objects.create(title="Tea")
+    plain = Plain.objects.create(name="x")
+    deletion.connect(Plain)
+    try:
+        record_hits([article, plain])
+        Featured.objects.all().delete()
+        PlainProxy.objects.all().delete()
+    finally:
+        for model in (Plain, PlainProxy):
+            post_delete.disconnect(sender=model, dispatch_uid="django_hitcount.deletion")
+    flush()
 
     assert not HitSlot.objects.exists()
 

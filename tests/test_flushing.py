@@ -3,13 +3,14 @@ from __future__ import annotations
 import datetime
 import signal
 import uuid
+from dataclasses import replace
 from unittest import mock
 
 import pytest
 from celery import current_app
 from django.contrib.contenttypes.models import ContentType
 from django.core.management import call_command
-from django.db import IntegrityError, OperationalError, connections
+from django.db import IntegrityError, OperationalError, connections, transaction
 from django.utils import timezone
 
 from django_hitcount import flushing, signals, slots
@@ -78,7 +79,7 @@ def test_two_flushers_of_one_batch_apply_it_once(article):
     partition = names_of(article)[1].partition(16)
 
     first, second = buffer.claim(partition), buffer.claim(partition)
-    assert first == second
+    assert replace(first, is_left_over=True) == second
     assert [flushing.apply(first), flushing.apply(second)] == [True, False]
     assert [buffer.settle(first), buffer.settle(second)] == [True, False]
     assert slot_sums([article]) == {article: 1}
@@ -95,9 +96,20 @@ def test_late_flusher_does_not_settle_a_newer_batch(article):
 
     assert flushing.apply(old) is False
     assert buffer.settle(old) is False
-    assert buffer.claim(partition) == new
+    assert buffer.claim(partition) == replace(new, is_left_over=True)
     flush()
     assert slot_sums([article]) == {article: 2}
+
+
+def test_one_flush_takes_what_a_dead_flusher_left_and_what_came_since(article):
+    record_hit(article)
+    get_buffer().claim(names_of(article)[1].partition(16))
+    record_hit(article, amount=4)
+
+    done = flush()
+
+    assert (done.batches, done.hits) == (2, 5)
+    assert slot_sums([article]) == {article: 5}
 
 
 def test_lost_commit_answer_counts_once(article):
@@ -170,6 +182,30 @@ def test_other_integrity_errors_are_raised(article):
         flush()
 
     assert get_total(article) == 1
+
+
+def test_flush_within_a_transaction_is_refused(article):
+    """It could be rolled back after the batch is gone from Redis."""
+    record_hit(article)
+    with transaction.atomic(), pytest.raises(ExceptionGroup) as raised:
+        flush()
+    with pytest.raises(ExceptionGroup) as raised_without_autocommit:
+        flush_without_autocommit()
+
+    assert "durable" in str(raised.value.exceptions[0])
+    assert "Autocommit is off" in str(raised_without_autocommit.value.exceptions[0])
+    assert get_total(article) == 1
+    flush()
+    assert slot_sums([article]) == {article: 1}
+
+
+def flush_without_autocommit():
+    transaction.set_autocommit(False)
+    try:
+        flush()
+    finally:
+        transaction.rollback()
+        transaction.set_autocommit(True)
 
 
 def test_ledger_is_pruned_after_seven_days(article):

@@ -45,7 +45,7 @@ def test_commands_print_what_they_did(article, capsys):
 
 
 def test_beat_schedule_names_the_tasks():
-    app = Celery("site")
+    app = Celery("site", set_as_current=False)
     app.conf.beat_schedule = tasks.beat_schedule()
     app.finalize()
 

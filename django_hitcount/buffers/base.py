@@ -49,6 +49,9 @@ class Batch:
     malformed: Sequence[bytes] = ()
     """Fields that hold no hits, though they stood among them."""
 
+    is_left_over: bool = False
+    """Was it set aside before this claim, so that more may be pending?"""
+
 
 class Buffer(ABC):
     """

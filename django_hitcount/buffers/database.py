@@ -12,7 +12,7 @@ from django_hitcount.tables import MissedRecord
 from django_hitcount.transactions import in_transaction
 
 PATIENCE_SECONDS = 1.0
-"""How long a page may wait for a lock: a hit is worth less than the page."""
+"""How long a hit is tried again for: it is worth less than the page that waits for it."""
 
 
 class DatabaseBuffer(Buffer):

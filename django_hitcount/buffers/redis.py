@@ -219,15 +219,18 @@ class RedisBuffer(Buffer):
         return Call("forget", keys, objects)
 
     def partitions(self) -> Iterable[int]:
-        """All partitions that any value of PARTITIONS has had; costs one round trip."""
+        """All partitions that any value of PARTITIONS has had; costs a round trip or two."""
         self._breaker.try_now()
-        _, counts = self._run(
-            [("SADD", PARTITION_COUNTS, self._partitions), ("SMEMBERS", PARTITION_COUNTS)]
-        )
-        return range(max(map(int, counts)))
+        (counts,) = self._run([("SMEMBERS", PARTITION_COUNTS)])
+        known = {int(count) for count in counts}
+        if self._partitions not in known:
+            # A full Redis refuses this, and is to be flushed all the same.
+            self._exchange.run([("SADD", PARTITION_COUNTS, self._partitions)])
+        return range(max(self._partitions, *known, 0))
 
     def claim(self, partition: int) -> Batch | None:
         names = PartitionKeys(partition)
+        new_id = str(uuid.uuid4()).encode()
         call = Call(
             "claim",
             [
@@ -238,7 +241,7 @@ class RedisBuffer(Buffer):
                 names.batch_id,
                 names.epoch,
             ],
-            [str(uuid.uuid4())],
+            [new_id.decode()],
         )
         batch_id, info = self._run([call, ("INFO", "replication")])
         if batch_id is None:
@@ -253,6 +256,7 @@ class RedisBuffer(Buffer):
             totals=totals,
             daily=daily,
             malformed=[*odd, *odd_daily],
+            is_left_over=batch_id != new_id,
         )
 
     def _await_replica(self, names: PartitionKeys) -> None:
@@ -291,10 +295,13 @@ class RedisBuffer(Buffer):
     def catch_up(self) -> int:
         count = 0
         while notes := missed.oldest_notes():
-            self._exchange.run_all(self._news_of(notes))
-            missed.drop(notes)
+            self._tell(notes)
             count += len(notes)
         return count
+
+    def _tell(self, notes: Sequence[missed.Note]) -> None:
+        self._exchange.run_all(self._news_of(notes))
+        missed.drop(notes)
 
     def _news_of(self, notes: Sequence[missed.Note]) -> list[Call]:
         """Commands in doubt once more, and what the running totals do not know."""
@@ -322,7 +329,7 @@ class RedisBuffer(Buffer):
         if not is_back:
             return
         try:
-            self.catch_up()
+            self._tell(missed.oldest_notes())  # A page waits: what is left is for the next flush.
         except DatabaseError as exc:
             logger.warning("Redis is not told yet what it missed: %s", exc)
 

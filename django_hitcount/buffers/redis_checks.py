@@ -74,6 +74,6 @@ def _check_eviction(info: bytes) -> Iterator[CheckMessage]:
         yield CheckWarning(
             f"Redis evicts any key when memory runs out (maxmemory-policy {policy}), pending "
             "hits among them.",
-            hint="Set maxmemory-policy to noeviction or to one of the volatile- policies.",
+            hint="Set maxmemory-policy to noeviction.",
             id="django_hitcount.W003",
         )

@@ -8,9 +8,8 @@ from django import template
 from django.db.models import Model
 
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters import counter_key
 from django_hitcount.recording import record_page_hit
-from django_hitcount.totals import totals_or_none
+from django_hitcount.totals import total_or_none
 
 register = template.Library()
 
@@ -20,12 +19,14 @@ def hit_count(
     context: template.Context, obj: Model, counter: str = DEFAULT_COUNTER
 ) -> int | Literal[""]:
     """Count this page's hit on ``obj``, once, and print the total, or nothing if it is unknown."""
-    total = record_page_hit(context.get("request"), obj, counter=counter).total
-    return "" if total is None else total
+    return _or_nothing(record_page_hit(context.get("request"), obj, counter=counter).total)
 
 
 @register.simple_tag
 def hit_total(obj: Model, counter: str = DEFAULT_COUNTER) -> int | Literal[""]:
     """Print the total of ``obj``, or nothing if it is unknown; counts nothing."""
-    key = counter_key(obj, counter)
-    return totals_or_none([key]).get(key, "")
+    return _or_nothing(total_or_none(obj, counter))
+
+
+def _or_nothing(total: int | None) -> int | Literal[""]:
+    return "" if total is None else total

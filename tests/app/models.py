@@ -45,6 +45,13 @@ class Featured(Article):
         proxy = True
 
 
+class PlainProxy(Plain):
+    """A proxy of a model without the mixin."""
+
+    class Meta:
+        proxy = True
+
+
 class Review(Article):
     """A child table of its own: counts as a Review."""
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from unittest import mock
 
 import pytest
+from django.contrib.contenttypes.models import ContentType
 from django.db import OperationalError, connections
-from django.test import Client
+from django.template import Context, Template
+from django.test import Client, RequestFactory
 
-from django_hitcount import slots, totals
+from django_hitcount import counters, slots, totals
 from django_hitcount.buffers import get_buffer
 from django_hitcount.recording import Hit, record_hit
 from tests import children
@@ -36,6 +38,18 @@ def test_page_is_served_without_a_count(article, settings, caplog):
 
     assert (response.status_code, response.content) == (200, b"\n")
     assert "not counted" in caplog.text
+
+
+@pytest.mark.parametrize("tag", ["hit_count", "hit_total"])
+@pytest.mark.parametrize("request_", [RequestFactory().get("/"), None])
+def test_first_page_of_a_process_is_served_without_a_count(article, tag, request_):
+    """Not even the content type of the model is known yet."""
+    ContentType.objects.clear_cache()
+    context = Context({"article": article, "request": request_})
+    template = Template("{% load hitcount %}[{% " + tag + " article %}]")
+
+    with mock.patch.object(counters.ContentType.objects, "db_manager", away):
+        assert template.render(context) == "[]"
 
 
 def test_result_says_why(article):

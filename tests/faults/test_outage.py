@@ -5,19 +5,20 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from unittest import mock
 
 import pytest
-from django.conf import settings
-from django.test import Client, override_settings
+from django.test import Client
 
 from django_hitcount.buffers import get_buffer, missed
 from django_hitcount.buffers.exchange import Exchange
+from django_hitcount.counters import counter_key
 from django_hitcount.flushing import flush
 from django_hitcount.recording import record_hit
 from django_hitcount.tables import MissedRecord
-from django_hitcount.totals import get_total
+from django_hitcount.totals import get_total, get_totals
 from tests import children
 from tests.app.models import Article
 from tests.concurrency.board import Board
@@ -34,14 +35,14 @@ TIMEOUT_SECONDS = 0.25
 
 
 @pytest.fixture
-def own_valkey(tmp_path: Path) -> Iterator[Valkey]:
+def own_valkey(tmp_path: Path, settings) -> Iterator[Valkey]:
     """A server that keeps its memory when it is stopped, and whatever it answered when killed."""
     server = Valkey(tmp_path, options=["--appendonly", "yes"])
     server.start()
     alias = {**settings.CACHES["hitcount"], "LOCATION": f"redis://{HOST}:{server.port}/0"}
-    hitcount = {**settings.HITCOUNT, "BUFFER": REDIS_BUFFER}
-    with override_settings(CACHES={**settings.CACHES, "hitcount": alias}, HITCOUNT=hitcount):
-        yield server
+    settings.CACHES = {**settings.CACHES, "hitcount": alias}
+    settings.HITCOUNT = {**settings.HITCOUNT, "BUFFER": REDIS_BUFFER}
+    yield server
     server.stop(signal.SIGKILL)
 
 
@@ -178,6 +179,40 @@ def test_full_redis_counts_in_the_slots(own_valkey, article):
 
     assert view(article) == 1
     assert slot_sums([article]) == {article: 1}
+
+
+def test_full_redis_can_be_flushed(own_valkey, article):
+    """Malformed fields and notes of missed hits included; then there is room again."""
+    other = Article.objects.create(title="Coffee")
+    view(article)
+    names = get_buffer()._keys[counter_key(article, "views").partition(16)]
+    own_valkey.ask("HSET", names.pending, "rubbish", "x")
+    own_valkey.ask("CONFIG", "SET", "maxmemory", "1")
+    view(other)
+    with suppress(ExceptionGroup):
+        flush()
+
+    assert slot_sums([article, other]) == {article: 1, other: 1}
+    assert own_valkey.ask("HVALS", names.malformed) == [b"x"]
+    own_valkey.ask("CONFIG", "SET", "maxmemory", "0")
+    flush()
+    assert not MissedRecord.objects.exists()
+    assert get_totals([article, other]) == {article: 1, other: 1}
+
+
+def test_page_tells_redis_some_of_what_it_missed_and_the_flush_the_rest(own_valkey, article):
+    own_valkey.stop()
+    with mock.patch.object(missed, "NOTES_AT_A_TIME", 2):
+        for _ in range(5):
+            view(article)
+        own_valkey.start()
+        get_buffer()._breaker.try_now()
+        view(article)
+        assert MissedRecord.objects.count() == 3
+        flush()
+
+    assert not MissedRecord.objects.exists()
+    assert view(article) == 7
 
 
 @pytest.mark.parametrize("step", ["before Redis is told", "after Redis was told"])
