@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from django.db import DatabaseError
+from django.db import DatabaseError, connections
 
 from django_hitcount import conf, signals
 from django_hitcount.breaker import Breaker
@@ -19,7 +19,7 @@ from django_hitcount.buffers.database import DatabaseBuffer
 from django_hitcount.buffers.exchange import Call, Command, Exchange, Reply, checked
 from django_hitcount.buffers.keys import PARTITION_COUNTS, PartitionKeys
 from django_hitcount.buffers.recorders import REMEMBERED_SECONDS, Numbered, Recorders
-from django_hitcount.counters import CounterKey, Hits, parse_daily, parse_key
+from django_hitcount.counters import CounterKey, Hits, hits_alias, parse_daily, parse_key
 from django_hitcount.exceptions import AnswerLost, BufferUnavailable
 
 if TYPE_CHECKING:
@@ -326,8 +326,8 @@ class RedisBuffer(Buffer):
 
     def _greet(self, is_back: bool) -> None:
         """Tell a Redis that is back what it missed, before it answers with stale totals."""
-        if not is_back:
-            return
+        if not is_back or connections[hits_alias()].in_atomic_block:
+            return  # A view's transaction would lock the notes; the next flush tells them.
         try:
             self._tell(missed.oldest_notes())  # A page waits: what is left is for the next flush.
         except DatabaseError as exc:
