@@ -20,7 +20,7 @@ class HitCountConfig(AppConfig):
         register(checks.check_settings)
         register(checks.check_buffer, Tags.caches)
         register(checks.check_schedule)
-        register(checks.check_database, Tags.database)
+        register(checks.check_database)
         if find_spec("celery"):
             signals.partition_full.connect(_flush_early)
 

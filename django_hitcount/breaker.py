@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from types import TracebackType
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.transactions import DATABASE_AWAY
@@ -22,12 +23,7 @@ logger = logging.getLogger("django_hitcount")
 
 
 class Breaker:
-    """
-    Lets calls through until one fails, then none for a while, then one to see.
-
-    Used as a context manager around each call. Raises BufferUnavailable without making
-    the call while the server is left alone, so that its absence costs a page nothing.
-    """
+    """Lets calls through until one fails, then none for a while, then one to see."""
 
     def __init__(self, server: str) -> None:
         self.server = server
@@ -40,8 +36,26 @@ class Breaker:
         """Whether the last call failed."""
         return self._pause > 0
 
-    def __enter__(self) -> bool:
-        """Return whether this call is the one to see if the server is back."""
+    @contextmanager
+    def guard(self) -> Iterator[bool]:
+        """
+        Make a call within; gives whether it is the one to see if the server is back.
+
+        Raises BufferUnavailable without making the call while the server is left alone, so
+        that its absence costs a page nothing.
+        """
+        is_probe = self._admit()
+        try:
+            yield is_probe
+        except FAILURES as exc:
+            self._fail(exc, is_probe)
+            raise
+        except Exception:
+            self._recover(is_probe)  # It has answered.
+            raise
+        self._recover(is_probe)
+
+    def _admit(self) -> bool:
         if not self.is_open:
             return False
         with self._lock:
@@ -52,31 +66,23 @@ class Breaker:
             self._alone_until = now + LONGEST_PAUSE_SECONDS
             return True
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if isinstance(error, FAILURES):
-            self._fail(error)
-        elif self.is_open:
-            self._recover()
-
     def try_now(self) -> None:
         """Let the next call through even so: for work that nobody waits for."""
         with self._lock:
             self._alone_until = 0.0
 
-    def _fail(self, error: BaseException) -> None:
+    def _fail(self, error: BaseException, is_probe: bool) -> None:
         with self._lock:
-            first = not self.is_open
-            self._pause = min(max(2 * self._pause, FIRST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)
-            self._alone_until = time.monotonic() + self._pause
-        if first:
+            is_first = not self.is_open
+            if is_first or is_probe:  # Others began before; they are no further failure.
+                self._pause = min(max(2 * self._pause, FIRST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)
+                self._alone_until = time.monotonic() + self._pause
+        if is_first:
             logger.warning("%s does not take hits, and is left alone: %s", self.server, error)
 
-    def _recover(self) -> None:
+    def _recover(self, is_probe: bool) -> None:
+        if not is_probe:
+            return  # A call that began before the failure says nothing of what came after.
         with self._lock:
             self._pause = 0.0
             self._alone_until = 0.0

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
 from django.apps import AppConfig, apps
 from django.core.checks import CheckMessage, Error
 from django.core.checks import Warning as CheckWarning
-from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 
 from django_hitcount import conf
@@ -34,25 +33,17 @@ def check_buffer(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list
         return []
     try:
         return get_buffer().check()
-    except ImproperlyConfigured as exc:
-        return [
-            Error(
-                str(exc),
-                hint="See HITCOUNT['BUFFER'] and HITCOUNT['CACHE_ALIAS'] in the documentation.",
-                id="django_hitcount.E002",
-            )
-        ]
+    except conf.Misconfigured as exc:
+        return [Error(exc.problem.message, hint=exc.problem.hint, id="django_hitcount.E002")]
 
 
-def check_database(
-    app_configs: Sequence[AppConfig] | None, databases: Iterable[str] | None = None, **kwargs: Any
-) -> list[CheckMessage]:
+def check_database(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """E003: the database is of a vendor whose upsert is not known to be exact."""
     from django_hitcount.counters import hits_alias
 
     alias = hits_alias()
     vendor = connections[alias].vendor
-    if vendor in VENDORS or alias not in (databases or ()):
+    if vendor in VENDORS:
         return []
     return [
         Error(
@@ -72,7 +63,7 @@ def check_schedule(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> li
 
     try:
         keeps_hits = get_buffer().keeps_hits
-    except ImproperlyConfigured:
+    except conf.Misconfigured:
         return []  # E001 and E002 say so.
     if not keeps_hits or not find_spec("celery") or _is_flush_scheduled():
         return []

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from django.db import connections
 from django.db.models import Max, Q
 
 from django_hitcount import slots
@@ -84,15 +83,8 @@ def _fold(model: type[SlotRow], keys: list[tuple[Any, ...]], batch_size: int, us
     Rows 1..N are locked in key order, then slot 0: no writer does it the other way round.
     """
     manager = model._default_manager.using(using)
-    if not connections[using].features.has_select_for_update:
-        # SQLite: a transaction that reads first is refused the write lock that it wants later.
-        manager.filter(pk=0).update(hits=0)
-    rows = list(
-        manager.filter(_of(keys, model), slot__gt=0)
-        .order_by(*model.KEY, "slot")
-        .select_for_update()
-        .values_list("pk", "hits", *model.KEY)[:batch_size]
-    )
+    locked = slots.lock_rows(manager.filter(_of(keys, model), slot__gt=0), using)
+    rows = list(locked.values_list("pk", "hits", *model.KEY)[:batch_size])
     amounts: Counter[tuple[Any, ...]] = Counter()
     for _, hits, *key in rows:
         amounts[tuple(key)] += hits

@@ -19,6 +19,9 @@ COUNTER_MAX_LENGTH = 50
 OBJECT_ID_MAX_LENGTH = 255
 """Length of the ``object_id`` columns: a change needs a migration."""
 
+LONGEST_TIMEOUT = 60
+"""In seconds. A page that waits longer for its counter is not worth the counter."""
+
 _COUNTER_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -61,6 +64,19 @@ class Problem(ValueError):
         self.hint = hint
 
 
+class Misconfigured(ImproperlyConfigured):
+    """HITCOUNT does not work as it is; says why, and the fix."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
+
+
+def misconfigured(setting: str, message: str, hint: str) -> Misconfigured:
+    """The error for a setting that is well formed and does not work all the same."""
+    return Misconfigured(Problem(setting, message, hint))
+
+
 def _text(name: str, value: object) -> str:
     if not isinstance(value, str) or not value:
         raise Problem(name, f"HITCOUNT[{name!r}] is {value!r}.", "Set it to a string.")
@@ -85,13 +101,13 @@ def _whole_number_or_none(name: str, value: object) -> int | None:
 
 
 def _seconds(name: str, value: object) -> float:
-    if type(value) not in (int, float) or not value > 0:  # type: ignore[operator]
+    if not isinstance(value, int | float) or value is True or not 0 < value <= LONGEST_TIMEOUT:
         raise Problem(
             name,
             f"HITCOUNT[{name!r}] is {value!r}.",
-            "Set it to a number of seconds greater than 0.",
+            f"Set it to a number of seconds greater than 0, {LONGEST_TIMEOUT} at most.",
         )
-    return float(value)  # type: ignore[arg-type]
+    return float(value)
 
 
 def _counters(name: str, value: object) -> tuple[str, ...]:
@@ -153,7 +169,7 @@ def get_config() -> Config:
     """
     values, wrong = _read()
     if wrong:
-        raise ImproperlyConfigured(str(wrong[0])) from wrong[0]
+        raise Misconfigured(wrong[0]) from wrong[0]
     return Config(**values)  # type: ignore[arg-type]
 
 

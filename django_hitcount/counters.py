@@ -21,6 +21,9 @@ from django_hitcount.exceptions import (
 )
 from django_hitcount.tables import HitSlot
 
+CONTENT_TYPE_IDS = range(1, 2**31)
+"""What the primary key of a content type holds."""
+
 AMOUNT_LIMIT = 1_000_000_000
 """Largest amount of one hit: two billion such hits still fit a bigint."""
 
@@ -73,7 +76,7 @@ def counter_key(obj: Model, counter: str) -> CounterKey:
     """
     declared_counter(counter)
     object_id = object_id_of(obj)
-    return CounterKey(content_type_of(obj), object_id, counter)
+    return CounterKey(content_type_id_of(obj), object_id, counter)
 
 
 def declared_counter(counter: str) -> str:
@@ -86,7 +89,7 @@ def declared_counter(counter: str) -> str:
     return counter
 
 
-def content_type_of(obj: Model | type[Model]) -> int:
+def content_type_id_of(obj: Model | type[Model]) -> int:
     """The content type id of a model; a proxy's is that of its concrete model."""
     content_types = ContentType.objects.db_manager(hits_alias())
     pk: int = content_types.get_for_model(obj).pk
@@ -151,28 +154,44 @@ def day_of(at: datetime.date | datetime.datetime | None = None) -> datetime.date
     if at is None:
         return datetime.datetime.now(tz=zone).date()
     if isinstance(at, datetime.datetime):
-        return (at if timezone.is_naive(at) else at.astimezone(zone)).date()
+        return _local_day(at, zone)
     if isinstance(at, datetime.date):
         return at
     raise InvalidDay(f"{at!r} is no day: pass a date or a datetime.")
 
 
+def _local_day(at: datetime.datetime, zone: datetime.tzinfo) -> datetime.date:
+    try:
+        return (at if timezone.is_naive(at) else at.astimezone(zone)).date()
+    except OverflowError as exc:
+        raise InvalidDay(f"{at!r} is on no day in {zone}: pass an earlier moment.") from exc
+
+
 def parse_key(field: str) -> CounterKey:
     """Read back CounterKey.text; raises ValueError if ``field`` is no such text."""
     content_type_id, counter, object_id = field.split(":", 2)
-    return _parsed(content_type_id, object_id, counter)
+    key = _parsed(content_type_id, object_id, counter)
+    if key.text != field:
+        raise ValueError(f"{field!r} is {key.text!r} in another spelling")
+    return key
 
 
 def parse_daily(field: str) -> tuple[CounterKey, datetime.date]:
     """Read back CounterKey.on(); raises ValueError if ``field`` is no such text."""
-    content_type_id, counter, day, object_id = field.split(":", 3)
-    return _parsed(content_type_id, object_id, counter), datetime.date.fromisoformat(day)
+    content_type_id, counter, iso_day, object_id = field.split(":", 3)
+    key = _parsed(content_type_id, object_id, counter)
+    day = datetime.date.fromisoformat(iso_day)
+    if key.on(day) != field:
+        raise ValueError(f"{field!r} is {key.on(day)!r} in another spelling")
+    return key, day
 
 
 def _parsed(content_type_id: str, object_id: str, counter: str) -> CounterKey:
     key = CounterKey(int(content_type_id), object_id, counter)
     if len(object_id) > conf.OBJECT_ID_MAX_LENGTH or "\0" in object_id:
         raise ValueError(f"object_id {object_id[:40]!r} does not fit its column")
+    if key.content_type_id not in CONTENT_TYPE_IDS:
+        raise ValueError(f"{content_type_id} is no content type id")
     if not conf.is_counter_name(counter):
         raise ValueError(f"{counter!r} is no counter name")
     return key

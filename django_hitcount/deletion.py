@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from functools import partial
 from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any
@@ -12,13 +13,20 @@ from django.apps import apps
 from django.db import DatabaseError, connections, models, transaction
 from django.db.models.signals import post_delete
 
+from django_hitcount import slots
 from django_hitcount.buffers import get_buffer
-from django_hitcount.counters import content_type_of, deleted_object_id, hits_alias
+from django_hitcount.counters import content_type_id_of, deleted_object_id, hits_alias
 from django_hitcount.exceptions import BufferUnavailable, InvalidKey
 from django_hitcount.flushing import flush_partition
-from django_hitcount.tables import DailyHitSlot, HitSlot
+from django_hitcount.tables import DailyHitSlot, HitSlot, SlotRow
+from django_hitcount.transactions import in_transaction
 
 OBJECTS_PER_STATEMENT = 500
+
+ROWS_PER_TRANSACTION = 500
+
+PATIENCE_SECONDS = 5.0
+"""How long the deletion of rows is tried again for when it meets locks."""
 
 logger = logging.getLogger("django_hitcount")
 
@@ -48,8 +56,8 @@ def _proxies_of(model: type[models.Model]) -> list[type[models.Model]]:
 class _ForgetOnCommit:
     """A callback after COMMIT that forgets all objects deleted next to each other."""
 
-    def __init__(self) -> None:
-        self.objects: list[ObjectPair] = []
+    def __init__(self, objects: list[ObjectPair]) -> None:
+        self.objects = objects
 
     def __call__(self) -> None:
         forget(self.objects)
@@ -57,15 +65,15 @@ class _ForgetOnCommit:
 
 def _on_delete(instance: models.Model, using: str, **kwargs: Any) -> None:
     try:
-        pair = (content_type_of(instance), deleted_object_id(instance))
+        pair = (content_type_id_of(instance), deleted_object_id(instance))
     except InvalidKey:
         return  # Such a key cannot have been counted.
-    _callback(using).objects.append(pair)
+    _forget_on_commit(pair, using)
 
 
-def _callback(using: str) -> _ForgetOnCommit:
+def _forget_on_commit(pair: ObjectPair, using: str) -> None:
     """
-    The callback that runs, or not, together with the transaction as it is now.
+    Forget an object together with the COMMIT, or not at all.
 
     Deleting a queryset sends a signal for each object. If the last callback that was
     registered is ours and hangs on the same savepoints, it shares the fate of this object.
@@ -74,10 +82,9 @@ def _callback(using: str) -> _ForgetOnCommit:
     if connection.run_on_commit:
         savepoints, last, *_ = connection.run_on_commit[-1]
         if isinstance(last, _ForgetOnCommit) and savepoints == set(connection.savepoint_ids):
-            return last
-    callback = _ForgetOnCommit()
-    transaction.on_commit(callback, using=using, robust=True)
-    return callback
+            last.objects.append(pair)
+            return
+    transaction.on_commit(_ForgetOnCommit([pair]), using=using, robust=True)
 
 
 def forget(objects: Iterable[ObjectPair]) -> None:
@@ -89,26 +96,44 @@ def forget(objects: Iterable[ObjectPair]) -> None:
     """
     iterator = iter(objects)
     while chunk := [*islice(iterator, OBJECTS_PER_STATEMENT)]:
-        try:
-            _forget(chunk)
-        except (BufferUnavailable, DatabaseError) as exc:
-            logger.error("Hits of %d deleted objects are not forgotten: %s", len(chunk), exc)
+        for forget in (_forget_in_buffer, _forget_in_tables, _forget_in_buffer):
+            try:
+                forget(chunk)
+            except (BufferUnavailable, DatabaseError) as exc:
+                logger.error("Hits of %d deleted objects are not forgotten: %s", len(chunk), exc)
 
 
-def _forget(objects: list[ObjectPair]) -> None:
+def _forget_in_buffer(objects: list[ObjectPair]) -> None:
     """
-    Drop hits from the buffer, then from the tables, then what a page added meanwhile.
+    Drop what waits for a flush; called once more at last for what a page added meanwhile.
 
-    A flusher may have read the batch that is set aside, and would write hits of these
-    objects after their rows are deleted; so that batch is brought to its end in between.
+    What the buffer missed is told before, so that it does not come after. A flusher may
+    have read the batch that is set aside, and would write hits of these objects after their
+    rows are deleted; so that batch is brought to its end.
     """
     buffer = get_buffer()
+    buffer.catch_up()
     for partition in buffer.forget(objects):
         flush_partition(buffer, partition)
+
+
+def _forget_in_tables(objects: list[ObjectPair]) -> None:
+    using = hits_alias()
     for model in (HitSlot, DailyHitSlot):
-        rows = model._default_manager.using(hits_alias()).filter(_any_of(objects))
-        rows._raw_delete(rows.db)
-    buffer.forget(objects)
+        delete = partial(_delete_rows, model, objects, using)
+        while in_transaction(
+            delete, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True
+        ):
+            pass
+
+
+def _delete_rows(model: type[SlotRow], objects: list[ObjectPair], using: str) -> int:
+    """Delete some rows, locked in the order of all writers; returns how many."""
+    manager = model._default_manager.using(using)
+    locked = slots.lock_rows(manager.filter(_any_of(objects)), using)
+    pks = [*locked.values_list("pk", flat=True)[:ROWS_PER_TRANSACTION]]
+    manager.filter(pk__in=pks)._raw_delete(using)
+    return len(pks)
 
 
 def _any_of(objects: list[ObjectPair]) -> models.Q:

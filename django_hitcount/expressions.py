@@ -15,7 +15,7 @@ from django.db.models.functions import Cast, Collate, Concat, Substr
 from django.db.models.sql.compiler import SQLCompiler
 
 from django_hitcount import conf
-from django_hitcount.counters import content_type_of
+from django_hitcount.counters import content_type_id_of
 from django_hitcount.fields import exact_collation
 
 UUID_PARTS = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
@@ -32,7 +32,7 @@ class ContentTypeId(Expression):
     def as_sql(
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper
     ) -> tuple[str, tuple[str | int, ...]]:
-        return "%s", (content_type_of(self.model),)
+        return "%s", (content_type_id_of(self.model),)
 
 
 class KeyText(models.Func):
@@ -42,24 +42,31 @@ class KeyText(models.Func):
         super().__init__(
             expression, output_field=models.CharField(max_length=conf.OBJECT_ID_MAX_LENGTH)
         )
-        self.is_uuid = _is_uuid(model)
+        self.key_field = _key_field(model)
 
     def as_sql(  # type: ignore[override]
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra_context: Any
     ) -> Any:
         text: Expression = Cast(self.get_source_expressions()[0], self.output_field)
-        if self.is_uuid and not connection.features.has_native_uuid_field:
+        if self._is_uuid_as_digits(connection):
             text = _with_dashes(text)
         if connection.vendor == "mysql":
             text = Collate(text, exact_collation(connection))
         return compiler.compile(text)
 
+    def _is_uuid_as_digits(self, connection: BaseDatabaseWrapper) -> bool:
+        if not isinstance(self.key_field, models.UUIDField):
+            return False
+        return (self.key_field.db_type(connection) or "").startswith("char")
 
-def _is_uuid(model: type[models.Model]) -> bool:
+
+def _key_field(model: type[models.Model]) -> models.Field[Any, Any]:
+    """The primary key, or what it refers to in the end."""
     field: Any = model._meta.pk
     while field.remote_field:
         field = field.target_field
-    return isinstance(field, models.UUIDField)
+    key_field: models.Field[Any, Any] = field
+    return key_field
 
 
 def _with_dashes(digits: Expression) -> Concat:

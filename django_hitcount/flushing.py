@@ -83,10 +83,10 @@ def flush(partitions: Iterable[int] | None = None) -> Flush:
     for partition in buffer.partitions() if partitions is None else partitions:
         with _collecting(errors, f"flushing partition {partition}"):
             done += flush_partition(buffer, partition)
-    if errors:
-        raise ExceptionGroup("Some partitions are not flushed; their hits are kept.", errors)
-    if partitions is None:
+    with _collecting(errors, "pruning the ledger"):
         prune_ledger()
+    if errors:
+        raise ExceptionGroup("Not everything is flushed; the hits are kept.", errors)
     return done
 
 

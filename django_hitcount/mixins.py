@@ -9,6 +9,7 @@ from django.db import models
 from django.http import HttpRequest
 
 from django_hitcount import deletion, recording, totals
+from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.querysets import HitCountQuerySet
 
 
@@ -37,13 +38,13 @@ class HitCountMixin(models.Model):
         return totals.get_total(self)
 
     def hits_between(
-        self, first_day: datetime.date, last_day: datetime.date, *, counter: str = "views"
+        self, first_day: datetime.date, last_day: datetime.date, *, counter: str = DEFAULT_COUNTER
     ) -> int:
         """See totals.hits_between()."""
         return totals.hits_between(self, first_day, last_day, counter=counter)
 
     async def ahits_between(
-        self, first_day: datetime.date, last_day: datetime.date, *, counter: str = "views"
+        self, first_day: datetime.date, last_day: datetime.date, *, counter: str = DEFAULT_COUNTER
     ) -> int:
         """See hits_between()."""
         return await totals.ahits_between(self, first_day, last_day, counter=counter)
@@ -52,7 +53,7 @@ class HitCountMixin(models.Model):
         self,
         request: HttpRequest | None = None,
         *,
-        counter: str = "views",
+        counter: str = DEFAULT_COUNTER,
         amount: int = 1,
         at: datetime.date | datetime.datetime | None = None,
     ) -> recording.Hit:
@@ -63,7 +64,7 @@ class HitCountMixin(models.Model):
         self,
         request: HttpRequest | None = None,
         *,
-        counter: str = "views",
+        counter: str = DEFAULT_COUNTER,
         amount: int = 1,
         at: datetime.date | datetime.datetime | None = None,
     ) -> recording.Hit:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from asgiref.sync import sync_to_async
+from django.db import router
 from django.db.models import Model
 from django.http import HttpRequest
 
@@ -25,8 +26,8 @@ from django_hitcount.counters import (
     valid_amount,
 )
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.refusals import UNAVAILABLE, refusal_of
-from django_hitcount.transactions import DATABASE_AWAY, when_committed
+from django_hitcount.refusals import NO_REQUEST, UNAVAILABLE, refusal_of
+from django_hitcount.transactions import DATABASE_ERRORS, when_committed
 
 logger = logging.getLogger("django_hitcount")
 
@@ -41,10 +42,14 @@ class Hit:
     """True also if the hit waits for the COMMIT of the transaction it was recorded in."""
 
     refusal: str | None
-    """Why it was not counted."""
+    """Why it was not counted: one of the names in refusals."""
 
     total: int | None
-    """The total of the counter with this hit; None if it cannot be read now."""
+    """
+    The total of the counter with this hit; None if it cannot be read now.
+
+    In a transaction, other hits that wait for the same COMMIT are not in it.
+    """
 
 
 def record_hit(
@@ -95,14 +100,14 @@ def record_hits(
     day = day_of(at)
     try:
         hits = [Hits(counter_key(obj, counter), day, amount) for obj in objs]
-    except DATABASE_AWAY as exc:
+    except DATABASE_ERRORS as exc:
         logger.error("%d hits are not counted: %s", len(objs), exc)
         return [Hit(False, UNAVAILABLE, None)] * len(objs)
     refusal = refusal_of(request)
     if refusal:
         results = _not_counted(hits, refusal)
     else:
-        results = _record(hits, {obj._state.db or hits_alias() for obj in objs})
+        results = _record(hits, {db for obj in objs for db in _databases_of(obj)})
     if request is not None:
         _remembered(request).update(zip((hit.key for hit in hits), results, strict=True))
     return results
@@ -118,10 +123,10 @@ def record_page_hit(
     record_hit() costs at the first.
     """
     if request is None:
-        return Hit(False, None, totals.total_or_none(obj, counter))
+        return Hit(False, NO_REQUEST, totals.total_or_none(obj, counter))
     try:
         earlier = _remembered(request).get(counter_key(obj, counter))
-    except DATABASE_AWAY:
+    except DATABASE_ERRORS:
         earlier = None  # record_hit() will find out, and say so.
     return earlier or record_hit(obj, request, counter=counter)
 
@@ -130,6 +135,11 @@ def _remembered(request: HttpRequest) -> dict[CounterKey, Hit]:
     """The last hit on each counter that this request brought."""
     hits: dict[CounterKey, Hit] = request.__dict__.setdefault(_ON_REQUEST, {})
     return hits
+
+
+def _databases_of(obj: Model) -> set[str]:
+    """Where a transaction may roll back what the page does with ``obj``."""
+    return {obj._state.db or hits_alias(), router.db_for_write(type(obj), instance=obj)}
 
 
 def _record(hits: Sequence[Hits], databases: set[str]) -> list[Hit]:
@@ -145,7 +155,7 @@ def _record_now(hits: Sequence[Hits], results: list[Hit]) -> None:
     """Append a Hit for each of ``hits`` to ``results``."""
     try:
         glimpse = get_buffer().record(hits)
-    except (BufferUnavailable, *DATABASE_AWAY) as exc:
+    except (BufferUnavailable, *DATABASE_ERRORS) as exc:
         logger.error("%d hits are not counted: %s", len(hits), exc)
         results += _not_counted(hits, UNAVAILABLE)
         return
@@ -167,4 +177,7 @@ def _counted(total: int | None, *, plus: int = 0) -> Hit:
 
 
 arecord_hit = sync_to_async(record_hit)
+"""See record_hit()."""
+
 arecord_hits = sync_to_async(record_hits)
+"""See record_hits()."""

@@ -7,6 +7,9 @@ from django.http import HttpRequest
 METHOD = "method"
 """The request is not a GET: nobody looks at the answer to a HEAD or a POST."""
 
+NO_REQUEST = "no_request"
+"""A page is rendered without a request, so that nobody looks at it."""
+
 UNAVAILABLE = "unavailable"
 """Neither the buffer nor the database takes hits."""
 

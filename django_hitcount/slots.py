@@ -94,6 +94,18 @@ def _upsert_sql(
     )
 
 
+def lock_rows(rows: models.QuerySet[Any, Any], using: str) -> models.QuerySet[Any, Any]:
+    """
+    Rows of one of the tables, locked in lock order once they are read; for a transaction.
+
+    A transaction of SQLite that reads first is refused the write lock that it wants later,
+    so that one is taken here.
+    """
+    if not connections[using].features.has_select_for_update:
+        rows.model._base_manager.using(using).filter(pk=0).update(hits=0)
+    return rows.order_by(*rows.model.KEY, "slot").select_for_update()
+
+
 def sums_and_ledger(
     keys: Iterable[CounterKey], batch_ids: Iterable[uuid.UUID], *, using: str
 ) -> tuple[dict[CounterKey, int], set[uuid.UUID]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import logging
 from collections.abc import Collection, Iterable
+from typing import TypeVar
 
 from asgiref.sync import sync_to_async
 from django.db import connections
@@ -16,15 +17,20 @@ from django_hitcount.buffers.base import Glimpse
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters import CounterKey, counter_key, hits_alias
 from django_hitcount.exceptions import InvalidDay, TotalsMoving
-from django_hitcount.transactions import DATABASE_AWAY
+from django_hitcount.transactions import DATABASE_ERRORS, savepoint
 
 ATTEMPTS = 100
 """Tries to read the tables between two steps of a flush; the first one nearly always does."""
+
+KEYS_PER_STATEMENT = 5000
+"""Counters summed up by one statement: well below what each database takes as parameters."""
 
 LONGEST_RANGE_DAYS = 3660
 """Days of one range: each is looked up in the buffer."""
 
 logger = logging.getLogger("django_hitcount")
+
+ModelT = TypeVar("ModelT", bound=Model)
 
 
 def get_total(obj: Model, counter: str = DEFAULT_COUNTER) -> int:
@@ -40,7 +46,7 @@ def get_total(obj: Model, counter: str = DEFAULT_COUNTER) -> int:
     return get_totals_of([key])[key]
 
 
-def get_totals(objs: Iterable[Model], counter: str = DEFAULT_COUNTER) -> dict[Model, int]:
+def get_totals(objs: Iterable[ModelT], counter: str = DEFAULT_COUNTER) -> dict[ModelT, int]:
     """
     The exact all-time totals of many objects, by object.
 
@@ -64,7 +70,7 @@ def get_totals_of(
     """
     using, buffer = hits_alias(), get_buffer()
     # In a transaction the tables may look as they did when it began, or as only it sees them.
-    keep = not connections[using].in_atomic_block
+    keep = connections[using].get_autocommit() and not connections[using].in_atomic_block
     totals: dict[CounterKey, int] = {}
     missing = set(keys)
     for _ in range(ATTEMPTS):
@@ -73,9 +79,13 @@ def get_totals_of(
         missing -= totals.keys()
         if not missing:
             return totals
-        found, applied = slots.sums_and_ledger(missing, glimpse.batch_ids(), using=using)
-        sums = {key: found.get(key, 0) for key in missing}
-        totals.update(buffer.complete(sums, applied, glimpse, keep=keep))
+        keys_left = [*missing]
+        for start in range(0, len(keys_left), KEYS_PER_STATEMENT):
+            chunk = keys_left[start : start + KEYS_PER_STATEMENT]
+            with savepoint(using):
+                found, applied = slots.sums_and_ledger(chunk, glimpse.batch_ids(), using=using)
+            sums = {key: found.get(key, 0) for key in chunk}
+            totals.update(buffer.complete(sums, applied, glimpse, keep=keep))
         missing -= totals.keys()
         if not missing:
             return totals
@@ -89,7 +99,7 @@ def totals_or_none(
     """As get_totals_of(), but empty if the database does not answer: for pages."""
     try:
         return get_totals_of(keys, glimpse)
-    except (TotalsMoving, *DATABASE_AWAY) as exc:
+    except (TotalsMoving, *DATABASE_ERRORS) as exc:
         logger.error("Totals cannot be read: %s", exc)
         return {}
 
@@ -98,7 +108,7 @@ def total_or_none(obj: Model, counter: str = DEFAULT_COUNTER) -> int | None:
     """As get_total(), but None if the database does not answer: for pages."""
     try:
         return get_total(obj, counter)
-    except (TotalsMoving, *DATABASE_AWAY) as exc:
+    except (TotalsMoving, *DATABASE_ERRORS) as exc:
         logger.error("A total cannot be read: %s", exc)
         return None
 
@@ -122,9 +132,10 @@ def hits_between(
     using, buffer = hits_alias(), get_buffer()
     for _ in range(ATTEMPTS):
         glimpse = buffer.glimpse([key])
-        found, applied = slots.sum_between_and_ledger(
-            key, first_day, last_day, glimpse.batch_ids(), using=using
-        )
+        with savepoint(using):
+            found, applied = slots.sum_between_and_ledger(
+                key, first_day, last_day, glimpse.batch_ids(), using=using
+            )
         total = buffer.complete_days(key, days, found, applied, glimpse)
         if total is not None:
             return total
@@ -145,5 +156,10 @@ def _days(first_day: datetime.date, last_day: datetime.date) -> list[datetime.da
 
 
 aget_total = sync_to_async(get_total)
+"""See get_total()."""
+
 aget_totals = sync_to_async(get_totals)
+"""See get_totals()."""
+
 ahits_between = sync_to_async(hits_between)
+"""See hits_between()."""

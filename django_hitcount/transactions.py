@@ -5,18 +5,32 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Generic, TypeVar
 
-from django.db import InterfaceError, OperationalError, connections, transaction
+from django.db import (
+    DatabaseError,
+    InterfaceError,
+    InternalError,
+    OperationalError,
+    connections,
+    transaction,
+)
 
 FIRST_PAUSE_SECONDS = 0.005
 """Pause before the second try; each further one is twice as long, with jitter."""
 
 LONGEST_PAUSE_SECONDS = 0.5
 
-DATABASE_AWAY = (OperationalError, InterfaceError)
-"""Errors that say: the database is away, locked or read-only. Another try may go well."""
+WORTH_ANOTHER_TRY = (OperationalError, InterfaceError)
+"""Errors that say: the database is away or locked."""
+
+DATABASE_AWAY = (*WORTH_ANOTHER_TRY, InternalError)
+"""The same, or it is read-only, which psycopg calls an internal error."""
+
+DATABASE_ERRORS = (DatabaseError, InterfaceError)
+"""All that a database may answer. None of it is to reach a page."""
 
 T = TypeVar("T")
 
@@ -48,7 +62,7 @@ def in_transaction(
         try:
             with transaction.atomic(using=using, durable=True):
                 return attempt()
-        except DATABASE_AWAY:
+        except WORTH_ANOTHER_TRY:
             if time.monotonic() >= give_up_at or not (repeatable or attempt.rolled_back):
                 raise
             if connection.in_atomic_block:
@@ -56,6 +70,17 @@ def in_transaction(
             connection.close_if_unusable_or_obsolete()
         time.sleep(pause * random.uniform(0.5, 1.5))
         pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+
+
+def savepoint(using: str) -> AbstractContextManager[None]:
+    """
+    Keep an error of a query from spoiling the transaction of the view it is part of.
+
+    Costs two statements within a transaction and nothing without.
+    """
+    if connections[using].in_atomic_block:
+        return transaction.atomic(using=using)
+    return nullcontext()
 
 
 class _Attempt(Generic[T]):

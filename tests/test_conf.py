@@ -70,7 +70,7 @@ def test_wrong_setting_is_an_error_with_value_and_fix(settings, hitcount, messag
     ("path", "message"),
     [
         ("nowhere.Buffer", "HITCOUNT['BUFFER'] is 'nowhere.Buffer', which cannot be imported"),
-        ("datetime.date", "which is not a subclass of django_hitcount.buffers.Buffer"),
+        ("datetime.date", "which is no subclass of django_hitcount.buffers.Buffer"),
     ],
 )
 def test_wrong_buffer_is_an_error_with_value_and_fix(settings, path, message):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 
-from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 from django.utils.module_loading import import_string
 
@@ -12,6 +11,13 @@ from django_hitcount import conf
 from django_hitcount.buffers.base import Buffer
 
 __all__ = ["Buffer", "get_buffer"]
+
+INSTALL_EXTRA = 'Install what it needs: pip install "django-buffered-hitcount[redis]".'
+
+NAME_A_BUFFER = (
+    "Name 'django_hitcount.buffers.database.DatabaseBuffer', "
+    "'django_hitcount.buffers.redis.RedisBuffer' or a subclass of Buffer of your own."
+)
 
 
 @cache
@@ -25,15 +31,17 @@ def get_buffer() -> Buffer:
     try:
         cls = import_string(path)
     except ImportError as exc:
-        raise ImproperlyConfigured(
-            f"HITCOUNT['BUFFER'] is {path!r}, which cannot be imported ({exc}). Name "
-            "'django_hitcount.buffers.database.DatabaseBuffer', "
-            "'django_hitcount.buffers.redis.RedisBuffer' or a class of your own."
+        raise conf.misconfigured(
+            "BUFFER",
+            f"HITCOUNT['BUFFER'] is {path!r}, which cannot be imported: {exc}.",
+            INSTALL_EXTRA if exc.name in {"django_redis", "redis"} else NAME_A_BUFFER,
         ) from exc
     if not (isinstance(cls, type) and issubclass(cls, Buffer)):
-        raise ImproperlyConfigured(
-            f"HITCOUNT['BUFFER'] is {path!r}, which is not a subclass of "
-            "django_hitcount.buffers.Buffer. Name one that is."
+        raise conf.misconfigured(
+            "BUFFER",
+            f"HITCOUNT['BUFFER'] is {path!r}, which is no subclass of "
+            "django_hitcount.buffers.Buffer.",
+            NAME_A_BUFFER,
         )
     return cls()
 

@@ -11,7 +11,7 @@ from django_hitcount.counters import Hits, hits_alias
 from django_hitcount.tables import MissedRecord
 from django_hitcount.transactions import in_transaction
 
-PATIENCE_SECONDS = 1.0
+PATIENCE_SECONDS = 0.5
 """How long a hit is tried again for: it is worth less than the page that waits for it."""
 
 
@@ -41,5 +41,5 @@ class DatabaseBuffer(Buffer):
             for note in notes:
                 note.save(using=using, force_insert=True)
 
-        with self._breaker:
+        with self._breaker.guard():
             in_transaction(write, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=False)

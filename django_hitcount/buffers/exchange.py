@@ -9,10 +9,12 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from django.core.cache import InvalidCacheBackendError
-from django.core.exceptions import ImproperlyConfigured
 from django_redis import get_redis_connection
+from redis.backoff import NoBackoff
 from redis.exceptions import BusyLoadingError, NoScriptError, RedisError, ResponseError
+from redis.retry import Retry
 
+from django_hitcount import conf
 from django_hitcount.exceptions import AnswerLost, BufferUnavailable
 
 Reply = Any
@@ -62,10 +64,7 @@ class Exchange:
 
     def __init__(self, alias: str, *, timeout_seconds: float) -> None:
         self._pool = _connection_pool(alias)
-        # Without a timeout of its own, a hung Redis would hang every page.
-        for option in ("socket_timeout", "socket_connect_timeout"):
-            if self._pool.connection_kwargs.get(option) is None:
-                self._pool.connection_kwargs[option] = timeout_seconds
+        _limit_waits(self._pool, timeout_seconds)
         self.timeout_seconds: float = self._pool.connection_kwargs["socket_timeout"]
         """Longest wait for an answer."""
 
@@ -84,6 +83,7 @@ class Exchange:
         try:
             _converse(connection, commands, replies)
         except BusyLoadingError as exc:
+            connection.disconnect()
             replies += [_refused(exc)] * (len(commands) - len(replies))
         except (RedisError, OSError) as exc:
             connection.disconnect()
@@ -103,11 +103,28 @@ class Exchange:
 def _connection_pool(alias: str) -> Any:
     try:
         return get_redis_connection(alias).connection_pool
-    except (InvalidCacheBackendError, NotImplementedError) as exc:
-        raise ImproperlyConfigured(
-            f"HITCOUNT['CACHE_ALIAS'] is {alias!r}, which is no cache of django-redis. Add it to "
-            "CACHES with the BACKEND 'django_redis.cache.RedisCache'."
+    except (InvalidCacheBackendError, NotImplementedError, ValueError) as exc:
+        raise conf.misconfigured(
+            "CACHE_ALIAS",
+            f"HITCOUNT['CACHE_ALIAS'] is {alias!r}, no usable cache of django-redis: {exc}",
+            "Add it to CACHES with the BACKEND 'django_redis.cache.RedisCache' and a LOCATION "
+            "such as 'redis://127.0.0.1:6379/1'.",
         ) from exc
+
+
+def _limit_waits(pool: Any, seconds: float) -> None:
+    """See that no wait of a page goes on for longer than it was told, or than ``seconds``."""
+    options = pool.connection_kwargs
+    for name in ("socket_timeout", "socket_connect_timeout"):
+        if options.get(name) is None:
+            options[name] = seconds
+        if f"orig_{name}" in options:
+            options[f"orig_{name}"] = options[name]  # What a maintenance of Redis falls back to.
+    if hasattr(pool, "timeout"):  # Of a pool whose connections are all in use.
+        pool.timeout = min(pool.timeout or seconds, seconds)
+    for sentinel in getattr(getattr(pool, "sentinel_manager", None), "sentinels", ()):
+        sentinel.connection_pool.connection_kwargs["retry"] = Retry(NoBackoff(), 0)
+        _limit_waits(sentinel.connection_pool, seconds)
 
 
 def checked(replies: list[Reply]) -> list[Reply]:
@@ -135,7 +152,7 @@ def _converse(connection: Any, commands: Sequence[Call | Command], replies: list
 
 def _read(connection: Any) -> Reply:
     try:
-        return connection.read_response(disable_decoding=True)
+        return connection.read_response(disable_decoding=True, disconnect_on_error=True)
     except ResponseError as exc:
         return _refused(exc)
 

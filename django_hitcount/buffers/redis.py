@@ -31,8 +31,8 @@ SCAN_COUNT = 2000
 REPLICA_SHARE = 0.4
 """Part of the timeout that replicas have: Redis looks at the clock ten times a second only."""
 
-BIGINT = range(-(2**63), 2**63)
-"""What a ``hits`` column holds."""
+HITS_LIMIT = 10**15
+"""Hits of one counter in one batch. More are malformed: a bigint is to hold thousands of them."""
 
 T = TypeVar("T")
 
@@ -57,6 +57,7 @@ class RedisBuffer(Buffer):
         self._breaker = Breaker(f"Redis (cache alias {config.cache_alias!r})")
         self._recorders = Recorders()
         self._slots = DatabaseBuffer()
+        self._has_news = False
 
     def record(self, hits: Sequence[Hits]) -> Glimpse:
         groups = [*self._by_partition(hits, lambda hit: hit.key).items()]
@@ -64,7 +65,7 @@ class RedisBuffer(Buffer):
         calls = [self._record_call(p, group, numbered) for p, group in groups]
         replies: list[Reply] = []
         try:
-            with self._breaker as is_back:
+            with self._breaker.guard() as is_back:
                 self._greet(is_back)
                 replies = self._exchange.run(calls)
                 checked(replies)
@@ -320,14 +321,16 @@ class RedisBuffer(Buffer):
         """All replies, or BufferUnavailable."""
         if not commands:
             return []
-        with self._breaker as is_back:
+        with self._breaker.guard() as is_back:
             self._greet(is_back)
             return self._exchange.run_all(commands)
 
     def _greet(self, is_back: bool) -> None:
         """Tell a Redis that is back what it missed, before it answers with stale totals."""
-        if not is_back or connections[hits_alias()].in_atomic_block:
-            return  # A view's transaction would lock the notes; the next flush tells them.
+        self._has_news = self._has_news or is_back
+        if not self._has_news or connections[hits_alias()].in_atomic_block:
+            return  # A view's transaction would lock the notes; its hit comes after COMMIT.
+        self._has_news = False
         try:
             self._tell(missed.oldest_notes())  # A page waits: what is left is for the next flush.
         except DatabaseError as exc:
@@ -365,14 +368,14 @@ def _read_fields(
     malformed: list[bytes] = []
     for field, value in pairs:
         try:
-            amounts[parse(field.decode())] = _bigint(value)
+            amounts[parse(field.decode())] = _hits(value)
         except ValueError:
             malformed.append(field)
     return amounts, malformed
 
 
-def _bigint(value: bytes) -> int:
-    amount = int(value)
-    if amount not in BIGINT:
-        raise ValueError(f"{amount} does not fit a bigint")
-    return amount
+def _hits(value: bytes) -> int:
+    hits = int(value)
+    if abs(hits) > HITS_LIMIT:
+        raise ValueError(f"{hits} hits cannot be")
+    return hits

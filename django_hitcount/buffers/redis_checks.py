@@ -28,8 +28,9 @@ def check(exchange: Exchange) -> Iterator[CheckMessage]:
 def _unreachable(exc: BufferUnavailable) -> CheckMessage:
     alias = conf.get_config().cache_alias
     return CheckWarning(
-        f"{exc} (cache alias {alias!r}, {settings.CACHES[alias].get('LOCATION')!r})",
-        hint="Start Redis, or correct LOCATION. Until then each hit is written to the database.",
+        f"{exc} (cache alias {alias!r})",
+        hint="Start Redis, or correct the LOCATION of the alias. Until then each hit is written "
+        "to the database.",
         id="django_hitcount.W001",
     )
 
@@ -59,7 +60,10 @@ def _databases(location: object) -> set[tuple[object, ...]]:
     found: set[tuple[object, ...]] = set()
     for url in map(str, urls):
         if url.startswith(("redis://", "rediss://", "unix://")):
-            options = parse_url(url)  # type: ignore[no-untyped-call]
+            try:
+                options = parse_url(url)  # type: ignore[no-untyped-call]
+            except ValueError:
+                continue  # Whoever uses that cache will hear of it.
             server = options.get("path") or (options.get("host"), options.get("port", 6379))
             found.add((server, options.get("db", 0)))
     return found

@@ -23,7 +23,7 @@ def reads(article: Article, day: datetime.date) -> None:
     assert_type(article.hits, int)
     assert_type(article.hits_between(day, day, counter="downloads"), int)
     assert_type(get_total(article, "downloads"), int)
-    assert_type(get_totals([article]), dict[models.Model, int])
+    assert_type(get_totals([article]), dict[Article, int])
     assert_type(hits_between(article, day, day), int)
 
 

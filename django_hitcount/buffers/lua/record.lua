@@ -16,12 +16,25 @@ local function add(hash, field, amount)
   end
 end
 
+-- Whatever can fail comes before the first hit is written: a script is not rolled back.
+redis.call('HLEN', KEYS[1])
+redis.call('HLEN', KEYS[2])
+for i = 7, #KEYS do
+  local total = redis.call('GET', KEYS[i])
+  if total and not string.match(total, '^-?%d+$') then
+    redis.call('DEL', KEYS[i])
+  end
+end
+
 local last = redis.call('GET', KEYS[6])
 local is_new = not last or tonumber(last) < tonumber(ARGV[1])
 local threshold = tonumber(ARGV[3])
 local added = 0
 local replies = {}
 
+if is_new then
+  redis.call('SET', KEYS[6], ARGV[1], 'EX', ARGV[2])
+end
 for i = 7, #KEYS do
   local at = 3 * (i - 6) + 1
   if is_new then
@@ -38,9 +51,6 @@ for i = 7, #KEYS do
   replies[i - 3] = total
 end
 
-if is_new then
-  redis.call('SET', KEYS[6], ARGV[1], 'EX', ARGV[2])
-end
 replies[1] = 0
 if added > 0 then
   local size = redis.call('HLEN', KEYS[1])

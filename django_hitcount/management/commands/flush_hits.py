@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
+from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.flushing import flush
 
 
@@ -11,9 +12,20 @@ class Command(BaseCommand):
     help = "Write the hits that wait in the buffer into the tables."
 
     def handle(self, **options: Any) -> None:
-        done = flush()
+        try:
+            done = flush()
+        except (BufferUnavailable, ExceptionGroup) as exc:
+            raise CommandError(_told(exc)) from exc
         self.stdout.write(
             f"Flushed {done.hits} hits of {done.counters} counters in {done.batches} batches."
         )
         for field in done.malformed:
             self.stderr.write(f"Set aside as malformed: {field!r}")
+
+
+def _told(error: Exception) -> str:
+    """An error, or all errors of a group, a line each."""
+    if not isinstance(error, ExceptionGroup):
+        return str(error)
+    lines = [f"{exc} ({', '.join(exc.__notes__)})" for exc in error.exceptions]
+    return "\n".join([error.message, *lines])
