@@ -67,7 +67,8 @@ def in_transaction(
                 raise
             if connection.in_atomic_block:
                 raise  # A test case's own transaction: nothing within it can be tried again.
-            connection.close_if_unusable_or_obsolete()
+            if connection.connection and not connection.is_usable():
+                connection.close()
         time.sleep(pause * random.uniform(0.5, 1.5))
         pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
 

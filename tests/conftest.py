@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,9 +53,8 @@ def database_server() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings(database_server: None) -> Iterator[None]:
-    yield
-    shutil.rmtree(test_settings.DIRECTORY, ignore_errors=True)
+def django_db_modify_db_settings(database_server: None) -> None:
+    """The server is there before the test database is made, and until it is gone."""
 
 
 @pytest.fixture(scope="session", autouse=True)

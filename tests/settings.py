@@ -7,7 +7,9 @@ that tests start find their servers by the environment, which is set here first.
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import tempfile
 
 from tests.servers import HOST, free_port
@@ -15,7 +17,10 @@ from tests.servers import HOST, free_port
 DATABASE = os.environ.setdefault("HITCOUNT_TEST_DATABASE", "sqlite")
 REDIS_PORT = os.environ.setdefault("HITCOUNT_TEST_REDIS_PORT", str(free_port()))
 DATABASE_PORT = os.environ.setdefault("HITCOUNT_TEST_DATABASE_PORT", str(free_port()))
-DIRECTORY = os.environ.setdefault("HITCOUNT_TEST_DIRECTORY", tempfile.mkdtemp(prefix="hitcount-"))
+if "HITCOUNT_TEST_DIRECTORY" not in os.environ:
+    os.environ["HITCOUNT_TEST_DIRECTORY"] = tempfile.mkdtemp(prefix="hitcount-")
+    atexit.register(shutil.rmtree, os.environ["HITCOUNT_TEST_DIRECTORY"], ignore_errors=True)
+DIRECTORY = os.environ["HITCOUNT_TEST_DIRECTORY"]
 # Set by the test run for its workers: the database that it made.
 MADE_DATABASE = os.environ.get("HITCOUNT_TEST_DATABASE_NAME", "")
 

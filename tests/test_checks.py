@@ -88,11 +88,21 @@ def test_e003_knows_this_database():
     assert "E003" not in ids(run_checks())
 
 
-def test_w001_unreachable_redis(settings, hitcount):
-    alias = {**settings.CACHES["hitcount"], "LOCATION": "redis://127.0.0.1:1/0"}
+def test_w001_unreachable_redis_without_its_password(settings, hitcount):
+    alias = {**settings.CACHES["hitcount"], "LOCATION": "redis://me:sesame@127.0.0.1:1/0"}
     settings.CACHES = {**settings.CACHES, "hitcount": alias}
 
     assert found(settings) == ["W001"]
+    assert "sesame" not in repr(run_checks())
+
+
+@pytest.mark.parametrize("location", ["127.0.0.1:6379", "redis://localhost:abc/0"])
+def test_e002_location_that_is_no_url(settings, hitcount, location):
+    other = {**settings.CACHES["hitcount"], "LOCATION": location}
+    settings.CACHES = {**settings.CACHES, "other": other}
+    assert found(settings) == []
+
+    assert found(settings, CACHE_ALIAS="other") == ["E002"]
 
 
 @pytest.mark.parametrize("spelling", ["{}", "redis://x/1,{}", "{}?health_check_interval=9"])

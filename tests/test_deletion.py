@@ -5,10 +5,10 @@ import uuid
 from unittest import mock
 
 import pytest
-from django.db import transaction
+from django.db import OperationalError, transaction
 from django.db.models.signals import post_delete
 
-from django_hitcount import deletion, flushing
+from django_hitcount import deletion, flushing, slots
 from django_hitcount.buffers.redis import RedisBuffer
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.flushing import flush
@@ -208,6 +208,31 @@ def test_deletion_works_while_redis_is_away(redis_buffer, caplog):
 
     assert not Article.objects.exists()
     assert "not forgotten: away" in caplog.text
+
+
+def test_deletion_that_meets_a_lock_is_tried_again(redis_buffer):
+    article = Article.objects.create(title="Tea")
+    record_hit(article)
+    flush()
+    lock_rows, errors = slots.lock_rows, [OperationalError("deadlock detected")] * 2
+
+    def deadlock(*args, **kwargs):
+        if errors:
+            raise errors.pop()
+        return lock_rows(*args, **kwargs)
+
+    with mock.patch.object(slots, "lock_rows", deadlock):
+        article.delete()
+
+    assert not HitSlot.objects.exists()
+
+
+def test_signal_outside_of_a_transaction_forgets_at_once(redis_buffer):
+    article = Article.objects.create(title="Tea")
+    record_hit(article)
+    post_delete.send(Article, instance=article, using="default")
+
+    assert article.hits == 0
 
 
 def test_soft_deleted_object_keeps_its_hits(buffer):

@@ -9,7 +9,7 @@ from unittest import mock
 import pytest
 from celery import current_app
 from django.contrib.contenttypes.models import ContentType
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import IntegrityError, OperationalError, connections, transaction
 from django.utils import timezone
 
@@ -208,6 +208,27 @@ def flush_without_autocommit():
         transaction.set_autocommit(True)
 
 
+def test_ledger_is_pruned_even_if_a_partition_fails(article, monkeypatch):
+    FlushedBatch(id=uuid.uuid4(), flushed_at=timezone.now() - datetime.timedelta(days=8)).save()
+    record_hit(article)
+    with (
+        mock.patch.object(slots, "add_totals", side_effect=IntegrityError("x")),
+        pytest.raises(ExceptionGroup),
+    ):
+        flush()
+
+    assert not FlushedBatch.objects.exists()
+
+
+def test_command_says_what_went_wrong(article):
+    record_hit(article)
+    with (
+        mock.patch.object(slots, "add_totals", side_effect=IntegrityError("column hits")),
+        pytest.raises(CommandError, match=r"column hits \(while flushing partition \d+\)"),
+    ):
+        call_command("flush_hits")
+
+
 def test_ledger_is_pruned_after_seven_days(article):
     days = [0, 6, 8, 30]
     FlushedBatch.objects.bulk_create(
@@ -258,6 +279,10 @@ class TestMalformed:
             (b"5:views:7", b"1.5"),
             (b"5:views:7", b"99999999999999999999"),
             (b"999999:views:7", b"1"),
+            (b"99999999999999999999:views:7", b"1"),
+            (b"05:views:7", b"1"),
+            (b" 5:views:7", b"1"),
+            (b"5:views:7", b"9223372036854775807"),
             (b"-1:views:7", b"1"),
         ],
     )
@@ -277,7 +302,8 @@ class TestMalformed:
         assert flush() == Flush()
 
     @pytest.mark.parametrize(
-        "field", [b"5:views:2026-13-01:7", b"5:views:7", b"9999:views:2026-01-01:7"]
+        "field",
+        [b"5:views:2026-13-01:7", b"5:views:20260101:7", b"5:views:7", b"9999:views:2026-01-01:7"],
     )
     def test_daily_field(self, redis, article, field):
         record_hit(article)
@@ -287,6 +313,23 @@ class TestMalformed:
         assert flush().malformed == (field,)
         assert daily_sums([article]) == {article: 1}
         assert redis.hkeys(names.malformed) == [field + b"#0"]
+
+    def test_another_spelling_of_a_field_takes_no_hits_away(self, redis, article):
+        names, key = names_of(article)
+        record_hit(article, amount=5)
+        redis.hset(names.pending, "0" + key.text, 1)
+
+        assert flush().malformed == (b"0" + key.text.encode(),)
+        assert slot_sums([article]) == {article: 5}
+
+    def test_total_that_is_no_number_is_loaded_anew(self, redis, article):
+        names, key = names_of(article)
+        record_hit(article)
+        redis.set(names.total(key.text), "many")
+
+        assert record_hit(article).total == 2
+        flush()
+        assert slot_sums([article]) == {article: 2}
 
     def test_hits_recorded_over_a_malformed_value_count(self, redis, article):
         names, key = names_of(article)

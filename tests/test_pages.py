@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connections
 from django.template import Context, Template
 from django.test import Client, RequestFactory
 
@@ -98,6 +99,15 @@ class TestViews:
     def test_view_that_rolls_back_counts_nothing(self, article):
         assert Client().get(f"/rolls-back/{article.pk}/").status_code == 404
         assert article.hits == 0
+
+    def test_atomic_requests(self, article, settings, monkeypatch):
+        monkeypatch.setitem(connections["default"].settings_dict, "ATOMIC_REQUESTS", True)
+        with pytest.raises(ZeroDivisionError):
+            Client().get(f"/fails/{article.pk}/")
+        assert article.hits == 0
+
+        assert Client().get(f"/articles/{article.pk}/").content == b"1\n"
+        assert article.hits == 1
 
     def test_view_in_a_transaction_shows_its_hit_and_counts_it(self, article):
         assert Client().get(f"/atomic/{article.pk}/").content == b"1\n"

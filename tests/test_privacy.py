@@ -18,7 +18,7 @@ VISITOR = {
     "HTTP_COOKIE": "sessionid=tattletale123",
     "HTTP_REFERER": "https://example.com/secret-referrer",
 }
-TRACES = [b"203.0.113.77", b"4242", b"Tell-tale", b"tattletale", b"secret-referrer"]
+TRACES = [b"203.0.113.77", b"2001:db8", b"Tell-tale", b"tattletale", b"secret-referrer"]
 
 
 def everything(redis) -> bytes:

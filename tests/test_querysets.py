@@ -8,7 +8,7 @@ from django_hitcount.exceptions import HitCountError, UnknownCounter
 from django_hitcount.flushing import flush
 from django_hitcount.models import HitCountQuerySet
 from django_hitcount.recording import record_hit
-from tests.app.models import Article, Cover, Page, Photo, Plain, Review, Small
+from tests.app.models import Article, Cover, OldPhoto, Page, Photo, Plain, Review, Small
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -88,6 +88,7 @@ def test_several_counters_side_by_side(buffer):
         lambda: Small.objects.create(),
         lambda: Photo.objects.create(),
         lambda: Page.objects.create(path="/a/ü:%s/日本/A "),
+        lambda: OldPhoto.objects.create(),
         lambda: Cover.objects.create(photo=Photo.objects.create()),
         lambda: Review.objects.create(title="child"),
     ],

@@ -369,6 +369,10 @@ class TestBadInput:
         with pytest.raises(InvalidAmount, match=f"amount of {amount!r}.*whole number other than 0"):
             record_hit(article, amount=amount)
 
+    def test_day_beyond_the_calendar(self, article):
+        with pytest.raises(InvalidDay, match="pass an earlier moment"):
+            record_hit(article, at=datetime.datetime(9999, 12, 31, 23, 59, tzinfo=datetime.UTC))
+
     @pytest.mark.parametrize("at", ["2026-01-01", 5, datetime.time(1)])
     def test_day(self, article, at):
         with pytest.raises(InvalidDay, match="pass a date or a datetime"):

@@ -22,6 +22,11 @@ def rolls_back(request: HttpRequest, pk: int) -> HttpResponse:
     raise Http404
 
 
+def fails(request: HttpRequest, pk: int) -> HttpResponse:
+    article(request, pk)
+    raise ZeroDivisionError
+
+
 @transaction.atomic
 def in_transaction(request: HttpRequest, pk: int) -> HttpResponse:
     return article(request, pk)
@@ -44,6 +49,7 @@ class BothView(ArticleView):
 urlpatterns = [
     path("articles/<int:pk>/", article),
     path("rolls-back/<int:pk>/", rolls_back),
+    path("fails/<int:pk>/", fails),
     path("atomic/<int:pk>/", in_transaction),
     path("async/<int:pk>/", counted_async),
     path("detail/<int:pk>/", ArticleView.as_view()),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 from django.db import models
 
@@ -24,6 +25,26 @@ class Photo(HitCountMixin, models.Model):
     """A UUID as key."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
+
+
+class Char32UUIDField(models.UUIDField):  # type: ignore[type-arg]
+    """What Django's release notes give to sites that MariaDB had no UUID type for."""
+
+    def db_type(self, connection: Any) -> str:
+        return "char(32)"
+
+    def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
+        value = super().get_db_prep_value(value, connection, prepared)
+        return getattr(value, "hex", value)
+
+    def from_db_value(self, value: Any, *args: Any) -> Any:
+        return self.to_python(value)
+
+
+class OldPhoto(HitCountMixin, models.Model):
+    """A UUID as key, in a column of 32 digits."""
+
+    id = Char32UUIDField(primary_key=True, default=uuid.uuid4)
 
 
 class Page(HitCountMixin, models.Model):

@@ -126,9 +126,7 @@ def test_sixteen_recorders_and_dying_flushers_end_exact(redis, redis_buffer):
         if children.has_ended(recorders[0]):
             recorders.pop(0)
         time.sleep(0.002)
-    for _ in range(FEWEST_KILLS - victims.kills):
-        victims.kill(next(iter(victims.running)))
-        victims.start(random.choice(victims.works))
+    assert victims.kills >= FEWEST_KILLS  # All of them while hits rained in.
     victims.kill_all()
     done.add(0, 0)
     assert not recorders

@@ -6,13 +6,14 @@ from unittest import mock
 
 import pytest
 from django.contrib.contenttypes.models import ContentType
-from django.db import OperationalError, connections
+from django.db import OperationalError, connection, connections, transaction
 from django.template import Context, Template
 from django.test import Client, RequestFactory
 
 from django_hitcount import counters, slots, totals
 from django_hitcount.buffers import get_buffer
 from django_hitcount.recording import Hit, record_hit
+from django_hitcount.totals import get_total
 from tests import children
 from tests.app.models import Article
 from tests.tables import slot_sums
@@ -55,6 +56,58 @@ def test_first_page_of_a_process_is_served_without_a_count(article, tag, request
 def test_result_says_why(article):
     with mock.patch.object(slots, "add_hits", away):
         assert record_hit(article) == Hit(False, "unavailable", 0)
+
+
+READ_ONLY = {
+    "sqlite": ("PRAGMA query_only = ON", "PRAGMA query_only = OFF"),
+    "mysql": ("SET SESSION TRANSACTION READ ONLY", "SET SESSION TRANSACTION READ WRITE"),
+    "postgresql": (
+        "SET default_transaction_read_only = on",
+        "SET default_transaction_read_only = off",
+    ),
+}
+
+
+@pytest.fixture
+def read_only_database():
+    on, off = READ_ONLY[connection.vendor]
+    with connection.cursor() as cursor:
+        cursor.execute(on)
+        yield
+        cursor.execute(off)
+
+
+def test_read_only_database_refuses_hits_and_serves_pages(article, read_only_database):
+    assert record_hit(article) == Hit(False, "unavailable", 0)
+    assert Client().get(f"/articles/{article.pk}/").content == b"0\n"
+
+
+def test_failed_query_of_ours_does_not_spoil_the_transaction_of_the_view(redis_buffer, article):
+    """PostgreSQL refuses every further query after an error that no savepoint caught."""
+    fails = slots.sums_and_ledger
+
+    def broken(*args, **kwargs):
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT * FROM there_is_no_such_table")
+        return fails(*args, **kwargs)
+
+    with transaction.atomic():
+        with mock.patch.object(slots, "sums_and_ledger", broken):
+            assert record_hit(article) == Hit(True, None, None)
+        article.title = "changed by the view"
+        article.save()
+
+    assert get_total(article) == 1
+
+
+def test_content_type_of_another_time_reaches_no_page(article):
+    """Its row was deleted and made anew, in another process, so that the cached id is wrong."""
+    model = ContentType.objects.get_for_model(Article)
+    model.pk = 2**31 - 2
+
+    assert record_hit(article).refusal == "unavailable"
+    ContentType.objects.clear_cache()
+    assert record_hit(article).counted
 
 
 def test_database_that_fails_is_left_alone_for_a_while(article):
