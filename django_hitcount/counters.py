@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime
+from functools import cache, lru_cache
 from typing import NamedTuple
 from zlib import crc32
 
-from django.contrib.contenttypes.models import ContentType
+from django.contrib.contenttypes.models import ContentType, ContentTypeManager
 from django.db import router
 from django.db.models import CompositePrimaryKey, Model
 from django.utils import timezone
@@ -91,9 +92,14 @@ def declared_counter(counter: str) -> str:
 
 def content_type_id_of(obj: Model | type[Model]) -> int:
     """The content type id of a model; a proxy's is that of its concrete model."""
-    content_types = ContentType.objects.db_manager(hits_alias())
-    pk: int = content_types.get_for_model(obj).pk
+    pk: int = _content_types(hits_alias()).get_for_model(obj).pk
     return pk
+
+
+@cache
+def _content_types(using: str) -> ContentTypeManager:
+    """Kept, as Django copies the manager whenever it is asked for that of a database."""
+    return ContentType.objects.db_manager(using)
 
 
 def object_id_of(obj: Model) -> str:
@@ -170,28 +176,44 @@ def _local_day(at: datetime.datetime, zone: datetime.tzinfo) -> datetime.date:
 def parse_key(field: str) -> CounterKey:
     """Read back CounterKey.text; raises ValueError if ``field`` is no such text."""
     content_type_id, counter, object_id = field.split(":", 2)
-    key = _parsed(content_type_id, object_id, counter)
-    if key.text != field:
-        raise ValueError(f"{field!r} is {key.text!r} in another spelling")
-    return key
+    return CounterKey(_content_type_id(content_type_id), _object_id(object_id), _counter(counter))
 
 
 def parse_daily(field: str) -> tuple[CounterKey, datetime.date]:
     """Read back CounterKey.on(); raises ValueError if ``field`` is no such text."""
-    content_type_id, counter, iso_day, object_id = field.split(":", 3)
-    key = _parsed(content_type_id, object_id, counter)
-    day = datetime.date.fromisoformat(iso_day)
-    if key.on(day) != field:
-        raise ValueError(f"{field!r} is {key.on(day)!r} in another spelling")
-    return key, day
+    content_type_id, counter, day, object_id = field.split(":", 3)
+    key = CounterKey(_content_type_id(content_type_id), _object_id(object_id), _counter(counter))
+    return key, _day(day)
 
 
-def _parsed(content_type_id: str, object_id: str, counter: str) -> CounterKey:
-    key = CounterKey(int(content_type_id), object_id, counter)
-    if len(object_id) > conf.OBJECT_ID_MAX_LENGTH or "\0" in object_id:
-        raise ValueError(f"object_id {object_id[:40]!r} does not fit its column")
-    if key.content_type_id not in CONTENT_TYPE_IDS:
-        raise ValueError(f"{content_type_id} is no content type id")
-    if not conf.is_counter_name(counter):
-        raise ValueError(f"{counter!r} is no counter name")
-    return key
+# A batch has many objects of few models, counters and days: those few are parsed once. Each
+# has one spelling only, as another one would be another field with the same key.
+
+
+@lru_cache(maxsize=1024)
+def _content_type_id(text: str) -> int:
+    number = int(text)
+    if str(number) != text or number not in CONTENT_TYPE_IDS:
+        raise ValueError(f"{text!r} is no content type id")
+    return number
+
+
+@lru_cache(maxsize=1024)
+def _counter(text: str) -> str:
+    if not conf.is_counter_name(text):
+        raise ValueError(f"{text!r} is no counter name")
+    return text
+
+
+@lru_cache(maxsize=1024)
+def _day(text: str) -> datetime.date:
+    day = datetime.date.fromisoformat(text)
+    if day.isoformat() != text:
+        raise ValueError(f"{text!r} is {day} in another spelling")
+    return day
+
+
+def _object_id(text: str) -> str:
+    if len(text) > conf.OBJECT_ID_MAX_LENGTH or "\0" in text:
+        raise ValueError(f"object_id {text[:40]!r} does not fit its column")
+    return text

@@ -58,13 +58,13 @@ class TestRecord:
     def test_with_a_total(self, redis, call):
         redis.set(KEYS.total(A), 10)
 
-        assert self.record(call, 1, 4) == [0, None, None, 14]
+        assert self.record(call, 1, 4) == [0, 14]
         assert redis.get(KEYS.total(A)) == b"14"
 
     def test_while_a_batch_is_set_aside(self, redis, call):
         redis.mset({KEYS.epoch: 7, KEYS.batch_id: "id"})
 
-        assert self.record(call, 1) == [0, b"7", b"id", None]
+        assert self.record(call, 1) == [0, None, b"7", b"id"]
 
     @pytest.mark.parametrize(
         ("sequences", "hits"),
@@ -78,6 +78,13 @@ class TestRecord:
         assert redis.hget(KEYS.pending, A) == str(hits).encode()
         assert redis.hget(KEYS.pending_daily, A_TODAY) == str(hits).encode()
         assert int(total) == hits
+
+    @pytest.mark.parametrize("name", ["pending", "pending_daily", f"total:{A}"])
+    def test_key_of_another_type_is_not_in_the_way(self, redis, call, name):
+        redis.rpush(f"hitcount:{{3}}:{name}", "somebody else's")
+
+        assert self.record(call, 1, 4)[0] == 0
+        assert redis.hget(KEYS.pending, A) == redis.hget(KEYS.pending_daily, A_TODAY) == b"4"
 
     def test_recorder_is_forgotten_in_time(self, redis, call):
         self.record(call, 1)

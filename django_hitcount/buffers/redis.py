@@ -104,9 +104,11 @@ class RedisBuffer(Buffer):
         for (partition, hits), reply in zip(groups, replies, strict=True):
             if isinstance(reply, BufferUnavailable):
                 continue
-            is_full, epoch, batch_id, *known = reply
-            marks[partition] = _mark(epoch, batch_id)
-            totals |= _known(((hit.key for hit in hits)), known)
+            is_full, *known = reply
+            if len(known) > len(hits):
+                *known, epoch, batch_id = known
+                marks[partition] = _mark(epoch, batch_id)
+            totals |= _known((hit.key for hit in hits), known)
             if is_full:
                 signals.partition_full.send_robust(type(self), partition=partition)
         return Glimpse(totals=totals, marks=marks)

@@ -1,0 +1,68 @@
+"""``python -m benchmarks``: our figures beside peers' and beside the limit."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+
+import django
+from django.db import connections
+
+from benchmarks import servers
+
+GROUPS = ("recording", "writers", "flushing", "compaction", "memory")
+
+
+def main() -> None:
+    arguments = _arguments()
+    os.environ["DJANGO_SETTINGS_MODULE"] = "benchmarks.settings"
+    with (
+        tempfile.TemporaryDirectory(prefix="hitcount-", ignore_cleanup_errors=True) as directory,
+        servers.started(Path(directory)) as left_out,
+    ):
+        django.setup()
+        _introduce(left_out)
+        try:
+            _run(arguments.only or GROUPS, quick=arguments.quick)
+        finally:
+            connections.close_all()
+
+
+def _introduce(left_out: Sequence[str]) -> None:
+    print(f"{os.cpu_count()} cores, loopback; Django {django.__version__}.")
+    print("All servers run on this machine, beside what calls them: read ratios, not times.")
+    print("MariaDB and PostgreSQL wait for the disk at COMMIT, as they do by default.")
+    for name in left_out:
+        print(f"LEFT OUT: {name} is not installed, so nothing is measured on it.")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--only", action="append", choices=GROUPS, help="may be given often")
+    parser.add_argument("--quick", action="store_true", help="see that it works; mind no figure")
+    return parser.parse_args()
+
+
+def _run(groups: Sequence[str], *, quick: bool) -> None:
+    # What follows reads models, so it waits until Django is set up.
+    from benchmarks.databases import make_tables
+    from benchmarks.options import Options
+    from benchmarks.report import print_summary
+
+    aliases = [alias for alias in connections if alias != "default"]
+    for alias in aliases:
+        make_tables(alias)
+    options = Options(quick=quick, databases=aliases)
+    targets = []
+    for group in groups:
+        targets += import_module(f"benchmarks.{group}").run(options)
+    if targets:
+        print_summary(targets)
+
+
+if __name__ == "__main__":
+    main()

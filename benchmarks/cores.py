@@ -1,0 +1,29 @@
+"""Which core a server runs on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def apart(server: int) -> Iterator[None]:
+    """
+    Keep this process on one core and ``server``, a process id, on another.
+
+    Left alone, the kernel has both on one core for a while, where an answer comes twice as
+    fast, then apart again; two things measured in turns would not meet the same luck. Apart
+    is how a site runs them. Nothing happens where there are not two cores to choose from.
+    """
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    if len(cores) < 2:
+        yield
+        return
+    os.sched_setaffinity(0, cores[:1])
+    os.sched_setaffinity(server, cores[-1:])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
+        os.sched_setaffinity(server, cores)

@@ -1,0 +1,28 @@
+"""What the command line asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from django.test import override_settings
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    quick: bool
+    """A run that shows only that everything works."""
+
+    databases: Sequence[str]
+    """Names of the databases to measure."""
+
+
+def buffer(name: str, **settings: object) -> AbstractContextManager[Any]:
+    """Use this buffer: ``redis`` or ``database``."""
+    path = {
+        "redis": "django_hitcount.buffers.redis.RedisBuffer",
+        "database": "django_hitcount.buffers.database.DatabaseBuffer",
+    }[name]
+    return override_settings(HITCOUNT={"BUFFER": path, **settings})

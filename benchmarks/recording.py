@@ -1,0 +1,112 @@
+"""One hit recorded and its total shown, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from unittest import mock
+
+from django.db import connections
+from django.http import HttpRequest
+from django.template import Context, Template
+from django.test import RequestFactory
+from django.test.utils import CaptureQueriesContext
+from django_redis import get_redis_connection
+from redis.connection import AbstractConnection
+
+from benchmarks import databases, peers
+from benchmarks.app.models import Article
+from benchmarks.cores import apart
+from benchmarks.options import Options, buffer
+from benchmarks.report import Target, print_table, thousands, times
+from benchmarks.timing import Subject, time_calls
+
+TURNS = 60
+QUICK_TURNS = 5
+
+HINCRBY = "bare HINCRBY of redis-py"
+RECORD = "RedisBuffer: record_hit().total"
+TAG = "RedisBuffer: {% hit_count article %}"
+DATABASE = "DatabaseBuffer: record_hit().total"
+
+
+def run(options: Options) -> list[Target]:
+    targets = []
+    for alias in options.databases:
+        with databases.using(alias):
+            targets += _measure(alias, QUICK_TURNS if options.quick else TURNS)
+    return targets
+
+
+def _measure(alias: str, turns: int) -> list[Target]:
+    article = Article.objects.create(title="Measured")
+    subjects = [*_our_subjects(article), *peers.subjects(article)]
+    redis = get_redis_connection("hitcount").info("server")["process_id"]
+    with apart(redis):
+        seconds = time_calls(subjects, turns=turns)
+    _print(alias, seconds, {subject.name: _costs(subject) for subject in subjects})
+    limits = {HINCRBY: 1.6, peers.WITH_SESSION: 0.1, peers.REPEAT: 0.1}
+    return [
+        Target(
+            what=f"{alias}: {RECORD} / {name}",
+            ratio=seconds[RECORD] / seconds[name],
+            at_most=limit,
+        )
+        for name, limit in limits.items()
+    ]
+
+
+def _our_subjects(article: Article) -> list[Subject]:
+    client = get_redis_connection("hitcount")
+    template = Template("{% load hitcount %}{% hit_count article %}")
+
+    def render(request: HttpRequest) -> str:
+        return template.render(Context({"article": article, "request": request}))
+
+    def record(request: HttpRequest) -> int | None:
+        return article.record_hit(request).total
+
+    redis, database = partial(buffer, "redis"), partial(buffer, "database")
+    prepare = partial(RequestFactory().get, "/")
+    return [
+        Subject(
+            name=HINCRBY, run=lambda _: client.hincrby("benchmark", "field", 1), prepare=prepare
+        ),
+        Subject(name=RECORD, run=record, prepare=prepare, surroundings=redis),
+        Subject(name=TAG, run=render, prepare=prepare, surroundings=redis),
+        Subject(name=DATABASE, run=record, prepare=prepare, surroundings=database),
+    ]
+
+
+def _costs(subject: Subject) -> tuple[int, int]:
+    """SQL statements, BEGIN and COMMIT among them, and Redis round trips of one call."""
+    send = AbstractConnection.send_packed_command
+    with subject.surroundings():
+        subject.run(subject.prepare())
+        prepared = subject.prepare()
+        with (
+            CaptureQueriesContext(connections[databases.current()]) as queries,
+            mock.patch.object(
+                AbstractConnection, "send_packed_command", autospec=True, side_effect=send
+            ) as sends,
+        ):
+            subject.run(prepared)
+    return len(queries), sends.call_count
+
+
+def _print(alias: str, seconds: Mapping[str, float], costs: Mapping[str, Sequence[int]]) -> None:
+    rows = [
+        [
+            name,
+            thousands(value * 1e6),
+            times(value / seconds[HINCRBY]),
+            times(value / seconds[RECORD]),
+            *map(str, costs[name]),
+        ]
+        for name, value in seconds.items()
+    ]
+    print_table(
+        f"Record a hit and show the total, {alias}",
+        ["", "us", "HINCRBY", "record_hit()", "SQL", "round trips"],
+        rows,
+    )

@@ -1,0 +1,63 @@
+"""Settings of the benchmarks; the ports come from the environment, also in worker processes."""
+
+from __future__ import annotations
+
+import os
+
+from tests.servers import HOST
+
+DIRECTORY = os.environ["HITCOUNT_BENCHMARKS_DIRECTORY"]
+REDIS_PORT = os.environ["HITCOUNT_BENCHMARKS_REDIS_PORT"]
+MARIADB_PORT = os.environ.get("HITCOUNT_BENCHMARKS_MARIADB_PORT")
+POSTGRESQL_PORT = os.environ.get("HITCOUNT_BENCHMARKS_POSTGRESQL_PORT")
+
+SECRET_KEY = "benchmarks"
+USE_TZ = True
+TIME_ZONE = "UTC"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+INSTALLED_APPS = [
+    "django.contrib.contenttypes",
+    "django.contrib.auth",
+    "django.contrib.sessions",
+    "hitcount",
+    "django_visit_count",
+    "django_hitcount",
+    "benchmarks.app",
+]
+TEMPLATES = [{"BACKEND": "django.template.backends.django.DjangoTemplates"}]
+DATABASE_ROUTERS = ["benchmarks.databases.Router"]
+# The router names one of the others; nothing may reach a database by default.
+DATABASES: dict[str, dict[str, object]] = {
+    "default": {},
+    "sqlite": {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": f"{DIRECTORY}/db.sqlite3",
+        "OPTIONS": {"timeout": 30},
+    },
+}
+if MARIADB_PORT:
+    DATABASES["mariadb"] = {
+        "ENGINE": "django.db.backends.mysql",
+        "NAME": "benchmarks",
+        "USER": "root",
+        "HOST": HOST,
+        "PORT": MARIADB_PORT,
+    }
+if POSTGRESQL_PORT:
+    DATABASES["postgresql"] = {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": "postgres",
+        "USER": "hitcount",
+        "HOST": HOST,
+        "PORT": POSTGRESQL_PORT,
+    }
+
+
+def _redis(number: int) -> dict[str, str]:
+    return {
+        "BACKEND": "django_redis.cache.RedisCache",
+        "LOCATION": f"redis://{HOST}:{REDIS_PORT}/{number}",
+    }
+
+
+CACHES = {"default": _redis(0), "hitcount": _redis(1)}
