@@ -109,7 +109,8 @@ def _arrays(
     """An array per column: psycopg takes longer over thousands of placeholders than the server."""
     types = [str(model._meta.get_field(column).db_type(connection)) for column in columns]
     arrays = ", ".join(f"%s::{type_.partition('(')[0]}[]" for type_ in types)
-    return f"SELECT * FROM unnest({arrays})", [list(column) for column in zip(*rows, strict=True)]
+    values = [list(column) for column in zip(*rows, strict=True)]
+    return f"SELECT * FROM unnest({arrays})", values  # noqa: S608 - types of our own columns
 
 
 def lock_rows(rows: models.QuerySet[Any, Any], using: str) -> models.QuerySet[Any, Any]:

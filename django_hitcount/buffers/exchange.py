@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+from collections import deque
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
@@ -67,6 +69,8 @@ class Exchange:
         _limit_waits(self._pool, timeout_seconds)
         self.timeout_seconds: float = self._pool.connection_kwargs["socket_timeout"]
         """Longest wait for an answer."""
+        self._idle: deque[Any] = deque()
+        self._pid = os.getpid()
 
     def run(self, commands: Sequence[Call | Command]) -> list[Reply]:
         """
@@ -75,25 +79,44 @@ class Exchange:
         A command that was refused has a BufferUnavailable in place of its reply, one whose
         answer was lost an AnswerLost. Raises BufferUnavailable if nothing was sent.
         """
-        try:
-            connection = self._pool.get_connection()
-        except (RedisError, OSError) as exc:
-            raise BufferUnavailable(f"Redis cannot be reached: {exc}") from exc
+        connection = self._take()
         replies: list[Reply] = []
+        is_in_step = False
         try:
             _converse(connection, commands, replies)
+            is_in_step = True
         except BusyLoadingError as exc:
-            connection.disconnect()
             replies += [_refused(exc)] * (len(commands) - len(replies))
         except (RedisError, OSError) as exc:
-            connection.disconnect()
             replies += [_lost(exc)] * (len(commands) - len(replies))
-        except BaseException:
-            connection.disconnect()  # An answer that nobody read must not meet the next question.
-            raise
         finally:
-            self._pool.release(connection)
+            if is_in_step:
+                self._idle.append(connection)
+            else:
+                # An answer that nobody read must not meet the next question.
+                connection.disconnect()
+                self._pool.release(connection)
         return replies
+
+    def _take(self) -> Any:
+        """
+        A connection that is open; raises BufferUnavailable if there is none to be had.
+
+        Those that were used are kept here, one for each command under way at a time: the
+        pool takes as long to hand one out as Redis takes to answer.
+        """
+        if self._pid != os.getpid():
+            self._idle, self._pid = deque(), os.getpid()  # A parent's are not a child's.
+        try:
+            while self._idle:
+                connection = self._idle.pop()
+                if _is_open(connection):
+                    return connection
+                connection.disconnect()
+                self._pool.release(connection)
+            return self._pool.get_connection()
+        except (RedisError, OSError) as exc:
+            raise BufferUnavailable(f"Redis cannot be reached: {exc}") from exc
 
     def run_all(self, commands: Sequence[Call | Command]) -> list[Reply]:
         """As run(), but raises the first BufferUnavailable among the replies."""
@@ -148,6 +171,14 @@ def _converse(connection: Any, commands: Sequence[Call | Command], replies: list
             replies[at] = _lost("connection lost")  # Unless it is answered:
             connection.send_command(*command.by_source())
             replies[at] = _read(connection)
+
+
+def _is_open(connection: Any) -> bool:
+    """Whether there is nothing to read: neither a left over answer nor the end."""
+    try:
+        return not connection.can_read()
+    except (RedisError, OSError):
+        return False
 
 
 def _read(connection: Any) -> Reply:

@@ -26,6 +26,13 @@ class PartitionKeys:
         self.batch_id = f"{prefix}:batch_id"
         self.epoch = f"{prefix}:epoch"
         self.malformed = f"{prefix}:malformed"
+        self.for_record = (
+            self.pending,
+            self.pending_daily,
+            self.malformed,
+            self.epoch,
+            self.batch_id,
+        )
         self._total = f"{prefix}:total:"
         self._recorder = f"{prefix}:recorder:"
 

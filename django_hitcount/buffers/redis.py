@@ -72,7 +72,7 @@ class RedisBuffer(Buffer):
         except BufferUnavailable as exc:
             replies = replies or [BufferUnavailable(str(exc))] * len(calls)
             self._record_in_slots(groups, replies, numbered)
-        if not any(isinstance(reply, AnswerLost) for reply in replies):
+        if not any(type(reply) is AnswerLost for reply in replies):
             self._recorders.give_back(numbered)
         return self._glimpse_of(groups, replies)
 
@@ -84,15 +84,7 @@ class RedisBuffer(Buffer):
             args += [field, hit.key.on(hit.day), hit.amount]
         return Call(
             "record",
-            [
-                keys.pending,
-                keys.pending_daily,
-                keys.malformed,
-                keys.epoch,
-                keys.batch_id,
-                keys.recorder(numbered.recorder),
-                *map(keys.total, fields),
-            ],
+            [*keys.for_record, keys.recorder(numbered.recorder), *map(keys.total, fields)],
             args,
         )
 
