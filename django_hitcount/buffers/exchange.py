@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from django.core.cache import InvalidCacheBackendError
 from django_redis import get_redis_connection
@@ -55,6 +56,30 @@ class Call(NamedTuple):
         return ("EVAL", script(self.name).source, len(self.keys), *self.keys, *self.args)
 
 
+class _Idle:
+    """Connections of one pool that no command is under way on."""
+
+    def __init__(self) -> None:
+        self._connections: deque[Any] = deque()
+        self._pid = os.getpid()
+
+    def pop(self) -> Any:
+        """The one that was used last, or None."""
+        if self._pid != os.getpid():
+            self._connections, self._pid = deque(), os.getpid()  # A parent's are not a child's.
+        try:
+            return self._connections.pop()
+        except IndexError:
+            return None
+
+    def push(self, connection: Any) -> None:
+        self._connections.append(connection)
+
+
+_IDLE: WeakKeyDictionary[Any, _Idle] = WeakKeyDictionary()
+"""By pool, which outlives the buffer when a setting changes."""
+
+
 class Exchange:
     """
     Sends commands over the connection pool of a cache alias.
@@ -69,8 +94,7 @@ class Exchange:
         _limit_waits(self._pool, timeout_seconds)
         self.timeout_seconds: float = self._pool.connection_kwargs["socket_timeout"]
         """Longest wait for an answer."""
-        self._idle: deque[Any] = deque()
-        self._pid = os.getpid()
+        self._idle = _IDLE.setdefault(self._pool, _Idle())
 
     def run(self, commands: Sequence[Call | Command]) -> list[Reply]:
         """
@@ -91,7 +115,7 @@ class Exchange:
             replies += [_lost(exc)] * (len(commands) - len(replies))
         finally:
             if is_in_step:
-                self._idle.append(connection)
+                self._idle.push(connection)
             else:
                 # An answer that nobody read must not meet the next question.
                 connection.disconnect()
@@ -105,11 +129,8 @@ class Exchange:
         Those that were used are kept here, one for each command under way at a time: the
         pool takes as long to hand one out as Redis takes to answer.
         """
-        if self._pid != os.getpid():
-            self._idle, self._pid = deque(), os.getpid()  # A parent's are not a child's.
         try:
-            while self._idle:
-                connection = self._idle.pop()
+            while connection := self._idle.pop():
                 if _is_open(connection):
                     return connection
                 connection.disconnect()
