@@ -34,7 +34,7 @@ def get_buffer() -> Buffer:
         raise conf.misconfigured(
             "BUFFER",
             f"HITCOUNT['BUFFER'] is {path!r}, which cannot be imported: {exc}.",
-            INSTALL_EXTRA if exc.name in {"django_redis", "redis"} else NAME_A_BUFFER,
+            INSTALL_EXTRA if exc.name in {"django_redis", "redis", "hiredis"} else NAME_A_BUFFER,
         ) from exc
     if not (isinstance(cls, type) and issubclass(cls, Buffer)):
         raise conf.misconfigured(

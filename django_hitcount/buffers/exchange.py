@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from django.core.cache import InvalidCacheBackendError
 from django_redis import get_redis_connection
+from hiredis import pack_command
 from redis.backoff import NoBackoff
 from redis.exceptions import BusyLoadingError, NoScriptError, RedisError, ResponseError
 from redis.retry import Retry
@@ -181,10 +182,8 @@ def checked(replies: list[Reply]) -> list[Reply]:
 
 def _converse(connection: Any, commands: Sequence[Call | Command], replies: list[Reply]) -> None:
     """Send ``commands`` and append the replies, as far as they come."""
-    packed = connection.pack_commands(
-        [command.by_sha() if isinstance(command, Call) else command for command in commands]
-    )
-    connection.send_packed_command(packed)
+    words = [command.by_sha() if isinstance(command, Call) else command for command in commands]
+    connection.send_packed_command([b"".join(map(pack_command, words))])
     for _ in commands:
         replies.append(_read(connection))
     for at, command in enumerate(commands):
