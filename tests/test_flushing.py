@@ -10,7 +10,7 @@ import pytest
 from celery import current_app
 from django.contrib.contenttypes.models import ContentType
 from django.core.management import CommandError, call_command
-from django.db import IntegrityError, OperationalError, connections, transaction
+from django.db import IntegrityError, OperationalError, transaction
 from django.utils import timezone
 
 from django_hitcount import flushing, signals, slots
@@ -22,6 +22,7 @@ from django_hitcount.recording import record_hit, record_hits
 from django_hitcount.tables import DailyHitSlot, FlushedBatch, HitSlot
 from django_hitcount.tasks import flush_hits
 from django_hitcount.totals import get_total
+from tests.answers import lost_commit_answer
 from tests.app.models import Article, Plain
 from tests.servers import HOST, Valkey, wait_until
 from tests.tables import daily_sums, slot_sums
@@ -115,19 +116,9 @@ def test_one_flush_takes_what_a_dead_flusher_left_and_what_came_since(article):
 def test_lost_commit_answer_counts_once(article):
     """COMMIT happened, and its answer did not arrive: the repeat finds the ledger."""
     record_hit(article)
-    wrapper = type(connections["default"])
-    commit = wrapper._commit
-    answers = [OperationalError("server has gone away")]
-
-    def commit_and_lose_the_answer(self):
-        commit(self)
-        if answers:
-            raise answers.pop()
-
-    with mock.patch.object(wrapper, "_commit", commit_and_lose_the_answer):
+    with lost_commit_answer():
         flush()
 
-    assert not answers
     assert slot_sums([article]) == daily_sums([article]) == {article: 1}
 
 

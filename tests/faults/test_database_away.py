@@ -6,7 +6,7 @@ from unittest import mock
 
 import pytest
 from django.contrib.contenttypes.models import ContentType
-from django.db import OperationalError, connection, connections, transaction
+from django.db import OperationalError, connection, transaction
 from django.template import Context, Template
 from django.test import Client, RequestFactory
 
@@ -15,6 +15,7 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.recording import Hit, record_hit
 from django_hitcount.totals import get_total
 from tests import children
+from tests.answers import lost_commit_answer
 from tests.app.models import Article
 from tests.tables import slot_sums
 
@@ -140,16 +141,7 @@ def test_redis_counts_on_while_the_database_is_away(redis_buffer, article):
 
 def test_lost_commit_answer_of_a_direct_hit_is_not_repeated(article):
     """Nobody knows whether it counted; twice it must not."""
-    wrapper = type(connections["default"])
-    commit = wrapper._commit
-    answers = [OperationalError("server has gone away")]
-
-    def commit_and_lose_the_answer(self):
-        commit(self)
-        if answers:
-            raise answers.pop()
-
-    with mock.patch.object(wrapper, "_commit", commit_and_lose_the_answer):
+    with lost_commit_answer():
         assert record_hit(article).refusal == "unavailable"
 
     assert slot_sums([article]) == {article: 1}
