@@ -19,6 +19,15 @@ COUNTER_MAX_LENGTH = 50
 OBJECT_ID_MAX_LENGTH = 255
 """Length of the ``object_id`` columns: a change needs a migration."""
 
+REFUSAL_MAX_LENGTH = 50
+"""Length of the ``refusal`` column: a change needs a migration."""
+
+VISITOR_KEY_MAX_LENGTH = 40
+"""Length of the ``visitor_key`` columns: a change needs a migration."""
+
+THROTTLE_NAME_MAX_LENGTH = 200
+"""Length of the ``name`` of an admission: a change needs a migration."""
+
 LONGEST_TIMEOUT = 60
 """In seconds. A page that waits longer for its counter is not worth the counter."""
 

@@ -13,8 +13,8 @@ from django_hitcount import conf
 from django_hitcount.fields import ObjectIdField, SlotIndex
 
 
-class SlotRow(models.Model):
-    """What the two sharded tables share."""
+class CounterRow(models.Model):
+    """A row about one counter of one object."""
 
     content_type = models.ForeignKey(
         ContentType,
@@ -25,8 +25,6 @@ class SlotRow(models.Model):
     )
     object_id = ObjectIdField(_("object id"), max_length=conf.OBJECT_ID_MAX_LENGTH)
     counter = models.CharField(_("counter"), max_length=conf.COUNTER_MAX_LENGTH)
-    slot = models.SmallIntegerField(_("slot"))
-    hits = models.BigIntegerField(_("hits"))
 
     KEY: ClassVar[tuple[str, ...]] = ("content_type_id", "object_id", "counter")
     """Columns that rows of one counter have in common."""
@@ -35,11 +33,29 @@ class SlotRow(models.Model):
         abstract = True
 
     def __str__(self) -> str:
-        return f"{self.counter} of {self.content_type_id}:{self.object_id}, slot {self.slot}"
+        return f"{self.counter} of {self.content_type_id}:{self.object_id}"
 
 
-class HitSlot(SlotRow):
+class SlotRow(models.Model):
+    """One of several rows that share a sum, so that writers do not queue for one of them."""
+
+    slot = models.SmallIntegerField(_("slot"))
+    hits = models.BigIntegerField(_("hits"))
+
+    KEY: ClassVar[tuple[str, ...]]
+    """Columns that rows of one sum have in common."""
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}, slot {self.slot}"
+
+
+class HitSlot(SlotRow, CounterRow):
     """One of the rows whose sum is the all-time total of a counter."""
+
+    KEY = CounterRow.KEY
 
     class Meta:
         verbose_name = _("hit slot")
@@ -64,12 +80,12 @@ class HitSlot(SlotRow):
         ]
 
 
-class DailyHitSlot(SlotRow):
+class DailyHitSlot(SlotRow, CounterRow):
     """One of the rows whose sum is what a counter took in on one day."""
 
     day = models.DateField(_("day"))
 
-    KEY = (*SlotRow.KEY, "day")
+    KEY = (*CounterRow.KEY, "day")
 
     class Meta:
         verbose_name = _("daily hit slot")
@@ -127,3 +143,118 @@ class MissedRecord(models.Model):
 
     def __str__(self) -> str:
         return f"{len(self.hits)} hits missed at {self.missed_at}"
+
+
+class RefusedHitSlot(SlotRow):
+    """One of the rows whose sum is how many hits were refused on one day for one reason."""
+
+    day = models.DateField(_("day"))
+    counter = models.CharField(_("counter"), max_length=conf.COUNTER_MAX_LENGTH)
+    refusal = models.CharField(_("refusal"), max_length=conf.REFUSAL_MAX_LENGTH)
+
+    KEY = ("day", "counter", "refusal")
+
+    class Meta:
+        verbose_name = _("refused hit slot")
+        verbose_name_plural = _("refused hit slots")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["day", "counter", "refusal", "slot"], name="hitcount_refusedhitslot_key"
+            ),
+        ]
+        indexes = [
+            SlotIndex(
+                compacted=False,
+                fields=["slot", "day", "counter", "refusal"],
+                name="hitcount_refused_compact",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.counter} refused for {self.refusal!r} on {self.day}, slot {self.slot}"
+
+
+class DailyVisitors(CounterRow):
+    """How many visitors a counter had on one day, under one visitor key."""
+
+    day = models.DateField(_("day"))
+    visitor_key = models.CharField(_("visitor key"), max_length=conf.VISITOR_KEY_MAX_LENGTH)
+    count = models.BigIntegerField(_("visitors"))
+    sketch = models.BinaryField(_("sketch"), null=True)
+    """Redis's HyperLogLog of the visitors; none if they were counted one by one."""
+
+    KEY = (*CounterRow.KEY, "day", "visitor_key")
+
+    class Meta:
+        verbose_name = _("daily visitors")
+        verbose_name_plural = _("daily visitors")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["content_type", "object_id", "counter", "day", "visitor_key"],
+                name="hitcount_dailyvisitors_key",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}: {self.count} visitors on {self.day}"
+
+
+class SeenVisitor(CounterRow):
+    """
+    A visitor of a counter on one day, for as long as the day is open.
+
+    ``visitor`` is a keyed hash of the visitor *and* the counter: rows of one visitor on
+    two objects have nothing in common.
+    """
+
+    day = models.DateField(_("day"))
+    visitor_key = models.CharField(_("visitor key"), max_length=conf.VISITOR_KEY_MAX_LENGTH)
+    visitor = models.UUIDField(_("visitor"), editable=False)
+
+    class Meta:
+        verbose_name = _("seen visitor")
+        verbose_name_plural = _("seen visitors")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["content_type", "object_id", "counter", "day", "visitor"],
+                name="hitcount_seenvisitor_key",
+            ),
+        ]
+        indexes = [models.Index(fields=["day"], name="hitcount_seenvisitor_day")]
+
+    def __str__(self) -> str:
+        return f"a visitor of {super().__str__()} on {self.day}"
+
+
+class VisitorSalt(models.Model):
+    """The random half of a visitor key; the other half is SECRET_KEY. Deleted once it is old."""
+
+    period = models.CharField(_("period"), max_length=conf.VISITOR_KEY_MAX_LENGTH, primary_key=True)
+    salt = models.BinaryField(_("salt"), editable=False)
+    made_at = models.DateTimeField(_("made at"), default=timezone.now)
+
+    class Meta:
+        verbose_name = _("visitor salt")
+        verbose_name_plural = _("visitor salts")
+
+    def __str__(self) -> str:
+        return self.period
+
+
+class Admission(models.Model):
+    """When a throttle last admitted somebody, by the clock of the database."""
+
+    name = ObjectIdField(_("name"), max_length=conf.THROTTLE_NAME_MAX_LENGTH, primary_key=True)
+    admitted_at = models.BigIntegerField(_("admitted at"))
+    """In microseconds since 1970."""
+
+    expires_at = models.BigIntegerField(_("expires at"))
+    """When the interval is over and the row says nothing any more."""
+
+    class Meta:
+        verbose_name = _("admission")
+        verbose_name_plural = _("admissions")
+        indexes = [models.Index(fields=["expires_at"], name="hitcount_admission_expires")]
+
+    def __str__(self) -> str:
+        return self.name
