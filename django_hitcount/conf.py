@@ -5,16 +5,40 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 
-DEFAULT_COUNTER = "views"
-COUNTER_MAX_LENGTH = 50
-"""Length of the ``counter`` columns: a change needs a migration."""
+from django_hitcount import converters
+from django_hitcount.converters import (
+    COUNTER_MAX_LENGTH,
+    DEFAULT_COUNTER,
+    CounterOptions,
+    Network,
+    Problem,
+    Rotation,
+    is_counter_name,
+)
+
+__all__ = [
+    "COUNTER_MAX_LENGTH",
+    "DEFAULT_COUNTER",
+    "OBJECT_ID_MAX_LENGTH",
+    "REFUSAL_MAX_LENGTH",
+    "THROTTLE_NAME_MAX_LENGTH",
+    "VISITOR_KEY_MAX_LENGTH",
+    "Config",
+    "CounterOptions",
+    "Misconfigured",
+    "Problem",
+    "get_config",
+    "is_counter_name",
+    "misconfigured",
+    "problems",
+]
 
 OBJECT_ID_MAX_LENGTH = 255
 """Length of the ``object_id`` columns: a change needs a migration."""
@@ -28,11 +52,6 @@ VISITOR_KEY_MAX_LENGTH = 40
 THROTTLE_NAME_MAX_LENGTH = 200
 """Length of the ``name`` of an admission: a change needs a migration."""
 
-LONGEST_TIMEOUT = 60
-"""In seconds. A page that waits longer for its counter is not worth the counter."""
-
-_COUNTER_NAME = re.compile(r"[a-z][a-z0-9_]*")
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Config:
@@ -44,8 +63,38 @@ class Config:
     cache_alias: str = "hitcount"
     """Name in CACHES of the Redis that RedisBuffer uses."""
 
-    counters: tuple[str, ...] = (DEFAULT_COUNTER,)
-    """Names that hits may be recorded under; "views" is always among them."""
+    counters: Mapping[str, CounterOptions] = field(
+        default_factory=lambda: converters.counters("COUNTERS", {})
+    )
+    """Options by the names that hits may be recorded under; "views" is always among them."""
+
+    refusals: tuple[tuple[str, Mapping[str, object]], ...] = (
+        ("django_hitcount.refusals.method", {}),
+        ("django_hitcount.refusals.prefetch", {}),
+        ("django_hitcount.refusals.bot", {}),
+    )
+    """Dotted paths of the refusals and their options, in the order they are asked in."""
+
+    bot_user_agents: re.Pattern[str] = converters.NOTHING
+    """User agents that are bots, too."""
+
+    not_bot_user_agents: re.Pattern[str] = converters.NOTHING
+    """User agents that are no bots after all."""
+
+    trusted_proxies: int | tuple[Network, ...] = 0
+    """How many proxies stand before the site, or their networks."""
+
+    visitor_identity: tuple[str, ...] = ("user", "session", "cookie", "address")
+    """What a visitor is told by; the first that answers counts."""
+
+    visitor_cookie: str | None = None
+    """Name of the cookie that tells visitors apart; without one, no cookie does."""
+
+    visitor_key_rotation: Rotation = "day"
+    """How long a visitor can be recognised."""
+
+    repeat_error_rate: float = 0.001
+    """Share of visitors that "daily" may take for repeat visitors though they are new."""
 
     partitions: int = 16
     """Shares of the Redis buffer, flushed one by one. Change it with an empty buffer."""
@@ -63,16 +112,6 @@ class Config:
     """Flush a partition early once it holds more pending counters than this."""
 
 
-class Problem(ValueError):
-    """What is wrong with one setting, and the fix."""
-
-    def __init__(self, setting: str, message: str, hint: str) -> None:
-        super().__init__(f"{message} {hint}")
-        self.setting = setting
-        self.message = message
-        self.hint = hint
-
-
 class Misconfigured(ImproperlyConfigured):
     """HITCOUNT does not work as it is; says why, and the fix."""
 
@@ -86,82 +125,24 @@ def misconfigured(setting: str, message: str, hint: str) -> Misconfigured:
     return Misconfigured(Problem(setting, message, hint))
 
 
-def _text(name: str, value: object) -> str:
-    if not isinstance(value, str) or not value:
-        raise Problem(name, f"HITCOUNT[{name!r}] is {value!r}.", "Set it to a string.")
-    return value
-
-
-def _whole_number(low: int, high: int) -> Callable[[str, object], int]:
-    def convert(name: str, value: object) -> int:
-        if type(value) is not int or not low <= value <= high:
-            raise Problem(
-                name,
-                f"HITCOUNT[{name!r}] is {value!r}.",
-                f"Set it to a whole number from {low} to {high}.",
-            )
-        return value
-
-    return convert
-
-
-def _whole_number_or_none(name: str, value: object) -> int | None:
-    return None if value is None else _whole_number(1, 1_000_000)(name, value)
-
-
-def _seconds(name: str, value: object) -> float:
-    if not isinstance(value, int | float) or value is True or not 0 < value <= LONGEST_TIMEOUT:
-        raise Problem(
-            name,
-            f"HITCOUNT[{name!r}] is {value!r}.",
-            f"Set it to a number of seconds greater than 0, {LONGEST_TIMEOUT} at most.",
-        )
-    return float(value)
-
-
-def _counters(name: str, value: object) -> tuple[str, ...]:
-    if not isinstance(value, Mapping):
-        raise Problem(
-            name,
-            f"HITCOUNT[{name!r}] is {value!r}.",
-            'Set it to a dict of counter names, each with its options: {"downloads": {}}.',
-        )
-    for counter, options in value.items():
-        if not is_counter_name(counter):
-            raise Problem(
-                name,
-                f"HITCOUNT[{name!r}] declares {counter!r}.",
-                "Name a counter with a lower case letter first, then lower case letters, "
-                f"digits and underscores, {COUNTER_MAX_LENGTH} characters at most.",
-            )
-        if options != {}:
-            raise Problem(
-                name,
-                f"HITCOUNT[{name!r}][{counter!r}] is {options!r}.",
-                "A counter has no options in this version: set it to {}.",
-            )
-    return tuple(dict.fromkeys([DEFAULT_COUNTER, *value]))
-
-
 _CONVERTERS: dict[str, Callable[[str, object], object]] = {
-    "BUFFER": _text,
-    "CACHE_ALIAS": _text,
-    "COUNTERS": _counters,
-    "PARTITIONS": _whole_number(1, 1024),
-    "SLOTS": _whole_number(1, 32_767),
-    "REDIS_TIMEOUT_SECONDS": _seconds,
-    "TOTAL_TTL_SECONDS": _whole_number(1, 30 * 24 * 3600),
-    "FLUSH_THRESHOLD": _whole_number_or_none,
+    "BUFFER": converters.text,
+    "CACHE_ALIAS": converters.text,
+    "COUNTERS": converters.counters,
+    "REFUSALS": converters.refusals,
+    "BOT_USER_AGENTS": converters.patterns,
+    "NOT_BOT_USER_AGENTS": converters.patterns,
+    "TRUSTED_PROXIES": converters.proxies,
+    "VISITOR_IDENTITY": converters.identities,
+    "VISITOR_COOKIE": converters.text_or_none,
+    "VISITOR_KEY_ROTATION": converters.one_of("day", "month", "never"),
+    "REPEAT_ERROR_RATE": converters.rate,
+    "PARTITIONS": converters.whole_number(1, 1024),
+    "SLOTS": converters.whole_number(1, 32_767),
+    "REDIS_TIMEOUT_SECONDS": converters.seconds,
+    "TOTAL_TTL_SECONDS": converters.whole_number(1, 30 * 24 * 3600),
+    "FLUSH_THRESHOLD": converters.whole_number_or_none,
 }
-
-
-def is_counter_name(value: object) -> bool:
-    """Whether ``value`` may name a counter, declared or not."""
-    return (
-        isinstance(value, str)
-        and len(value) <= COUNTER_MAX_LENGTH
-        and _COUNTER_NAME.fullmatch(value) is not None
-    )
 
 
 def problems() -> list[Problem]:
@@ -193,7 +174,25 @@ def _read() -> tuple[dict[str, object], list[Problem]]:
             values[str(name).lower()] = _converter(name)(name, value)
         except Problem as problem:
             wrong.append(problem)
+    if not wrong:
+        wrong += _contradictions(Config(**values))  # type: ignore[arg-type]
     return values, wrong
+
+
+def _contradictions(config: Config) -> list[Problem]:
+    """What is well formed by itself and does not go together."""
+    longest = converters.ROTATION_SECONDS[config.visitor_key_rotation]
+    return [
+        Problem(
+            "COUNTERS",
+            f"HITCOUNT['COUNTERS'][{counter!r}]['repeat'] is {options.repeat} seconds, and "
+            f"HITCOUNT['VISITOR_KEY_ROTATION'] is {config.visitor_key_rotation!r}: a visitor is "
+            f"known for {longest} seconds only.",
+            "Use fewer seconds, or let the key rotate by 'month' or 'never'.",
+        )
+        for counter, options in config.counters.items()
+        if isinstance(options.repeat, int) and options.repeat > longest
+    ]
 
 
 def _converter(name: str) -> Callable[[str, object], object]:

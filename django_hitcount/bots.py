@@ -1,0 +1,52 @@
+"""Whether a user agent is that of a bot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, lru_cache
+
+from django.core.signals import setting_changed
+from is_bot import Bots
+
+from django_hitcount import conf
+
+REMEMBERED_USER_AGENTS = 10_000
+"""User agents whose answer a process keeps: some 3 MB, and nearly all that a site meets."""
+
+LONGEST_USER_AGENT = 2000
+"""Characters looked at: no browser sends more, and patterns are not to be kept busy for fun."""
+
+
+def is_bot(user_agent: str) -> bool:
+    """
+    Whether ``user_agent`` belongs to a bot; an empty one does.
+
+    By the patterns of is-bot, HITCOUNT["BOT_USER_AGENTS"] and HITCOUNT["NOT_BOT_USER_AGENTS"],
+    of which the last has the last word. Costs a look into a dict, and the first time that a
+    process meets a user agent some 0.3 ms.
+    """
+    return _classifier()(user_agent[:LONGEST_USER_AGENT])
+
+
+@cache
+def _classifier() -> Callable[[str], bool]:
+    """A cached is_bot() for the settings as they are."""
+    config = conf.get_config()
+    known = Bots()
+
+    @lru_cache(maxsize=REMEMBERED_USER_AGENTS)
+    def classify(user_agent: str) -> bool:
+        if config.not_bot_user_agents.search(user_agent):
+            return False
+        is_added = config.bot_user_agents.search(user_agent)
+        return bool(not user_agent.strip() or is_added or known.is_bot(user_agent))
+
+    return classify
+
+
+def _forget(*, setting: str, **kwargs: object) -> None:
+    if setting == "HITCOUNT":
+        _classifier.cache_clear()
+
+
+setting_changed.connect(_forget, dispatch_uid="django_hitcount.bots")
