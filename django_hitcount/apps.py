@@ -19,6 +19,7 @@ class HitCountConfig(AppConfig):
     def ready(self) -> None:
         register(checks.check_settings)
         register(checks.check_buffer, Tags.caches)
+        register(checks.check_visitors)
         register(checks.check_schedule)
         register(checks.check_database)
         if find_spec("celery"):

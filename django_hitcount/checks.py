@@ -37,6 +37,23 @@ def check_buffer(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list
         return [Error(exc.problem.message, hint=exc.problem.hint, id="django_hitcount.E002")]
 
 
+def check_visitors(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """E004: a refusal or a visitor identity cannot be made."""
+    from django_hitcount.refusals import get_refusals
+    from django_hitcount.visitors import get_identities
+
+    if conf.problems():
+        return []
+    messages: list[CheckMessage] = []
+    for make in (get_refusals, get_identities):
+        try:
+            make()
+        except conf.Misconfigured as exc:
+            problem = exc.problem
+            messages.append(Error(problem.message, hint=problem.hint, id="django_hitcount.E004"))
+    return messages
+
+
 def check_database(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """E003: the database is of a vendor whose upsert is not known to be exact."""
     from django_hitcount.counters import hits_alias

@@ -9,9 +9,9 @@ from typing import Any
 
 from django.db.models import Max, Q
 
-from django_hitcount import slots
+from django_hitcount import admissions, daily_visitors, slots, visitors
 from django_hitcount.counters import CounterKey, hits_alias
-from django_hitcount.tables import DailyHitSlot, HitSlot, SlotRow
+from django_hitcount.tables import DailyHitSlot, HitSlot, RefusedHitSlot, SlotRow
 from django_hitcount.transactions import in_transaction
 
 BATCH_SIZE = 500
@@ -26,7 +26,7 @@ class Compaction:
     """What a compaction did."""
 
     rows: int = 0
-    """Rows that were added to slot 0 of their counter and deleted."""
+    """Rows that were added to slot 0 of their counter, or to the visitors of a day, and deleted."""
 
     batches: int = 0
     """Transactions that it took."""
@@ -35,6 +35,9 @@ class Compaction:
 def compact(*, batch_size: int = BATCH_SIZE) -> Compaction:
     """
     Fold slots 1..N of every counter into slot 0; no sum changes at any instant.
+
+    Visitors of closed days, who were counted one by one, become a number; what throttles and
+    visitor keys of the past have left is deleted.
 
     Rows written after the start are left for the next call. Costs a read, and then four
     statements in one transaction, per ``batch_size`` rows. Any number of compactions and
@@ -45,8 +48,13 @@ def compact(*, batch_size: int = BATCH_SIZE) -> Compaction:
     """
     using = hits_alias()
     sizes = [
-        size for model in (HitSlot, DailyHitSlot) for size in _fold_all(model, batch_size, using)
+        size
+        for model in (HitSlot, DailyHitSlot, RefusedHitSlot)
+        for size in _fold_all(model, batch_size, using)
     ]
+    sizes += daily_visitors.fold_closed_days(batch_size=batch_size)
+    admissions.prune(using=using)
+    visitors.prune_salts()
     return Compaction(rows=sum(sizes), batches=len(sizes))
 
 
@@ -94,6 +102,10 @@ def _fold(model: type[SlotRow], keys: list[tuple[Any, ...]], batch_size: int, us
 
 
 def _of(keys: list[tuple[Any, ...]], model: type[SlotRow]) -> Q:
+    """A condition that holds for the rows of ``keys``, and maybe for more of the same days."""
+    if model is RefusedHitSlot:
+        columns = zip(model.KEY, zip(*keys, strict=True), strict=True)
+        return Q(**{f"{column}__in": {*values} for column, values in columns})
     condition = slots.any_of({CounterKey(*key[:3]) for key in keys})
     if model is DailyHitSlot:
         condition &= Q(day__in={key[3] for key in keys})

@@ -29,6 +29,10 @@ AMOUNT_LIMIT = 1_000_000_000
 """Largest amount of one hit: two billion such hits still fit a bigint."""
 
 
+LONGEST_RANGE_DAYS = 3660
+"""Days of one range: each is looked up in the buffer."""
+
+
 class CounterKey(NamedTuple):
     """
     One counter of one object.
@@ -54,12 +58,63 @@ class CounterKey(NamedTuple):
         return crc32(f"{self.content_type_id}:{self.object_id}".encode()) % partitions
 
 
+class Marks(NamedTuple):
+    """The visitor of one counter, as keyed hashes of 128 bits; see visitors.py."""
+
+    key_id: str
+    """Which key ``own`` is under: hashes under different ones cannot be compared."""
+
+    own: bytes
+    """Under the key of the day of the hit."""
+
+    recent: tuple[bytes, ...] = ()
+    """
+    For a rule of so many seconds: under the key of now, then that of so many seconds ago if
+    the key has rotated since.
+    """
+
+
 class Hits(NamedTuple):
-    """An amount of hits of one counter on one day; sorts in lock order."""
+    """An amount of hits of one counter on one day, and what is known of who made them."""
 
     key: CounterKey
     day: datetime.date
     amount: int
+    refusal: str | None = None
+    """Why they do not count, if that is known before they come to the buffer."""
+
+    marks: Marks | None = None
+    """Who made them, if the counter asks for that."""
+
+
+class Refused(NamedTuple):
+    """What refused hits are counted by; sorts in lock order."""
+
+    day: datetime.date
+    counter: str
+    refusal: str
+
+    @property
+    def text(self) -> str:
+        """The key as a Redis field."""
+        return f"{self.day.isoformat()}:{self.counter}:{self.refusal}"
+
+
+class VisitorsKey(NamedTuple):
+    """The visitors of one counter on one day, under one visitor key; sorts in lock order."""
+
+    key: CounterKey
+    day: datetime.date
+    key_id: str
+
+    @property
+    def text(self) -> str:
+        """The key as a Redis field; object_id last, since it may hold any character."""
+        key = self.key
+        return (
+            f"{key.content_type_id}:{key.counter}:{self.day.isoformat()}:{self.key_id}:"
+            f"{key.object_id}"
+        )
 
 
 def hits_alias() -> str:
@@ -173,6 +228,35 @@ def _local_day(at: datetime.datetime, zone: datetime.tzinfo) -> datetime.date:
         raise InvalidDay(f"{at!r} is on no day in {zone}: pass an earlier moment.") from exc
 
 
+def open_days() -> tuple[datetime.date, datetime.date]:
+    """Yesterday, as a hit that came before midnight may be written after it, and today."""
+    return last_days(2)
+
+
+def valid_days(first_day: datetime.date, last_day: datetime.date) -> list[datetime.date]:
+    """The days of a range; raises InvalidDay if it is none."""
+    for day in (first_day, last_day):
+        if type(day) is not datetime.date:
+            raise InvalidDay(f"{day!r} is no day: pass a date.")
+    count = (last_day - first_day).days + 1
+    if not 1 <= count <= LONGEST_RANGE_DAYS:
+        raise InvalidDay(
+            f"{first_day} to {last_day} is no range of 1 to {LONGEST_RANGE_DAYS} days: "
+            "pass the earlier day first."
+        )
+    return [first_day + datetime.timedelta(days=day) for day in range(count)]
+
+
+def last_days(days: int) -> tuple[datetime.date, datetime.date]:
+    """The first and the last of so many days, of which today is the last."""
+    if type(days) is not int or not 1 <= days <= LONGEST_RANGE_DAYS:
+        raise InvalidDay(
+            f"{days!r} is no number of days: pass a whole number from 1 to {LONGEST_RANGE_DAYS}."
+        )
+    today = day_of()
+    return today - datetime.timedelta(days=days - 1), today
+
+
 def parse_key(field: str) -> CounterKey:
     """Read back CounterKey.text; raises ValueError if ``field`` is no such text."""
     content_type_id, counter, object_id = field.split(":", 2)
@@ -184,6 +268,19 @@ def parse_daily(field: str) -> tuple[CounterKey, datetime.date]:
     content_type_id, counter, day, object_id = field.split(":", 3)
     key = CounterKey(_content_type_id(content_type_id), _object_id(object_id), _counter(counter))
     return key, _day(day)
+
+
+def parse_refused(field: str) -> Refused:
+    """Read back Refused.text; raises ValueError if ``field`` is no such text."""
+    day, counter, refusal = field.split(":")
+    return Refused(_day(day), _counter(counter), _counter(refusal))
+
+
+def parse_visitors(field: str) -> VisitorsKey:
+    """Read back VisitorsKey.text; raises ValueError if ``field`` is no such text."""
+    content_type_id, counter, day, key_id, object_id = field.split(":", 4)
+    key = CounterKey(_content_type_id(content_type_id), _object_id(object_id), _counter(counter))
+    return VisitorsKey(key, _day(day), _key_id(key_id))
 
 
 # A batch has many objects of few models, counters and days: those few are parsed once. Each
@@ -211,6 +308,12 @@ def _day(text: str) -> datetime.date:
     if day.isoformat() != text:
         raise ValueError(f"{text!r} is {day} in another spelling")
     return day
+
+
+def _key_id(text: str) -> str:
+    if not 0 < len(text) <= conf.VISITOR_KEY_MAX_LENGTH or "\0" in text:
+        raise ValueError(f"{text[:50]!r} is no id of a visitor key")
+    return text
 
 
 def _object_id(text: str) -> str:

@@ -18,7 +18,14 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.counters import content_type_id_of, deleted_object_id, hits_alias
 from django_hitcount.exceptions import BufferUnavailable, InvalidKey
 from django_hitcount.flushing import flush_partition
-from django_hitcount.tables import DailyHitSlot, HitSlot, SlotRow
+from django_hitcount.tables import (
+    CounterRow,
+    DailyHitSlot,
+    DailyVisitors,
+    HitSlot,
+    SeenVisitor,
+    SlotRow,
+)
 from django_hitcount.transactions import in_transaction
 
 OBJECTS_PER_STATEMENT = 500
@@ -119,7 +126,7 @@ def _forget_in_buffer(objects: list[ObjectPair]) -> None:
 
 def _forget_in_tables(objects: list[ObjectPair]) -> None:
     using = hits_alias()
-    for model in (HitSlot, DailyHitSlot):
+    for model in (HitSlot, DailyHitSlot, DailyVisitors, SeenVisitor):
         delete = partial(_delete_rows, model, objects, using)
         while in_transaction(
             delete, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True
@@ -127,10 +134,11 @@ def _forget_in_tables(objects: list[ObjectPair]) -> None:
             pass
 
 
-def _delete_rows(model: type[SlotRow], objects: list[ObjectPair], using: str) -> int:
+def _delete_rows(model: type[CounterRow], objects: list[ObjectPair], using: str) -> int:
     """Delete some rows, locked in the order of all writers; returns how many."""
     manager = model._default_manager.using(using)
-    locked = slots.lock_rows(manager.filter(_any_of(objects)), using)
+    order = (*model.KEY, "slot" if issubclass(model, SlotRow) else "pk")
+    locked = slots.locked(manager.filter(_any_of(objects)).order_by(*order), using)
     pks = [*locked.values_list("pk", flat=True)[:ROWS_PER_TRANSACTION]]
     manager.filter(pk__in=pks)._raw_delete(using)
     return len(pks)

@@ -7,7 +7,9 @@ What django_hitcount raises, as a tree::
     │   ├── UnsavedObject
     │   ├── InvalidKey
     │   ├── InvalidAmount
-    │   └── InvalidDay
+    │   ├── InvalidDay
+    │   └── VisitorsNotCounted
+    ├── InvalidThrottle (ValueError)
     ├── BufferUnavailable
     │   └── AnswerLost
     └── TotalsMoving
@@ -44,6 +46,14 @@ class InvalidAmount(InvalidHit):
 
 class InvalidDay(InvalidHit):
     """The day is neither a date nor a datetime."""
+
+
+class InvalidThrottle(HitCountError, ValueError):
+    """The name or the interval of a throttle makes no sense."""
+
+
+class VisitorsNotCounted(InvalidHit):
+    """The counter is not set to count visitors."""
 
 
 class BufferUnavailable(HitCountError):

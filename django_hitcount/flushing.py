@@ -21,7 +21,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.db import IntegrityError
 from django.utils import timezone
 
-from django_hitcount import slots
+from django_hitcount import daily_visitors, slots
 from django_hitcount.buffers import Buffer, get_buffer
 from django_hitcount.buffers.base import Batch
 from django_hitcount.counters import hits_alias
@@ -112,7 +112,7 @@ def flush_partition(buffer: Buffer, partition: int) -> Flush:
 
 def flush_batch(buffer: Buffer, batch: Batch) -> Flush:
     """Apply and settle one batch."""
-    batch = without_unknown_models(batch)
+    batch = with_known_visitors(buffer, without_unknown_models(batch))
     is_applied_here = apply(batch)
     is_settled_here = buffer.settle(batch)
     malformed = tuple(batch.malformed) if is_settled_here else ()
@@ -135,8 +135,14 @@ def flush_batch(buffer: Buffer, batch: Batch) -> Flush:
 
 def without_unknown_models(batch: Batch) -> Batch:
     """The batch with hits of models that the database no longer knows among the malformed."""
-    wanted = {key.content_type_id for key in batch.totals} | {
-        k.content_type_id for k, _ in batch.daily
+    wanted = {
+        key.content_type_id
+        for keys in (
+            batch.totals,
+            (key for key, _ in batch.daily),
+            (visitors.key for visitors in batch.visitors),
+        )
+        for key in keys
     }
     known = set(
         ContentType.objects.using(hits_alias()).filter(pk__in=wanted).values_list("pk", flat=True)
@@ -145,16 +151,33 @@ def without_unknown_models(batch: Batch) -> Batch:
         return batch
     totals = {key: n for key, n in batch.totals.items() if key.content_type_id in known}
     daily = {kd: n for kd, n in batch.daily.items() if kd[0].content_type_id in known}
+    visitors = {v: sketch for v, sketch in batch.visitors.items() if v.key.content_type_id in known}
     return replace(
         batch,
         totals=totals,
         daily=daily,
+        visitors=visitors,
         malformed=[
             *batch.malformed,
             *(key.text.encode() for key in batch.totals.keys() - totals.keys()),
             *(key.on(day).encode() for key, day in batch.daily.keys() - daily.keys()),
+            *(key.text.encode() for key in batch.visitors.keys() - visitors.keys()),
         ],
     )
+
+
+def with_known_visitors(buffer: Buffer, batch: Batch) -> Batch:
+    """
+    The batch with sketches that lack no visitor whom the table knows.
+
+    A sketch that was begun since the last flush may stand for one that Redis has lost. Costs
+    a query if there are such sketches, and a round trip if the table knows one of them.
+    """
+    begun = {key for key, sketch in batch.visitors.items() if sketch.is_new}
+    known = daily_visitors.sketches(begun, using=hits_alias())
+    if not known:
+        return batch
+    return replace(batch, visitors={**batch.visitors, **buffer.merge_sketches(known)})
 
 
 def apply(batch: Batch) -> bool:
@@ -171,6 +194,8 @@ def apply(batch: Batch) -> bool:
         FlushedBatch(id=batch.id).save(using=using, force_insert=True)
         slots.add_totals(batch.totals, slot=slot, using=using)
         slots.add_daily(batch.daily, slot=slot, using=using)
+        slots.add_refused(batch.refused, slot=slot, using=using)
+        daily_visitors.put(batch.visitors, using=using)
 
     try:
         in_transaction(write, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True)

@@ -8,7 +8,7 @@ from typing import Any
 from django.db import models
 from django.http import HttpRequest
 
-from django_hitcount import deletion, recording, totals
+from django_hitcount import deletion, recording, totals, unique_visitors
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.querysets import HitCountQuerySet
 
@@ -49,6 +49,26 @@ class HitCountMixin(models.Model):
         """See hits_between()."""
         return await totals.ahits_between(self, first_day, last_day, counter=counter)
 
+    def visitors_on(self, day: datetime.date, *, counter: str = DEFAULT_COUNTER) -> int:
+        """See unique_visitors.visitors_on()."""
+        return unique_visitors.visitors_on(self, day, counter=counter)
+
+    async def avisitors_on(self, day: datetime.date, *, counter: str = DEFAULT_COUNTER) -> int:
+        """See visitors_on()."""
+        return await unique_visitors.avisitors_on(self, day, counter=counter)
+
+    def visitors_between(
+        self, first_day: datetime.date, last_day: datetime.date, *, counter: str = DEFAULT_COUNTER
+    ) -> unique_visitors.Visitors:
+        """See unique_visitors.visitors_between()."""
+        return unique_visitors.visitors_between(self, first_day, last_day, counter=counter)
+
+    async def avisitors_between(
+        self, first_day: datetime.date, last_day: datetime.date, *, counter: str = DEFAULT_COUNTER
+    ) -> unique_visitors.Visitors:
+        """See visitors_between()."""
+        return await unique_visitors.avisitors_between(self, first_day, last_day, counter=counter)
+
     def record_hit(
         self,
         request: HttpRequest | None = None,
@@ -56,9 +76,12 @@ class HitCountMixin(models.Model):
         counter: str = DEFAULT_COUNTER,
         amount: int = 1,
         at: datetime.date | datetime.datetime | None = None,
+        refuse: recording.Refuse | None = None,
     ) -> recording.Hit:
         """See recording.record_hit()."""
-        return recording.record_hit(self, request, counter=counter, amount=amount, at=at)
+        return recording.record_hit(
+            self, request, counter=counter, amount=amount, at=at, refuse=refuse
+        )
 
     async def arecord_hit(
         self,
@@ -67,6 +90,9 @@ class HitCountMixin(models.Model):
         counter: str = DEFAULT_COUNTER,
         amount: int = 1,
         at: datetime.date | datetime.datetime | None = None,
+        refuse: recording.Refuse | None = None,
     ) -> recording.Hit:
         """See recording.record_hit()."""
-        return await recording.arecord_hit(self, request, counter=counter, amount=amount, at=at)
+        return await recording.arecord_hit(
+            self, request, counter=counter, amount=amount, at=at, refuse=refuse
+        )

@@ -11,10 +11,10 @@ from django.db.models.expressions import OuterRef, Subquery
 from django.db.models.functions import Coalesce
 from django.db.models.query import ModelIterable
 
-from django_hitcount import totals
+from django_hitcount import totals, unique_visitors
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters import counter_key, declared_counter
+from django_hitcount.counters import counter_key, declared_counter, last_days
 from django_hitcount.exceptions import HitCountError
 from django_hitcount.expressions import ContentTypeId, KeyText
 from django_hitcount.tables import HitSlot
@@ -28,9 +28,13 @@ class HitCountQuerySet(models.QuerySet[ModelT]):
     hit_totals: dict[str, str]
     """Counters by the name of the attribute that holds their total."""
 
+    hit_visitors: dict[str, tuple[str, int]]
+    """Counters and days by the name of the attribute that holds their visitors."""
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.hit_totals = {}
+        self.hit_visitors = {}
 
     def with_hits(self, counter: str = DEFAULT_COUNTER, *, name: str = "hit_total") -> Self:
         """
@@ -43,9 +47,29 @@ class HitCountQuerySet(models.QuerySet[ModelT]):
         """
         annotated = self.annotate(**{name: self._total_in_tables(counter)})
         annotated.hit_totals[name] = counter
-        if issubclass(annotated._iterable_class, ModelIterable):
-            annotated._iterable_class = _ExactIterable
-        return annotated
+        return annotated._exact()
+
+    def with_visitors(
+        self, counter: str = DEFAULT_COUNTER, *, days: int = 1, name: str = "hit_visitors"
+    ) -> Self:
+        """
+        Put the Visitors of the last ``days``, today included, on each object, under ``name``.
+
+        They are no annotation: a database cannot merge the visitors of several days. Costs
+        what get_visitors() costs, once for all objects (once per chunk with iterator()).
+
+        Raises VisitorsNotCounted if the counter does not count them, and InvalidDay if
+        ``days`` is no number of days.
+        """
+        clone = self.all()
+        last_days(days)
+        clone.hit_visitors[name] = (unique_visitors.counting_visitors(counter), days)
+        return clone._exact()
+
+    def _exact(self) -> Self:
+        if issubclass(self._iterable_class, ModelIterable):
+            self._iterable_class = _ExactIterable
+        return self
 
     def _total_in_tables(self, counter: str) -> Coalesce:
         hits_db = router.db_for_read(HitSlot)
@@ -71,29 +95,39 @@ class HitCountQuerySet(models.QuerySet[ModelT]):
     def _clone(self) -> Self:
         clone: Self = super()._clone()  # type: ignore[misc]
         clone.hit_totals = {**self.hit_totals}
+        clone.hit_visitors = {**self.hit_visitors}
         return clone
 
 
 class _ExactIterable(ModelIterable):  # type: ignore[type-arg]
-    """Objects whose annotations are replaced by exact totals, a chunk at a time."""
+    """Objects that get exact totals and their visitors, a chunk at a time."""
 
     def __iter__(self) -> Iterator[models.Model]:
+        queryset: HitCountQuerySet[Any] = self.queryset  # type: ignore[assignment]
+        hit_totals = queryset.hit_totals if get_buffer().keeps_hits else {}
         objs = super().__iter__()
-        if not get_buffer().keeps_hits:
+        if not hit_totals and not queryset.hit_visitors:
             yield from objs
             return
         size = self.chunk_size if self.chunked_fetch else None
         while chunk := [*islice(objs, size)]:
-            self._fill_in(chunk)
+            _set_totals(chunk, hit_totals)
+            for name, (counter, days) in queryset.hit_visitors.items():
+                _set_visitors(chunk, name, counter, days)
             yield from chunk
 
-    def _fill_in(self, objs: list[models.Model]) -> None:
-        wanted = {
-            (obj, name): counter_key(obj, counter)
-            for name, counter in self.queryset.hit_totals.items()  # type: ignore[attr-defined]
-            for obj in objs
-        }
-        found = totals.totals_or_none(set(wanted.values()))
-        for (obj, name), key in wanted.items():
-            if key in found:
-                setattr(obj, name, found[key])
+
+def _set_totals(objs: list[models.Model], counters: dict[str, str]) -> None:
+    wanted = {
+        (obj, name): counter_key(obj, counter) for name, counter in counters.items() for obj in objs
+    }
+    found = totals.totals_or_none(set(wanted.values())) if wanted else {}
+    for (obj, name), key in wanted.items():
+        if key in found:
+            setattr(obj, name, found[key])
+
+
+def _set_visitors(objs: list[models.Model], name: str, counter: str, days: int) -> None:
+    found = unique_visitors.visitors_or_none(objs, *last_days(days), counter=counter)
+    for obj in objs:
+        setattr(obj, name, found.get(obj))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,10 +13,9 @@ from django.db import router
 from django.db.models import Model
 from django.http import HttpRequest
 
-from django_hitcount import totals
+from django_hitcount import totals, visitors
 from django_hitcount.buffers import get_buffer
-from django_hitcount.buffers.base import Glimpse
-from django_hitcount.conf import DEFAULT_COUNTER
+from django_hitcount.conf import DEFAULT_COUNTER, get_config
 from django_hitcount.counters import (
     CounterKey,
     Hits,
@@ -26,12 +25,15 @@ from django_hitcount.counters import (
     valid_amount,
 )
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.refusals import NO_REQUEST, UNAVAILABLE, refusal_of
+from django_hitcount.refusals import NO_REQUEST, REPEAT, UNAVAILABLE, Ask, refusal_of
 from django_hitcount.transactions import DATABASE_ERRORS, when_committed
 
 logger = logging.getLogger("django_hitcount")
 
 _ON_REQUEST = "_hitcount_hits"
+
+Refuse = Callable[[Ask], bool]
+"""Says True to refuse a hit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +41,13 @@ class Hit:
     """What became of a hit."""
 
     counted: bool
-    """True also if the hit waits for the COMMIT of the transaction it was recorded in."""
+    """
+    True also if the hit waits for the COMMIT of the transaction it was recorded in: only
+    then is it known whether it is a repeat.
+    """
 
     refusal: str | None
-    """Why it was not counted: one of the names in refusals."""
+    """Why it was not counted: the name of one of the refusals."""
 
     total: int | None
     """
@@ -59,6 +64,7 @@ def record_hit(
     counter: str = DEFAULT_COUNTER,
     amount: int = 1,
     at: datetime.date | datetime.datetime | None = None,
+    refuse: Refuse | None = None,
 ) -> Hit:
     """
     Count a hit on ``obj``; never fails or waits because a server is away.
@@ -67,18 +73,21 @@ def record_hit(
     and a rollback counts nothing.
 
     Args:
-        request: what asks for the page; not counted unless it is a GET.
+        request: what asks for the page. HITCOUNT["REFUSALS"] and the counter's ``repeat``
+            rule decide whether it counts; without a request, it does.
         counter: one of HITCOUNT["COUNTERS"].
-        amount: how many hits; negative to take some back.
+        amount: how many hits; negative to take some back, which no visitor does.
         at: the day of the hit, or a moment of it; now if None.
+        refuse: asked after the refusals, about this hit alone.
 
     With Redis, costs one round trip (in a transaction one before and one after COMMIT),
     and one more with one query if Redis does not know the total. Without: three queries
-    and BEGIN and COMMIT.
+    and BEGIN and COMMIT, and up to three more where visitors are told apart. A process's
+    first hit of a visitor on a day costs a query for the visitor key.
 
     Raises InvalidHit if the arguments make no sense.
     """
-    return record_hits([obj], request, counter=counter, amount=amount, at=at)[0]
+    return record_hits([obj], request, counter=counter, amount=amount, at=at, refuse=refuse)[0]
 
 
 def record_hits(
@@ -88,29 +97,50 @@ def record_hits(
     counter: str = DEFAULT_COUNTER,
     amount: int = 1,
     at: datetime.date | datetime.datetime | None = None,
+    refuse: Refuse | None = None,
 ) -> list[Hit]:
     """
     Count a hit on each of ``objs`` at once; returns a Hit for each, in order.
 
     See record_hit(). With Redis, costs one round trip however many objects there are;
-    without, three queries per thousand objects.
+    without, three queries per thousand objects, and up to three for each of them where
+    visitors are told apart.
     """
     objs = list(objs)
     valid_amount(amount)
     day = day_of(at)
     try:
-        hits = [Hits(counter_key(obj, counter), day, amount) for obj in objs]
+        keys = [counter_key(obj, counter) for obj in objs]
     except DATABASE_ERRORS as exc:
         logger.error("%d hits are not counted: %s", len(objs), exc)
         return [Hit(False, UNAVAILABLE, None)] * len(objs)
-    refusal = refusal_of(request)
-    if refusal:
-        results = _not_counted(hits, refusal)
-    else:
-        results = _record(hits, {db for obj in objs for db in _databases_of(obj)})
+    hits = [Hits(key, day, amount) for key in keys]
+    identity = None
     if request is not None:
-        _remembered(request).update(zip((hit.key for hit in hits), results, strict=True))
+        hits = [
+            _asked(hit, Ask(request, obj, counter), refuse)
+            for hit, obj in zip(hits, objs, strict=True)
+        ]
+        identity = _identity(hits, request, counter)
+    results = _record(hits, identity, {db for obj in objs for db in _databases_of(obj)})
+    if request is not None:
+        _remembered(request).update(zip(keys, results, strict=True))
     return results
+
+
+def _asked(hit: Hits, ask: Ask, refuse: Refuse | None) -> Hits:
+    refusal = refusal_of(ask, refuse)
+    return hit._replace(refusal=refusal) if refusal else hit
+
+
+def _identity(hits: Sequence[Hits], request: HttpRequest, counter: str) -> str | None:
+    """What tells the visitor, if the counter asks and a hit is left that may count."""
+    options = get_config().counters[counter]
+    if options.repeat == "always" and not options.visitors:
+        return None
+    if all(hit.refusal or hit.amount < 0 for hit in hits):
+        return None
+    return visitors.identify(request)
 
 
 def record_page_hit(
@@ -142,37 +172,48 @@ def _databases_of(obj: Model) -> set[str]:
     return {obj._state.db or hits_alias(), router.db_for_write(type(obj), instance=obj)}
 
 
-def _record(hits: Sequence[Hits], databases: set[str]) -> list[Hit]:
+def _record(hits: Sequence[Hits], identity: str | None, databases: set[str]) -> list[Hit]:
     now: list[Hit] = []
-    work = partial(_record_now, hits, now)
+    work = partial(_record_now, hits, identity, now)
     if when_committed(work, databases={*databases, hits_alias()}):
         return now
     before = totals.totals_or_none([hit.key for hit in hits])
-    return [_counted(before.get(hit.key), plus=hit.amount) for hit in hits]
+    return [_result(hit, before.get(hit.key), plus=hit.amount) for hit in hits]
 
 
-def _record_now(hits: Sequence[Hits], results: list[Hit]) -> None:
+def _record_now(hits: Sequence[Hits], identity: str | None, results: list[Hit]) -> None:
     """Append a Hit for each of ``hits`` to ``results``."""
+    if identity:
+        hits = _marked(hits, identity)
+    keys = [hit.key for hit in hits]
     try:
         glimpse = get_buffer().record(hits)
     except (BufferUnavailable, *DATABASE_ERRORS) as exc:
         logger.error("%d hits are not counted: %s", len(hits), exc)
-        results += _not_counted(hits, UNAVAILABLE)
+        known = totals.totals_or_none(keys)
+        results += [Hit(False, hit.refusal or UNAVAILABLE, known.get(hit.key)) for hit in hits]
         return
-    results += [_counted(total) for total in _totals_after(hits, glimpse)]
+    known = totals.totals_or_none(keys, glimpse)
+    for hit in hits:
+        is_repeat = hit.key in glimpse.repeats
+        judged = hit._replace(refusal=hit.refusal or REPEAT) if is_repeat else hit
+        results.append(_result(judged, known.get(hit.key)))
 
 
-def _totals_after(hits: Sequence[Hits], glimpse: Glimpse) -> list[int | None]:
-    after = totals.totals_or_none([hit.key for hit in hits], glimpse)
-    return [after.get(hit.key) for hit in hits]
+def _marked(hits: Sequence[Hits], identity: str) -> Sequence[Hits]:
+    """Hits with who made them; none of them if the visitor keys cannot be read now."""
+    repeat = get_config().counters[hits[0].key.counter].repeat
+    seconds = repeat if isinstance(repeat, int) else None
+    marks = [visitors.marks(identity, hit.key, hit.day, seconds=seconds) for hit in hits]
+    if not all(marks):
+        return hits
+    return [hit._replace(marks=mark) for hit, mark in zip(hits, marks, strict=True)]
 
 
-def _not_counted(hits: Sequence[Hits], refusal: str) -> list[Hit]:
-    known = totals.totals_or_none([hit.key for hit in hits])
-    return [Hit(False, refusal, known.get(hit.key)) for hit in hits]
-
-
-def _counted(total: int | None, *, plus: int = 0) -> Hit:
+def _result(hit: Hits, total: int | None, *, plus: int = 0) -> Hit:
+    """What became of ``hit``, with ``plus`` for one that counts and waits for its COMMIT."""
+    if hit.refusal:
+        return Hit(False, hit.refusal, total)
     return Hit(True, None, None if total is None else total + plus)
 
 

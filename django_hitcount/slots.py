@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import random
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -18,8 +19,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.constants import OnConflict
 
 from django_hitcount import conf
-from django_hitcount.counters import CounterKey, Hits
-from django_hitcount.tables import DailyHitSlot, FlushedBatch, HitSlot, SlotRow
+from django_hitcount.counters import CounterKey, Hits, Refused
+from django_hitcount.tables import DailyHitSlot, FlushedBatch, HitSlot, RefusedHitSlot, SlotRow
 
 ROWS_PER_STATEMENT = 1000
 """Rows of one multi-row upsert; beyond this the rate no longer grows."""
@@ -32,17 +33,23 @@ def random_slot() -> int:
 
 def add_hits(hits: Iterable[Hits], *, slot: int, using: str) -> None:
     """
-    Add hits to both tables, in ``slot``; the caller opens the transaction.
+    Add hits to the tables of those that count and of those refused, in ``slot``.
 
-    Costs two statements per thousand different counters.
+    The caller opens the transaction. Costs two statements per thousand different counters,
+    and one more if hits are refused.
     """
-    totals: dict[CounterKey, int] = {}
-    daily: dict[tuple[CounterKey, datetime.date], int] = {}
-    for key, day, amount in hits:
-        totals[key] = totals.get(key, 0) + amount
-        daily[key, day] = daily.get((key, day), 0) + amount
+    totals: Counter[CounterKey] = Counter()
+    daily: Counter[tuple[CounterKey, datetime.date]] = Counter()
+    refused: Counter[Refused] = Counter()
+    for hit in hits:
+        if hit.refusal:
+            refused[Refused(hit.day, hit.key.counter, hit.refusal)] += hit.amount
+        else:
+            totals[hit.key] += hit.amount
+            daily[hit.key, hit.day] += hit.amount
     add_totals(totals, slot=slot, using=using)
     add_daily(daily, slot=slot, using=using)
+    add_refused(refused, slot=slot, using=using)
 
 
 def add_totals(amounts: Mapping[CounterKey, int], *, slot: int, using: str) -> None:
@@ -59,10 +66,29 @@ def add_daily(
     upsert(DailyHitSlot, rows, using)
 
 
+def add_refused(amounts: Mapping[Refused, int], *, slot: int, using: str) -> None:
+    """Add to the hits that were refused, in ``slot``, in lock order."""
+    rows = [(*key, slot, amounts[key]) for key in sorted(amounts)]
+    upsert(RefusedHitSlot, rows, using)
+
+
 def upsert(model: type[SlotRow], rows: Sequence[tuple[Any, ...]], using: str) -> None:
     """Add rows of (*model.KEY, slot, hits), each to the row that is there already, if any."""
+    add_up(model, (*model.KEY, "slot", "hits"), rows, using)
+
+
+def add_up(
+    model: type[models.Model],
+    columns: Sequence[str],
+    rows: Sequence[tuple[Any, ...]],
+    using: str,
+) -> None:
+    """
+    Insert rows of ``columns``; where one is there already, add its last column to that.
+
+    The columns before the last are those of a unique constraint.
+    """
     connection = connections[using]
-    columns = (*model.KEY, "slot", "hits")
     limit = connection.features.max_query_params or ROWS_PER_STATEMENT * len(columns)
     size = min(ROWS_PER_STATEMENT, limit // len(columns))
     with connection.cursor() as cursor:
@@ -73,22 +99,23 @@ def upsert(model: type[SlotRow], rows: Sequence[tuple[Any, ...]], using: str) ->
 
 def _upsert_statement(
     connection: BaseDatabaseWrapper,
-    model: type[SlotRow],
+    model: type[models.Model],
     columns: Sequence[str],
     rows: Sequence[tuple[Any, ...]],
 ) -> tuple[str, list[Any]]:
     """
-    INSERT of ``rows`` that adds to ``hits`` where the row is there already.
+    INSERT of ``rows`` that adds to the last column where the row is there already.
 
     Django knows how each server spells an upsert, but only one that overwrites; the
-    assignment of ``hits`` is made an addition.
+    assignment is made an addition.
     """
     quote = connection.ops.quote_name
-    table, hits = quote(model._meta.db_table), quote("hits")
+    *key, last = columns
+    table, added = quote(model._meta.db_table), quote(last)
     overwrite = connection.ops.on_conflict_suffix_sql(
-        list(model._meta.concrete_fields), OnConflict.UPDATE, ["hits"], [*columns[:-1]]
+        list(model._meta.concrete_fields), OnConflict.UPDATE, [last], key
     )
-    add = overwrite.replace(f"{hits} = ", f"{hits} = {table}.{hits} + ", 1)
+    add = overwrite.replace(f"{added} = ", f"{added} = {table}.{added} + ", 1)
     is_postgresql = connection.vendor == "postgresql"
     source, values = _arrays(connection, model, columns, rows) if is_postgresql else _values(rows)
     into = f"INSERT INTO {table} ({', '.join(map(quote, columns))})"
@@ -102,7 +129,7 @@ def _values(rows: Sequence[tuple[Any, ...]]) -> tuple[str, list[Any]]:
 
 def _arrays(
     connection: BaseDatabaseWrapper,
-    model: type[SlotRow],
+    model: type[models.Model],
     columns: Sequence[str],
     rows: Sequence[tuple[Any, ...]],
 ) -> tuple[str, list[Any]]:
@@ -116,13 +143,20 @@ def _arrays(
 def lock_rows(rows: models.QuerySet[Any, Any], using: str) -> models.QuerySet[Any, Any]:
     """
     Rows of one of the tables, locked in lock order once they are read; for a transaction.
+    """
+    return locked(rows.order_by(*rows.model.KEY, "slot"), using)
+
+
+def locked(rows: models.QuerySet[Any, Any], using: str) -> models.QuerySet[Any, Any]:
+    """
+    As lock_rows(), in the order that ``rows`` have.
 
     A transaction of SQLite that reads first is refused the write lock that it wants later,
     so that one is taken here.
     """
     if not connections[using].features.has_select_for_update:
-        rows.model._base_manager.using(using).filter(pk=0).update(hits=0)
-    return rows.order_by(*rows.model.KEY, "slot").select_for_update()
+        rows.model._base_manager.using(using).filter(pk=0).update(counter="")
+    return rows.select_for_update()
 
 
 def sums_and_ledger(

@@ -209,7 +209,10 @@ class SeenVisitor(CounterRow):
 
     day = models.DateField(_("day"))
     visitor_key = models.CharField(_("visitor key"), max_length=conf.VISITOR_KEY_MAX_LENGTH)
-    visitor = models.UUIDField(_("visitor"), editable=False)
+    visitor = models.CharField(_("visitor"), max_length=32, editable=False)
+    """128 bits in hexadecimal: MariaDB takes but a part of them for a UUID."""
+
+    KEY = DailyVisitors.KEY
 
     class Meta:
         verbose_name = _("seen visitor")
@@ -257,4 +260,4 @@ class Admission(models.Model):
         indexes = [models.Index(fields=["expires_at"], name="hitcount_admission_expires")]
 
     def __str__(self) -> str:
-        return self.name
+        return str(self.name)

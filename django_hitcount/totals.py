@@ -15,8 +15,8 @@ from django_hitcount import slots
 from django_hitcount.buffers import get_buffer
 from django_hitcount.buffers.base import Glimpse
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters import CounterKey, counter_key, hits_alias
-from django_hitcount.exceptions import InvalidDay, TotalsMoving
+from django_hitcount.counters import CounterKey, counter_key, hits_alias, valid_days
+from django_hitcount.exceptions import TotalsMoving
 from django_hitcount.transactions import DATABASE_ERRORS, savepoint
 
 ATTEMPTS = 100
@@ -24,9 +24,6 @@ ATTEMPTS = 100
 
 KEYS_PER_STATEMENT = 5000
 """Counters summed up by one statement: well below what each database takes as parameters."""
-
-LONGEST_RANGE_DAYS = 3660
-"""Days of one range: each is looked up in the buffer."""
 
 logger = logging.getLogger("django_hitcount")
 
@@ -129,7 +126,7 @@ def hits_between(
 
     Raises InvalidDay if the days are no dates, in the wrong order or too far apart.
     """
-    days = _days(first_day, last_day)
+    days = valid_days(first_day, last_day)
     key = counter_key(obj, counter)
     using, buffer = hits_alias(), get_buffer()
     for _ in range(ATTEMPTS):
@@ -142,19 +139,6 @@ def hits_between(
         if total is not None:
             return total
     raise TotalsMoving(f"Claims and settles kept coming between {ATTEMPTS} readings.")
-
-
-def _days(first_day: datetime.date, last_day: datetime.date) -> list[datetime.date]:
-    for day in (first_day, last_day):
-        if type(day) is not datetime.date:
-            raise InvalidDay(f"{day!r} is no day: pass a date.")
-    count = (last_day - first_day).days + 1
-    if not 1 <= count <= LONGEST_RANGE_DAYS:
-        raise InvalidDay(
-            f"{first_day} to {last_day} is no range of 1 to {LONGEST_RANGE_DAYS} days: "
-            "pass the earlier day first."
-        )
-    return [first_day + datetime.timedelta(days=day) for day in range(count)]
 
 
 aget_total = sync_to_async(get_total)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
+from django_hitcount import visitors
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import get_config
 from tests import children
@@ -89,9 +90,10 @@ def buffer(request: pytest.FixtureRequest, redis, settings):
 
 @pytest.fixture(autouse=True)
 def no_test_meets_the_buffer_of_another() -> None:
-    """A server that one test took away is not left alone in the next."""
+    """A server that one test took away is not left alone in the next, nor is its salt known."""
     get_config.cache_clear()
     get_buffer.cache_clear()
+    visitors._key_of.cache_clear()
 
 
 @pytest.fixture(autouse=True)

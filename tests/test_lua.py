@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import datetime
+import uuid
+
 import pytest
 
 from django_hitcount.buffers.exchange import Call, Exchange
 from django_hitcount.buffers.keys import PartitionKeys
+from django_hitcount.buffers.record_call import VISITORS_SECONDS, record_call
+from django_hitcount.buffers.recorders import REMEMBERED_SECONDS, Numbered
+from django_hitcount.counters import CounterKey, Hits, Marks
 
 KEYS = PartitionKeys(3)
+RECORDER = uuid.UUID(int=7)
+TODAY = datetime.date(2026, 1, 1)
+ANN = Marks("k1", b"a" * 16, (b"a" * 16,))
+BOB = Marks("k1", b"b" * 16, (b"b" * 16,))
+VISITORS = "5:views:2026-01-01:k1:a"
 A, B = "5:views:a", "5:views:b"
 A_TODAY = "5:views:2026-01-01:a"
 
@@ -34,84 +45,179 @@ def content(redis):
 
 
 class TestRecord:
-    KEYS = (
-        KEYS.pending,
-        KEYS.pending_daily,
-        KEYS.malformed,
-        KEYS.epoch,
-        KEYS.batch_id,
-        "hitcount:{3}:recorder:r",
-        KEYS.total(A),
-    )
+    @pytest.fixture
+    def record(self, redis):
+        exchange = Exchange("hitcount", timeout_seconds=1)
 
-    def record(self, call, sequence, amount=1, threshold=0):
-        return call("record", self.KEYS, sequence, 60, threshold, A, A_TODAY, amount)
+        def run(sequence, amount=1, threshold=0, **of_hit):
+            hit = Hits(CounterKey(5, "a", "views"), TODAY, amount, **of_hit)
+            number = Numbered(RECORDER, sequence)
+            (reply,) = exchange.run_all([record_call(KEYS, [hit], number, threshold)])
+            return reply
 
-    def test_without_a_total(self, redis, call):
-        assert self.record(call, 1, 4) == [0, None, None, None]
+        return run
+
+    @pytest.fixture
+    def rule(self, settings):
+        def apply(repeat="always", **options):
+            options = {"repeat": repeat, **options}
+            settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": options}}
+
+        return apply
+
+    def test_without_a_total(self, redis, record):
+        assert record(1, 4) == [0, [], None, None, None]
         assert content(redis) == {
             "pending": {A.encode(): b"4"},
             "pending_daily": {A_TODAY.encode(): b"4"},
-            "recorder:r": b"1",
+            f"recorder:{RECORDER.hex}": b"1",
         }
 
-    def test_with_a_total(self, redis, call):
+    def test_with_a_total(self, redis, record):
         redis.set(KEYS.total(A), 10)
 
-        assert self.record(call, 1, 4) == [0, 14]
+        assert record(1, 4) == [0, [], 14]
         assert redis.get(KEYS.total(A)) == b"14"
 
-    def test_while_a_batch_is_set_aside(self, redis, call):
+    def test_while_a_batch_is_set_aside(self, redis, record):
         redis.mset({KEYS.epoch: 7, KEYS.batch_id: "id"})
 
-        assert self.record(call, 1) == [0, None, b"7", b"id"]
+        assert record(1) == [0, [], None, b"7", b"id"]
 
     @pytest.mark.parametrize(
         ("sequences", "hits"),
         [([1, 2, 3], 3), ([1, 1], 1), ([2, 1], 1), ([5, 5, 6, 5], 2)],
     )
-    def test_a_number_runs_once_and_none_after_a_greater_one(self, redis, call, sequences, hits):
+    def test_a_number_runs_once_and_none_after_a_greater_one(self, redis, record, sequences, hits):
         redis.set(KEYS.total(A), 0)
         for sequence in sequences:
-            total = self.record(call, sequence)[-1]
+            total = record(sequence)[-1]
 
         assert redis.hget(KEYS.pending, A) == str(hits).encode()
         assert redis.hget(KEYS.pending_daily, A_TODAY) == str(hits).encode()
         assert int(total) == hits
 
     @pytest.mark.parametrize("name", ["pending", "pending_daily", f"total:{A}"])
-    def test_key_of_another_type_is_not_in_the_way(self, redis, call, name):
+    def test_key_of_another_type_is_not_in_the_way(self, redis, record, name):
         redis.rpush(f"hitcount:{{3}}:{name}", "somebody else's")
 
-        assert self.record(call, 1, 4)[0] == 0
+        assert record(1, 4)[0] == 0
         assert redis.hget(KEYS.pending, A) == redis.hget(KEYS.pending_daily, A_TODAY) == b"4"
 
-    def test_recorder_is_forgotten_in_time(self, redis, call):
-        self.record(call, 1)
+    def test_recorder_is_forgotten_in_time(self, redis, record):
+        record(1)
 
-        assert 0 < redis.ttl("hitcount:{3}:recorder:r") <= 60
+        assert 0 < redis.ttl(KEYS.recorder(RECORDER)) <= REMEMBERED_SECONDS
 
     @pytest.mark.parametrize(
         ("held", "threshold", "crossed"),
         [(0, 0, 0), (0, 1, 0), (1, 1, 1), (2, 1, 0), (4, 5, 0), (5, 5, 1)],
     )
-    def test_threshold_is_crossed_once(self, redis, call, held, threshold, crossed):
+    def test_threshold_is_crossed_once(self, redis, record, held, threshold, crossed):
         for n in range(held):
             redis.hset(KEYS.pending, f"5:views:{n}", 1)
 
-        assert self.record(call, 1, threshold=threshold)[0] == crossed
-        assert self.record(call, 2, threshold=threshold)[0] == 0
+        assert record(1, threshold=threshold)[0] == crossed
+        assert record(2, threshold=threshold)[0] == 0
+
+    def test_refused_hit_is_counted_apart(self, redis, record):
+        redis.set(KEYS.total(A), 10)
+
+        assert record(1, refusal="bot") == [0, [], b"10"]
+        assert record(1, refusal="bot") == [0, [], b"10"]
+        assert content(redis)["pending_refused"] == {b"2026-01-01:views:bot": b"1"}
+        assert not redis.exists(KEYS.pending, KEYS.pending_daily)
+
+    @pytest.mark.parametrize("repeat", [60, "daily"])
+    def test_visitor_counts_once(self, redis, record, rule, repeat):
+        rule(repeat)
+        redis.set(KEYS.total(A), 10)
+
+        assert [record(n, marks=ANN) for n in (1, 2)] == [[0, [], 11], [0, [1], b"11"]]
+        assert record(3, marks=BOB) == [0, [], 12]
+        assert redis.hgetall(KEYS.pending) == {A.encode(): b"2"}
+        assert redis.hgetall(KEYS.pending_refused) == {b"2026-01-01:views:repeat": b"1"}
+
+    def test_interval_ends_by_the_clock_of_redis(self, redis, record, rule):
+        rule(60)
+        record(1, marks=ANN)
+
+        assert 59_000 < redis.pttl(KEYS.repeat(ANN.recent[0])) <= 60_000
+
+    def test_visitor_is_known_by_the_key_of_before(self, redis, record, rule):
+        rule(60)
+        record(1, marks=ANN)
+        redis.set(KEYS.total(A), 1)
+
+        tomorrow = Marks("k2", b"n" * 16, (b"n" * 16, ANN.own))
+        assert record(2, marks=tomorrow) == [0, [1], b"1"]
+        assert not redis.exists(KEYS.repeat(b"n" * 16))
+
+    def test_filter_and_sketch_end_with_their_day(self, redis, record, rule):
+        rule("daily", visitors=True)
+        record(1, marks=ANN)
+
+        names = [KEYS.seen(TODAY, "k1"), KEYS.sketch(VISITORS), KEYS.sketches_of(5, "a")]
+        assert all(0 < redis.ttl(name) <= VISITORS_SECONDS for name in names)
+
+    def test_visitors_are_sketched_though_they_do_not_count(self, redis, record, rule):
+        rule("daily", visitors=True)
+        for n, marks in enumerate([ANN, BOB, ANN], start=1):
+            record(n, marks=marks)
+
+        assert redis.pfcount(KEYS.sketch(VISITORS)) == 2
+        assert redis.smembers(KEYS.sketches_of(5, "a")) == {KEYS.sketch(VISITORS).encode()}
+
+    @pytest.mark.parametrize(
+        ("before", "noted"), [({}, b"1"), ({VISITORS: 0}, b"0"), ({VISITORS: 1}, b"1")]
+    )
+    def test_changed_sketches_are_noted_and_begun_ones_as_such(
+        self, redis, record, rule, before, noted
+    ):
+        rule(visitors=True)
+        if before:
+            redis.pfadd(KEYS.sketch(VISITORS), "somebody")
+            redis.expire(KEYS.sketch(VISITORS), 60)
+            redis.hset(KEYS.pending_visitors, mapping=before)
+        record(1, marks=ANN)
+
+        assert redis.hgetall(KEYS.pending_visitors) == {VISITORS.encode(): noted}
+
+    def test_sketch_that_does_not_change_is_not_noted(self, redis, record, rule):
+        rule(visitors=True)
+        redis.pfadd(KEYS.sketch(VISITORS), ANN.own)
+        record(1, marks=ANN)
+
+        assert not redis.exists(KEYS.pending_visitors)
+
+    @pytest.mark.parametrize("name", ["pending_refused", "pending_visitors"])
+    @pytest.mark.parametrize("repeat", [60, "daily", "always"])
+    def test_nothing_is_in_the_way_of_a_judged_hit(self, redis, record, rule, name, repeat):
+        rule(repeat, visitors=True)
+        strangers = [KEYS.sketch(VISITORS), KEYS.sketches_of(5, "a"), KEYS.seen(TODAY, "k1")]
+        for key in [f"hitcount:{{3}}:{name}", *strangers]:
+            redis.lpush(key, "somebody else's")
+        record(1, marks=ANN)
+        record(2, refusal="bot")
+
+        assert redis.hgetall(KEYS.pending) == {A.encode(): b"1"}
+        assert redis.pfcount(KEYS.sketch(VISITORS)) == 1
+        assert redis.hgetall(KEYS.pending_visitors) == {VISITORS.encode(): b"1"}
+        assert redis.hgetall(KEYS.pending_refused) == {b"2026-01-01:views:bot": b"1"}
+
+    @pytest.mark.parametrize("repeat", [60, "daily", "always"])
+    def test_no_hits_tell_of_a_visitor_only(self, redis, record, rule, repeat):
+        rule(repeat, visitors=True)
+        for n in (1, 2):
+            record(n, 0, marks=Marks("k1", ANN.own))
+
+        assert not redis.exists(KEYS.pending, KEYS.pending_daily, KEYS.pending_refused)
+        assert redis.pfcount(KEYS.sketch(VISITORS)) == 1
+        assert record(3, marks=ANN)[1] == ([1] if repeat == "daily" else [])
 
 
 class TestClaim:
-    KEYS = (
-        KEYS.pending,
-        KEYS.pending_daily,
-        KEYS.batch,
-        KEYS.batch_daily,
-        KEYS.batch_id,
-        KEYS.epoch,
-    )
+    KEYS = (KEYS.batch_id, KEYS.epoch, *KEYS.pendings, *KEYS.batches)
 
     def test_nothing_pending(self, redis, call):
         assert call("claim", self.KEYS, "new") is None
@@ -129,6 +235,14 @@ class TestClaim:
             "epoch": b"1",
         }
 
+    @pytest.mark.parametrize("name", ["", "_daily", "_refused", "_visitors"])
+    def test_any_of_the_hashes_makes_a_batch(self, redis, call, name):
+        redis.hset(KEYS.pending + name, "field", 1)
+
+        assert call("claim", self.KEYS, "new") == b"new"
+        assert content(redis)["batch" + name] == {b"field": b"1"}
+        assert not redis.exists(KEYS.pending + name)
+
     def test_batch_that_is_set_aside_comes_back(self, redis, call):
         redis.hset(KEYS.pending, A, 1)
         call("claim", self.KEYS, "old")
@@ -144,12 +258,14 @@ class TestClaim:
 
 
 class TestSettle:
-    KEYS = (KEYS.batch, KEYS.batch_daily, KEYS.batch_id, KEYS.epoch, KEYS.malformed)
+    KEYS = (KEYS.batch_id, KEYS.epoch, KEYS.malformed, *KEYS.batches)
 
     @pytest.fixture(autouse=True)
     def batch(self, redis):
         redis.hset(KEYS.batch, mapping={A: 1, "bad": "x"})
         redis.hset(KEYS.batch_daily, mapping={A_TODAY: 1, "worse": "y"})
+        redis.hset(KEYS.batch_refused, mapping={"2026-01-01:views:bot": 1, "odd": "z"})
+        redis.hset(KEYS.batch_visitors, mapping={VISITORS: 1, "odder": "1"})
         redis.mset({KEYS.batch_id: "id", KEYS.epoch: 5})
 
     def test_batch_is_dropped(self, redis, call):
@@ -170,8 +286,13 @@ class TestSettle:
         assert content(redis) == {"epoch": b"6"}
 
     def test_malformed_fields_are_kept(self, redis, call):
-        assert call("settle", self.KEYS, "id", "bad", "worse", "gone") == 1
-        assert content(redis)["malformed"] == {b"bad#0": b"x", b"worse#1": b"y"}
+        assert call("settle", self.KEYS, "id", "bad", "worse", "gone", "odd", "odder") == 1
+        assert content(redis)["malformed"] == {
+            b"bad#0": b"x",
+            b"worse#1": b"y",
+            b"odd#2": b"z",
+            b"odder#3": b"1",
+        }
 
 
 class TestComplete:
@@ -227,15 +348,7 @@ class TestCompleteDays:
 
 
 class TestForget:
-    KEYS = (
-        KEYS.pending,
-        KEYS.pending_daily,
-        KEYS.batch,
-        KEYS.batch_daily,
-        KEYS.epoch,
-        KEYS.batch_id,
-        KEYS.total(A),
-    )
+    KEYS = (KEYS.batch_id, KEYS.epoch, *KEYS.of_objects, KEYS.total(A), KEYS.sketch(VISITORS))
 
     @pytest.fixture(autouse=True)
     def held(self, redis):
@@ -243,24 +356,102 @@ class TestForget:
             redis.hset(name, mapping={A: 1, B: 1, "5:downloads:a": 1, "55:views:a": 1, "?": 1})
         for name in (KEYS.pending_daily, KEYS.batch_daily):
             redis.hset(name, mapping={A_TODAY: 1, "5:views:2026-01-01:x:a": 1})
+        for name in (KEYS.pending_visitors, KEYS.batch_visitors):
+            redis.hset(name, mapping={VISITORS: 1, "5:views:2026-01-01:k1:b": 1})
+        redis.pfadd(KEYS.sketch(VISITORS), "somebody")
         redis.mset({KEYS.total(A): 9, KEYS.epoch: 1, KEYS.batch_id: "id"})
 
     def test_object_is_dropped_everywhere(self, redis, call):
         assert call("forget", self.KEYS, "5:a") == b"id"
         left = {B.encode(): b"1", b"55:views:a": b"1", b"?": b"1"}
         daily = {b"5:views:2026-01-01:x:a": b"1"}
+        visitors = {b"5:views:2026-01-01:k1:b": b"1"}
         assert content(redis) == {
             "pending": left,
             "batch": left,
             "pending_daily": daily,
             "batch_daily": daily,
+            "pending_visitors": visitors,
+            "batch_visitors": visitors,
             "epoch": b"2",
             "batch_id": b"id",
         }
 
-    def test_totals_alone(self, redis, call):
+    def test_named_keys_alone(self, redis, call):
         before = content(redis)
         call("forget", self.KEYS)
 
-        del before["total:" + A]
+        del before["total:" + A], before["visitors:" + VISITORS]
         assert content(redis) == {**before, "epoch": b"2"}
+
+
+class TestVisitors:
+    @pytest.fixture(autouse=True)
+    def sketches(self, redis):
+        for field, count in {
+            "5:views:2026-01-01:k1:a": 3,
+            "5:views:2026-01-02:k2:a": 4,
+            "5:views:2026-01-03:k3:a": 5,
+            "5:downloads:2026-01-02:k2:a": 6,
+        }.items():
+            redis.pfadd(KEYS.sketch(field), *range(count))
+            redis.sadd(KEYS.sketches_of(5, "a"), KEYS.sketch(field))
+
+    @pytest.mark.parametrize(
+        ("first", "last", "counts"),
+        [
+            ("2026-01-02", "2026-01-02", {b"5:views:2026-01-02:k2:a": 4}),
+            (
+                "2026-01-02",
+                "2026-02-01",
+                {b"5:views:2026-01-02:k2:a": 4, b"5:views:2026-01-03:k3:a": 5},
+            ),
+            ("2025-01-01", "2025-12-31", {}),
+        ],
+    )
+    def test_counts_of_days(self, call, first, last, counts):
+        names = [KEYS.sketches_of(5, "a"), KEYS.sketches_of(5, "nobody")]
+
+        of_a, of_nobody = call("visitors", names, KEYS.sketches, first, last, "views")
+        assert dict(zip(of_a[::2], of_a[1::2], strict=True)) == counts
+        assert of_nobody == []
+
+    def test_sketch_that_is_gone_or_none_is_left_out(self, redis, call):
+        redis.delete(KEYS.sketch("5:views:2026-01-01:k1:a"))
+        redis.set(KEYS.sketch("5:views:2026-01-02:k2:a"), "no sketch")
+        args = (KEYS.sketches, "2026-01-01", "2026-01-02", "views")
+
+        assert call("visitors", [KEYS.sketches_of(5, "a")], *args) == [[]]
+
+
+class TestMerge:
+    @pytest.fixture
+    def of_table(self, redis):
+        """A sketch of the visitors 2, 3 and 4, as a table keeps it."""
+        redis.pfadd("elsewhere", 2, 3, 4)
+        sketch = redis.get("elsewhere")
+        redis.delete("elsewhere")
+        return sketch
+
+    def test_for_the_answer_only(self, redis, call, of_table):
+        redis.pfadd(KEYS.sketch("a"), 1, 2)
+        redis.pfadd(KEYS.sketch("b"), 5)
+        before = content(redis)
+        names = [*KEYS.scratch, KEYS.sketch("a"), KEYS.sketch("b")]
+
+        assert call("merge", names, 0, of_table)[0] == 5
+        assert content(redis) == before
+
+    def test_for_good(self, redis, call, of_table):
+        redis.pfadd(KEYS.sketch("a"), 1, 2)
+
+        count, sketch = call("merge", [*KEYS.scratch, KEYS.sketch("a")], 60, of_table)
+        assert (count, sketch) == (4, redis.get(KEYS.sketch("a")))
+        assert 0 < redis.ttl(KEYS.sketch("a")) <= 60
+        assert list(content(redis)) == ["visitors:a"]
+
+    def test_what_is_no_sketch_adds_nothing(self, redis, call, of_table):
+        redis.set(KEYS.sketch("a"), "no sketch")
+
+        names = [*KEYS.scratch, KEYS.sketch("a")]
+        assert call("merge", names, 0, b"nor is this", of_table)[0] == 3

@@ -10,6 +10,7 @@ from django.test import Client, RequestFactory
 from django_hitcount.flushing import flush
 from django_hitcount.totals import get_total
 from tests.app.models import Article
+from tests.browsers import BROWSER
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -25,7 +26,7 @@ def render(source: str, article: object, **context: object) -> str:
 
 @pytest.fixture
 def request_():
-    return RequestFactory().get("/")
+    return RequestFactory(headers=BROWSER).get("/")
 
 
 class TestHitCount:
@@ -47,7 +48,7 @@ class TestHitCount:
 
     @pytest.mark.parametrize("method", ["head", "post"])
     def test_prints_the_total_and_counts_nothing_but_get(self, article, method):
-        request = getattr(RequestFactory(), method)("/")
+        request = getattr(RequestFactory(headers=BROWSER), method)("/")
 
         assert render("{% hit_count a %}", article, request=request) == "0"
         assert article.hits == 0
@@ -78,42 +79,42 @@ class TestHitTotal:
 
 class TestViews:
     def test_detail_mixin_counts_without_a_tag(self, article):
-        pages = [Client().get(f"/detail/{article.pk}/").content for _ in range(2)]
+        pages = [Client(headers=BROWSER).get(f"/detail/{article.pk}/").content for _ in range(2)]
 
         assert pages == [b"1\n", b"2\n"]
         assert article.hits == 2
 
     def test_mixin_and_tag_on_one_page_count_once(self, article):
-        assert Client().get(f"/both/{article.pk}/").content == b"1 1 1\n"
+        assert Client(headers=BROWSER).get(f"/both/{article.pk}/").content == b"1 1 1\n"
         assert article.hits == 1
 
     def test_head_counts_nothing(self, article):
-        assert Client().head(f"/detail/{article.pk}/").status_code == 200
+        assert Client(headers=BROWSER).head(f"/detail/{article.pk}/").status_code == 200
         assert article.hits == 0
 
     def test_missing_object_counts_nothing(self, article):
-        assert Client().get(f"/detail/{article.pk + 1}/").status_code == 404
+        assert Client(headers=BROWSER).get(f"/detail/{article.pk + 1}/").status_code == 404
         flush()
         assert article.hits == 0
 
     def test_view_that_rolls_back_counts_nothing(self, article):
-        assert Client().get(f"/rolls-back/{article.pk}/").status_code == 404
+        assert Client(headers=BROWSER).get(f"/rolls-back/{article.pk}/").status_code == 404
         assert article.hits == 0
 
     def test_atomic_requests(self, article, settings, monkeypatch):
         monkeypatch.setitem(connections["default"].settings_dict, "ATOMIC_REQUESTS", True)
         with pytest.raises(ZeroDivisionError):
-            Client().get(f"/fails/{article.pk}/")
+            Client(headers=BROWSER).get(f"/fails/{article.pk}/")
         assert article.hits == 0
 
-        assert Client().get(f"/articles/{article.pk}/").content == b"1\n"
+        assert Client(headers=BROWSER).get(f"/articles/{article.pk}/").content == b"1\n"
         assert article.hits == 1
 
     def test_view_in_a_transaction_shows_its_hit_and_counts_it(self, article):
-        assert Client().get(f"/atomic/{article.pk}/").content == b"1\n"
+        assert Client(headers=BROWSER).get(f"/atomic/{article.pk}/").content == b"1\n"
         assert article.hits == 1
-        assert Client().get(f"/atomic/{article.pk}/").content == b"2\n"
+        assert Client(headers=BROWSER).get(f"/atomic/{article.pk}/").content == b"2\n"
 
     def test_async_view_counts(self, article):
-        assert Client().get(f"/async/{article.pk}/").content == b"1"
+        assert Client(headers=BROWSER).get(f"/async/{article.pk}/").content == b"1"
         assert article.hits == 1

@@ -8,13 +8,14 @@ from django.test import Client
 
 from django_hitcount.flushing import flush
 from tests.app.models import Article
+from tests.browsers import BROWSER
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 VISITOR = {
     "REMOTE_ADDR": "203.0.113.77",
     "HTTP_X_FORWARDED_FOR": "2001:db8::4242",
-    "HTTP_USER_AGENT": "Tell-tale/9.9",
+    "HTTP_USER_AGENT": "Mozilla/5.0 (X11; Tell-tale) Gecko/20100101 Firefox/140.0",
     "HTTP_COOKIE": "sessionid=tattletale123",
     "HTTP_REFERER": "https://example.com/secret-referrer",
 }
@@ -36,7 +37,7 @@ def everything(redis) -> bytes:
 def test_no_trace_of_a_visitor_is_kept(redis, buffer):
     article = Article.objects.create(title="Tea")
     for _ in range(3):
-        assert Client().get(f"/articles/{article.pk}/", **VISITOR).status_code == 200
+        assert Client(headers=BROWSER).get(f"/articles/{article.pk}/", **VISITOR).status_code == 200
     before = everything(redis)
     flush()
     after = everything(redis)

@@ -35,6 +35,7 @@ from django_hitcount.tables import HitSlot
 from django_hitcount.totals import aget_total, aget_totals, get_total, get_totals, hits_between
 from tests import children
 from tests.app.models import Article, Cover, Featured, Page, Photo, Plain, Review, Small
+from tests.browsers import BROWSER
 from tests.tables import daily_sums, slot_sums
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -302,13 +303,13 @@ class TestRequests:
     @pytest.mark.parametrize("method", ["HEAD", "POST", "PUT", "OPTIONS"])
     def test_only_get_counts(self, buffer, article, method):
         record_hit(article)
-        request = RequestFactory().generic(method, "/")
+        request = RequestFactory(headers=BROWSER).generic(method, "/")
 
         assert record_hit(article, request) == Hit(False, "method", 1)
         assert article.hits == 1
 
     def test_page_counts_once_per_request_and_object(self, buffer, article):
-        request = RequestFactory().get("/")
+        request = RequestFactory(headers=BROWSER).get("/")
         other = Article.objects.create(title="Coffee")
 
         totals = [record_page_hit(request, obj).total for obj in (article, article, other)]
@@ -317,14 +318,14 @@ class TestRequests:
         assert get_totals([article, other]) == {article: 1, other: 1}
 
     def test_page_hit_after_an_explicit_one_counts_nothing_more(self, buffer, article):
-        request = RequestFactory().get("/")
+        request = RequestFactory(headers=BROWSER).get("/")
         record_hit(article, request)
 
         assert record_page_hit(request, article).total == 1
         assert article.hits == 1
 
     def test_counters_of_one_page_are_apart(self, buffer, article):
-        request = RequestFactory().get("/")
+        request = RequestFactory(headers=BROWSER).get("/")
         record_page_hit(request, article)
         record_page_hit(request, article, counter="downloads")
 

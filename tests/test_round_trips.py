@@ -12,6 +12,7 @@ from django_hitcount.flushing import flush
 from django_hitcount.recording import record_hit, record_hits
 from django_hitcount.totals import get_total, get_totals
 from tests.app.models import Article
+from tests.browsers import BROWSER
 from tests.redis_server import round_trips, sends
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -43,7 +44,7 @@ def test_a_flush_in_between_changes_nothing(redis, articles, django_assert_num_q
 def test_page_that_counts_and_shows_is_one_round_trip_and_no_sql(
     redis, articles, django_assert_num_queries
 ):
-    context = Context({"article": articles[0], "request": RequestFactory().get("/")})
+    context = Context({"article": articles[0], "request": RequestFactory(headers=BROWSER).get("/")})
     tag = Template("{% load hitcount %}{% hit_count article %}|{% hit_count article %}")
 
     with round_trips(redis) as trips, django_assert_num_queries(0):

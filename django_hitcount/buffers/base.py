@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 if TYPE_CHECKING:
     from django.core.checks import CheckMessage
 
-    from django_hitcount.counters import CounterKey, Hits
+    from django_hitcount.counters import CounterKey, Hits, Refused, VisitorsKey
 
 
 class Mark(NamedTuple):
@@ -33,9 +33,23 @@ class Glimpse:
     marks: Mapping[int, Mark] = field(default_factory=dict)
     """By partition, when the glimpse was taken."""
 
+    repeats: Collection[CounterKey] = ()
+    """Counters whose hit was refused, as their visitor has been counted already."""
+
     def batch_ids(self) -> list[uuid.UUID]:
         """The batches that were set aside."""
         return [mark.batch_id for mark in self.marks.values() if mark.batch_id]
+
+
+class Sketch(NamedTuple):
+    """Redis's HyperLogLog of some visitors."""
+
+    visitors: int
+    """How many there are, give or take 0.81 % (the standard error)."""
+
+    data: bytes
+    is_new: bool = False
+    """Was it begun since the last flush, so that the table may know of visitors that it lacks?"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,6 +60,8 @@ class Batch:
     partition: int
     totals: Mapping[CounterKey, int]
     daily: Mapping[tuple[CounterKey, datetime.date], int]
+    refused: Mapping[Refused, int] = field(default_factory=dict)
+    visitors: Mapping[VisitorsKey, Sketch] = field(default_factory=dict)
     malformed: Sequence[bytes] = ()
     """Fields that hold no hits, though they stood among them."""
 
@@ -66,7 +82,12 @@ class Buffer(ABC):
 
     @abstractmethod
     def record(self, hits: Sequence[Hits]) -> Glimpse:
-        """Take hits in, all at once, and glimpse at the totals of their counters."""
+        """
+        Take hits in, all at once, and glimpse at the totals of their counters.
+
+        Hits that are refused are counted as such; whether a visitor's hit is one is for the
+        buffer to say, in the same instant in which it would count it.
+        """
 
     def glimpse(self, keys: Collection[CounterKey]) -> Glimpse:
         """Glimpse at the totals of ``keys``."""
@@ -107,6 +128,26 @@ class Buffer(ABC):
         """
         return ()
 
+    def visitors(
+        self, keys: Collection[CounterKey], first_day: datetime.date, last_day: datetime.date
+    ) -> Mapping[VisitorsKey, int]:
+        """How many visitors of counters the buffer knows, by day; estimates."""
+        return {}
+
+    def union(
+        self, key: CounterKey, live: Collection[VisitorsKey], known: Collection[bytes]
+    ) -> int | None:
+        """
+        How many different visitors there are in sketches of the buffer and of the table.
+
+        All are of one counter and under one visitor key. None if nobody can tell now.
+        """
+        return None
+
+    def merge_sketches(self, known: Mapping[VisitorsKey, bytes]) -> Mapping[VisitorsKey, Sketch]:
+        """Merge sketches of the table into those of the buffer, and return these."""
+        return {}
+
     def partitions(self) -> Iterable[int]:
         """The partitions that may hold hits to flush."""
         return ()
@@ -126,3 +167,10 @@ class Buffer(ABC):
     def check(self) -> list[CheckMessage]:
         """System checks of this buffer."""
         return []
+
+    def admit(self, name: str, milliseconds: int) -> bool:
+        """Whether nobody else was admitted under ``name`` within the interval; see Throttle."""
+        from django_hitcount import admissions
+        from django_hitcount.counters import hits_alias
+
+        return admissions.admit(name, milliseconds * 1000, using=hits_alias())

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
-from django_hitcount import slots
+from django_hitcount import seen, slots
 from django_hitcount.breaker import Breaker
 from django_hitcount.buffers.base import Buffer, Glimpse
-from django_hitcount.counters import Hits, hits_alias
+from django_hitcount.counters import CounterKey, Hits, hits_alias
+from django_hitcount.refusals import REPEAT
 from django_hitcount.tables import MissedRecord
 from django_hitcount.transactions import in_transaction
 
 PATIENCE_SECONDS = 0.5
 """How long a hit is tried again for: it is worth less than the page that waits for it."""
 
+Notes = Callable[[Sequence[Hits], Sequence[Hits]], Iterable[MissedRecord]]
+"""Makes notes on hits that are written, and on those that are left in doubt."""
+
 
 class DatabaseBuffer(Buffer):
     """
     Writes hits at once into a random slot of both tables.
 
-    Costs a transaction of two statements. No task or command needs to run but
-    compact_hits, which keeps the number of rows down.
+    Costs a transaction of two statements, and up to three more where visitors are told
+    apart. No task or command needs to run but compact_hits, which keeps the number of rows
+    down.
     """
 
     keeps_hits = False
@@ -29,17 +34,26 @@ class DatabaseBuffer(Buffer):
         self._breaker = Breaker("The database of django_hitcount")
 
     def record(self, hits: Sequence[Hits]) -> Glimpse:
-        self.write(hits)
-        return Glimpse()
+        return Glimpse(repeats=self.write(hits))
 
-    def write(self, hits: Sequence[Hits], notes: Sequence[MissedRecord] = ()) -> None:
-        """Write hits, and notes on them, or neither."""
+    def write(
+        self, hits: Sequence[Hits], doubtful: Sequence[Hits] = (), notes: Notes | None = None
+    ) -> Collection[CounterKey]:
+        """
+        Judge hits, write those that are not ``doubtful``, and notes on all, or nothing at all.
+
+        Returns the counters whose hit is a repeat.
+        """
         using = hits_alias()
 
-        def write() -> None:
-            slots.add_hits(hits, slot=slots.random_slot(), using=using)
-            for note in notes:
+        def write() -> Collection[CounterKey]:
+            sure, unsure = seen.judged(hits, using=using), seen.judged(doubtful, using=using)
+            slots.add_hits(sure, slot=slots.random_slot(), using=using)
+            for note in notes(sure, unsure) if notes else ():
                 note.save(using=using, force_insert=True)
+            return {hit.key for hit in (*sure, *unsure) if hit.refusal == REPEAT}
 
         with self._breaker.guard():
-            in_transaction(write, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=False)
+            return in_transaction(
+                write, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=False
+            )

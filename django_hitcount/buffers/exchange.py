@@ -26,6 +26,9 @@ Reply = Any
 Command = tuple[Any, ...]
 """A Redis command word by word."""
 
+FRAGMENTS = {"record": ("seen_before",), "see": ("seen_before",)}
+"""Files in ``lua/`` with the local functions that a script calls, by script."""
+
 
 class Script(NamedTuple):
     """A Lua script and the name that Redis knows it by once loaded."""
@@ -36,8 +39,10 @@ class Script(NamedTuple):
 
 @cache
 def script(name: str) -> Script:
-    """The script in ``lua/<name>.lua``."""
-    source = files(__package__).joinpath("lua", f"{name}.lua").read_text(encoding="utf-8")
+    """The script in ``lua/<name>.lua``, behind its fragments."""
+    directory = files(__package__).joinpath("lua")
+    parts = [*FRAGMENTS.get(name, ()), name]
+    source = "\n".join(directory.joinpath(f"{p}.lua").read_text(encoding="utf-8") for p in parts)
     return Script(source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
 
 
@@ -46,7 +51,7 @@ class Call(NamedTuple):
 
     name: str
     keys: Sequence[str]
-    args: Sequence[str | int] = ()
+    args: Sequence[str | int | bytes] = ()
 
     def by_sha(self) -> Command:
         """The command for a Redis that has the script loaded."""

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
 import uuid
 from typing import Final
 
 PARTITION_COUNTS: Final = "hitcount:partitions"
 """A set of all values that PARTITIONS has had, so that no partition is left unflushed."""
+
+
+def throttle_key(name: str) -> str:
+    """The key that is there for as long as a throttle admits nobody else."""
+    return f"hitcount:throttle:{name}"
 
 
 class PartitionKeys:
@@ -18,28 +24,66 @@ class PartitionKeys:
     """
 
     def __init__(self, partition: int) -> None:
-        prefix = f"hitcount:{{{partition}}}"
-        self.pending = f"{prefix}:pending"
-        self.pending_daily = f"{prefix}:pending_daily"
-        self.batch = f"{prefix}:batch"
-        self.batch_daily = f"{prefix}:batch_daily"
-        self.batch_id = f"{prefix}:batch_id"
-        self.epoch = f"{prefix}:epoch"
-        self.malformed = f"{prefix}:malformed"
-        self.for_record = (
+        self._prefix = prefix = f"hitcount:{{{partition}}}:"
+        self.pending = f"{prefix}pending"
+        self.pending_daily = f"{prefix}pending_daily"
+        self.pending_refused = f"{prefix}pending_refused"
+        self.pending_visitors = f"{prefix}pending_visitors"
+        self.batch = f"{prefix}batch"
+        self.batch_daily = f"{prefix}batch_daily"
+        self.batch_refused = f"{prefix}batch_refused"
+        self.batch_visitors = f"{prefix}batch_visitors"
+        self.batch_id = f"{prefix}batch_id"
+        self.epoch = f"{prefix}epoch"
+        self.malformed = f"{prefix}malformed"
+        self.scratch = (f"{prefix}scratch", f"{prefix}scratch_given")
+        self.sketches = f"{prefix}visitors:"
+        """What the names of all sketches begin with."""
+
+        self.pendings = (
             self.pending,
             self.pending_daily,
-            self.malformed,
-            self.epoch,
-            self.batch_id,
+            self.pending_refused,
+            self.pending_visitors,
         )
-        self._total = f"{prefix}:total:"
-        self._recorder = f"{prefix}:recorder:"
+        self.batches = (
+            self.batch,
+            self.batch_daily,
+            self.batch_refused,
+            self.batch_visitors,
+        )
+        self.of_objects = (
+            self.pending,
+            self.pending_daily,
+            self.pending_visitors,
+            self.batch,
+            self.batch_daily,
+            self.batch_visitors,
+        )
+        """Those whose fields name objects."""
+
+        self.for_record = (*self.pendings, self.malformed, self.epoch, self.batch_id)
 
     def total(self, field: str) -> str:
         """The running total of the counter with this field."""
-        return self._total + field
+        return f"{self._prefix}total:{field}"
 
     def recorder(self, recorder: uuid.UUID) -> str:
         """The number of the last command that a recorder had run."""
-        return self._recorder + recorder.hex
+        return f"{self._prefix}recorder:{recorder.hex}"
+
+    def repeat(self, mark: bytes) -> str:
+        """There for as long as a visitor does not count again."""
+        return f"{self._prefix}repeat:{mark.hex()}"
+
+    def seen(self, day: datetime.date, key_id: str) -> str:
+        """The filter of the visitors who have been counted on a day."""
+        return f"{self._prefix}seen:{day.isoformat()}:{key_id}"
+
+    def sketch(self, field: str) -> str:
+        """The HyperLogLog of the visitors with this field."""
+        return self.sketches + field
+
+    def sketches_of(self, content_type_id: int, object_id: str) -> str:
+        """The set of the names of all sketches of an object."""
+        return f"{self._prefix}sketches_of:{content_type_id}:{object_id}"

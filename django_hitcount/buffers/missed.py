@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from django_hitcount.buffers.recorders import Numbered
@@ -22,14 +22,22 @@ class Note(NamedTuple):
     """Under what number to send the hits again; None if they are in the slots."""
 
 
-def in_slots(hits: Sequence[Hits]) -> MissedRecord:
-    """A note that ``hits`` are in the slots, though the running totals do not know it."""
-    return MissedRecord(hits=_as_json(hits))
+def notes(
+    numbered: Numbered, in_slots: Sequence[Hits], in_doubt: Sequence[Hits]
+) -> Iterator[MissedRecord]:
+    """
+    Notes on hits that Redis missed.
 
-
-def in_doubt(hits: Sequence[Hits], numbered: Numbered) -> MissedRecord:
-    """A note that Redis may or may not have run a command."""
-    return MissedRecord(hits=_as_json(hits), recorder=numbered.recorder, sequence=numbered.sequence)
+    Those ``in_slots`` are in the tables, though the running totals do not know it; of those
+    ``in_doubt``, Redis may or may not have run the command with that number.
+    """
+    counted = [hit for hit in in_slots if not hit.refusal]
+    if counted:
+        yield MissedRecord(hits=_as_json(counted))
+    if in_doubt:
+        yield MissedRecord(
+            hits=_as_json(in_doubt), recorder=numbered.recorder, sequence=numbered.sequence
+        )
 
 
 def oldest_notes() -> list[Note]:
@@ -52,10 +60,19 @@ def _numbered(record: MissedRecord) -> Numbered | None:
 
 def _from_json(hits: list[list[Any]]) -> list[Hits]:
     return [
-        Hits(CounterKey(*key), datetime.date.fromisoformat(day), amount)
-        for *key, day, amount in hits
+        Hits(
+            CounterKey(content_type_id, object_id, counter),
+            datetime.date.fromisoformat(day),
+            amount,
+            *refusal,
+        )
+        for content_type_id, object_id, counter, day, amount, *refusal in hits
     ]
 
 
 def _as_json(hits: Sequence[Hits]) -> list[list[str | int]]:
-    return [[*hit.key, hit.day.isoformat(), hit.amount] for hit in hits]
+    """Hits without who made them: nothing of a visitor is kept."""
+    return [
+        [*hit.key, hit.day.isoformat(), hit.amount, *([hit.refusal] if hit.refusal else [])]
+        for hit in hits
+    ]

@@ -3,27 +3,44 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import logging
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from django.db import DatabaseError, connections
 
-from django_hitcount import conf, signals
+from django_hitcount import conf, seen, signals
 from django_hitcount.breaker import Breaker
-from django_hitcount.buffers import missed
-from django_hitcount.buffers.base import Batch, Buffer, Glimpse, Mark
+from django_hitcount.buffers import missed, sketches
+from django_hitcount.buffers.base import Batch, Buffer, Glimpse, Mark, Sketch
 from django_hitcount.buffers.database import DatabaseBuffer
 from django_hitcount.buffers.exchange import Call, Command, Exchange, Reply, checked
-from django_hitcount.buffers.keys import PARTITION_COUNTS, PartitionKeys
-from django_hitcount.buffers.recorders import REMEMBERED_SECONDS, Numbered, Recorders
-from django_hitcount.counters import CounterKey, Hits, hits_alias, parse_daily, parse_key
+from django_hitcount.buffers.keys import PARTITION_COUNTS, PartitionKeys, throttle_key
+from django_hitcount.buffers.record_call import record_call
+from django_hitcount.buffers.recorders import Numbered, Recorders
+from django_hitcount.counters import (
+    CounterKey,
+    Hits,
+    VisitorsKey,
+    hits_alias,
+    open_days,
+    parse_daily,
+    parse_key,
+    parse_refused,
+    parse_visitors,
+)
 from django_hitcount.exceptions import AnswerLost, BufferUnavailable
 
 if TYPE_CHECKING:
     from django.core.checks import CheckMessage
+
+VISITORS_AT_A_TIME = 200
+"""Visitors told of in one round trip."""
 
 SCAN_COUNT = 2000
 """Fields read at a time from a batch: each answer is well within the timeout."""
@@ -64,6 +81,7 @@ class RedisBuffer(Buffer):
         numbered = self._recorders.take()
         calls = [self._record_call(p, group, numbered) for p, group in groups]
         replies: list[Reply] = []
+        repeats: Collection[CounterKey] = ()
         try:
             with self._breaker.guard() as is_back:
                 self._greet(is_back)
@@ -71,56 +89,54 @@ class RedisBuffer(Buffer):
                 checked(replies)
         except BufferUnavailable as exc:
             replies = replies or [BufferUnavailable(str(exc))] * len(calls)
-            self._record_in_slots(groups, replies, numbered)
+            repeats = self._record_in_slots(groups, replies, numbered)
         if not any(type(reply) is AnswerLost for reply in replies):
             self._recorders.give_back(numbered)
-        return self._glimpse_of(groups, replies)
+        glimpse = self._glimpse_of(groups, replies)
+        return replace(glimpse, repeats={*glimpse.repeats, *repeats}) if repeats else glimpse
 
     def _record_call(self, partition: int, hits: Sequence[Hits], numbered: Numbered) -> Call:
-        keys = self._keys[partition]
-        fields = [hit.key.text for hit in hits]
-        args: list[str | int] = [numbered.sequence, REMEMBERED_SECONDS, self._threshold]
-        for hit, field in zip(hits, fields, strict=True):
-            args += [field, hit.key.on(hit.day), hit.amount]
-        return Call(
-            "record",
-            [*keys.for_record, keys.recorder(numbered.recorder), *map(keys.total, fields)],
-            args,
-        )
+        return record_call(self._keys[partition], hits, numbered, self._threshold)
 
     def _glimpse_of(
         self, groups: Sequence[tuple[int, Sequence[Hits]]], replies: Sequence[Reply]
     ) -> Glimpse:
         totals: dict[CounterKey, int] = {}
         marks: dict[int, Mark] = {}
+        repeats: set[CounterKey] = set()
         for (partition, hits), reply in zip(groups, replies, strict=True):
             if isinstance(reply, BufferUnavailable):
                 continue
-            is_full, *known = reply
+            is_full, repeated, *known = reply
+            repeats |= {hits[number - 1].key for number in repeated}
             if len(known) > len(hits):
                 *known, epoch, batch_id = known
                 marks[partition] = _mark(epoch, batch_id)
             totals |= _known((hit.key for hit in hits), known)
             if is_full:
                 signals.partition_full.send_robust(type(self), partition=partition)
-        return Glimpse(totals=totals, marks=marks)
+        return Glimpse(totals=totals, marks=marks, repeats=repeats)
 
     def _record_in_slots(
         self,
         groups: Sequence[tuple[int, Sequence[Hits]]],
         replies: Sequence[Reply],
         numbered: Numbered,
-    ) -> None:
-        """Write what Redis refused into the slots, and keep what it may have run."""
-        hits: list[Hits] = []
-        notes = []
+    ) -> Collection[CounterKey]:
+        """
+        Write what Redis refused into the slots, and keep what it may have run.
+
+        Repeats are judged by the tables, which know of the visitors since Redis went away.
+        Returns the counters whose hit is one.
+        """
+        refused: list[Hits] = []
+        doubtful: list[Hits] = []
         for (_, group), reply in zip(groups, replies, strict=True):
             if isinstance(reply, AnswerLost):
-                notes.append(missed.in_doubt(group, numbered))
+                doubtful += group
             elif isinstance(reply, BufferUnavailable):
-                notes.append(missed.in_slots(group))
-                hits += group
-        self._slots.write(hits, notes)
+                refused += group
+        return self._slots.write(refused, doubtful, partial(missed.notes, numbered))
 
     def glimpse(self, keys: Collection[CounterKey]) -> Glimpse:
         groups = self._by_partition(keys, lambda key: key)
@@ -195,23 +211,27 @@ class RedisBuffer(Buffer):
 
     def forget(self, objects: Collection[tuple[int, str]]) -> Collection[int]:
         counters = conf.get_config().counters
-        keys = [CounterKey(*pair, counter) for pair in objects for counter in counters]
-        groups = self._by_partition(keys, lambda key: key)
+        groups = self._by_partition(objects, lambda pair: CounterKey(*pair, ""))
+        sketches_by_partition = sketches.names_of(self._run, groups)
         calls = []
-        for partition, group in groups.items():
-            pairs = dict.fromkeys(f"{key.content_type_id}:{key.object_id}" for key in group)
-            calls.append(self._forget_call(partition, group, [*pairs]))
+        for partition, pairs in groups.items():
+            totals = [CounterKey(*pair, counter) for pair in pairs for counter in counters]
+            texts = [f"{content_type_id}:{object_id}" for content_type_id, object_id in pairs]
+            gone = sketches_by_partition[partition]
+            calls.append(self._forget_call(partition, totals, gone, texts))
         replies = self._run(calls)
         return [p for p, batch_id in zip(groups, replies, strict=True) if batch_id]
 
     def _forget_call(
-        self, partition: int, totals: Iterable[CounterKey], objects: Sequence[str] = ()
+        self,
+        partition: int,
+        totals: Iterable[CounterKey],
+        more: Iterable[str] = (),
+        objects: Sequence[str] = (),
     ) -> Call:
         names = self._keys[partition]
-        held = [names.pending, names.pending_daily, names.batch, names.batch_daily]
-        fields = [key.text for key in totals]
-        keys = [*held, names.epoch, names.batch_id, *map(names.total, fields)]
-        return Call("forget", keys, objects)
+        gone = [*(names.total(key.text) for key in totals), *more]
+        return Call("forget", [names.batch_id, names.epoch, *names.of_objects, *gone], objects)
 
     def partitions(self) -> Iterable[int]:
         """All partitions that any value of PARTITIONS has had; costs a round trip or two."""
@@ -226,18 +246,8 @@ class RedisBuffer(Buffer):
     def claim(self, partition: int) -> Batch | None:
         names = PartitionKeys(partition)
         new_id = str(uuid.uuid4()).encode()
-        call = Call(
-            "claim",
-            [
-                names.pending,
-                names.pending_daily,
-                names.batch,
-                names.batch_daily,
-                names.batch_id,
-                names.epoch,
-            ],
-            [new_id.decode()],
-        )
+        keys = [names.batch_id, names.epoch, *names.pendings, *names.batches]
+        call = Call("claim", keys, [new_id.decode()])
         batch_id, info = self._run([call, ("INFO", "replication")])
         if batch_id is None:
             return None
@@ -245,12 +255,16 @@ class RedisBuffer(Buffer):
             self._await_replica(names)
         totals, odd = _read_fields(parse_key, self._scan(names.batch))
         daily, odd_daily = _read_fields(parse_daily, self._scan(names.batch_daily))
+        refused, odd_refused = _read_fields(parse_refused, self._scan(names.batch_refused))
+        touched, odd_touched = _read_fields(parse_visitors, self._scan(names.batch_visitors))
         return Batch(
             id=uuid.UUID(batch_id.decode()),
             partition=partition,
             totals=totals,
             daily=daily,
-            malformed=[*odd, *odd_daily],
+            refused=refused,
+            visitors=sketches.read(self._run, names, touched),
+            malformed=[*odd, *odd_daily, *odd_refused, *odd_touched],
             is_left_over=batch_id != new_id,
         )
 
@@ -281,18 +295,67 @@ class RedisBuffer(Buffer):
         names = PartitionKeys(batch.partition)
         call = Call(
             "settle",
-            [names.batch, names.batch_daily, names.batch_id, names.epoch, names.malformed],
-            [str(batch.id), *batch.malformed],  # type: ignore[list-item]
+            [names.batch_id, names.epoch, names.malformed, *names.batches],
+            [str(batch.id), *batch.malformed],
         )
         (settled,) = self._run([call])
         return bool(settled)
+
+    def merge_sketches(self, known: Mapping[VisitorsKey, bytes]) -> Mapping[VisitorsKey, Sketch]:
+        groups = self._by_partition(known, lambda visitors: visitors.key)
+        return {
+            key: sketch
+            for p, keys in groups.items()
+            for key, sketch in sketches.merge(
+                self._run, self._keys[p], {key: known[key] for key in keys}
+            ).items()
+        }
+
+    def visitors(
+        self, keys: Collection[CounterKey], first_day: datetime.date, last_day: datetime.date
+    ) -> Mapping[VisitorsKey, int]:
+        groups = self._by_partition(keys, lambda key: key)
+        try:
+            return sketches.counts(self._run, groups, first_day, last_day)
+        except BufferUnavailable:
+            return {}
+
+    def union(
+        self, key: CounterKey, live: Collection[VisitorsKey], known: Collection[bytes]
+    ) -> int | None:
+        names = self._keys[key.partition(self._partitions)]
+        try:
+            return sketches.union(self._run, names, live, known)
+        except BufferUnavailable:
+            return None
 
     def catch_up(self) -> int:
         count = 0
         while notes := missed.oldest_notes():
             self._tell(notes)
             count += len(notes)
-        return count
+        return count + self._tell_visitors()
+
+    def _tell_visitors(self) -> int:
+        """
+        Tell Redis of the visitors of open days whom only the tables know.
+
+        They came while Redis was away, or before it was set up.
+        """
+        using, recorder, numbers = hits_alias(), uuid.uuid4(), itertools.count(1)
+        told = 0
+        while rows := seen.oldest(open_days(), VISITORS_AT_A_TIME, using=using):
+            # A call is for hits of one counter and day: one for each visitor is the simplest.
+            groups = self._by_partition(rows.values(), lambda hit: hit.key)
+            calls = [
+                self._record_call(partition, [hit], Numbered(recorder, next(numbers)))
+                for partition, hits in groups.items()
+                for hit in hits
+            ]
+            self._exchange.run_all(calls)
+            seen.drop(rows, using=using)
+            told += len(rows)
+        return told
 
     def _tell(self, notes: Sequence[missed.Note]) -> None:
         self._exchange.run_all(self._news_of(notes))
@@ -342,6 +405,11 @@ class RedisBuffer(Buffer):
         from django_hitcount.buffers import redis_checks
 
         return [*redis_checks.check(self._exchange)]
+
+    def admit(self, name: str, milliseconds: int) -> bool:
+        command = ("SET", throttle_key(name), "1", "NX", "PX", milliseconds)
+        (reply,) = self._run([command])
+        return reply is not None
 
 
 def _mark(epoch: bytes | None, batch_id: bytes | None) -> Mark:

@@ -17,6 +17,7 @@ from django_hitcount.totals import get_total
 from tests import children
 from tests.answers import lost_commit_answer
 from tests.app.models import Article
+from tests.browsers import BROWSER
 from tests.tables import slot_sums
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -36,14 +37,14 @@ def test_page_is_served_without_a_count(article, settings, caplog):
         mock.patch.object(slots, "add_hits", away),
         mock.patch.object(totals.slots, "sums_and_ledger", away),
     ):
-        response = Client().get(f"/articles/{article.pk}/")
+        response = Client(headers=BROWSER).get(f"/articles/{article.pk}/")
 
     assert (response.status_code, response.content) == (200, b"\n")
     assert "not counted" in caplog.text
 
 
 @pytest.mark.parametrize("tag", ["hit_count", "hit_total"])
-@pytest.mark.parametrize("request_", [RequestFactory().get("/"), None])
+@pytest.mark.parametrize("request_", [RequestFactory(headers=BROWSER).get("/"), None])
 def test_first_page_of_a_process_is_served_without_a_count(article, tag, request_):
     """Not even the content type of the model is known yet."""
     ContentType.objects.clear_cache()
@@ -80,7 +81,7 @@ def read_only_database():
 
 def test_read_only_database_refuses_hits_and_serves_pages(article, read_only_database):
     assert record_hit(article) == Hit(False, "unavailable", 0)
-    assert Client().get(f"/articles/{article.pk}/").content == b"0\n"
+    assert Client(headers=BROWSER).get(f"/articles/{article.pk}/").content == b"0\n"
 
 
 def test_failed_query_of_ours_does_not_spoil_the_transaction_of_the_view(redis_buffer, article):

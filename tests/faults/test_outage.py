@@ -26,6 +26,7 @@ from django_hitcount.tables import HitSlot, MissedRecord
 from django_hitcount.totals import get_total, get_totals
 from tests import children
 from tests.app.models import Article
+from tests.browsers import BROWSER
 from tests.concurrency.board import Board
 from tests.conftest import REDIS_BUFFER
 from tests.servers import HOST, Valkey, wait_until
@@ -60,7 +61,7 @@ def article() -> Article:
 
 def view(article: Article) -> int:
     """GET the article's page; returns the total it shows."""
-    response = Client().get(f"/articles/{article.pk}/")
+    response = Client(headers=BROWSER).get(f"/articles/{article.pk}/")
     assert response.status_code == 200
     return int(response.content)
 

@@ -1,6 +1,7 @@
--- Drop what a partition holds of some objects, and the given totals.
+-- Drop what a partition holds of some objects, and the given keys.
 --
--- KEYS: pending, pending_daily, batch, batch_daily, epoch, batch_id, then the totals to drop
+-- KEYS: batch_id, epoch, the pending and batch hashes of totals, of days and of visitors, then
+-- the totals, sketches and other keys to drop
 -- ARGV: objects as 'content type id:object id'
 -- Returns: the id of the batch that is set aside, or nil.
 -- Walks through all that the partition holds, if there are objects.
@@ -9,17 +10,18 @@ local gone = {}
 for i = 1, #ARGV do
   gone[ARGV[i]] = true
 end
-local patterns = {'^(%d+):[^:]*:(.*)$', '^(%d+):[^:]*:[^:]*:(.*)$'}
-for i = 1, #ARGV > 0 and 4 or 0 do
-  for _, field in ipairs(redis.call('HKEYS', KEYS[i])) do
-    local content_type, object = string.match(field, patterns[2 - i % 2])
+local patterns = {'^(%d+):[^:]*:(.*)$', '^(%d+):[^:]*:[^:]*:(.*)$', '^(%d+):[^:]*:[^:]*:[^:]*:(.*)$'}
+for i = 0, #ARGV > 0 and 5 or -1 do
+  local hash = KEYS[3 + i]
+  for _, field in ipairs(redis.call('HKEYS', hash)) do
+    local content_type, object = string.match(field, patterns[1 + i % 3])
     if content_type and gone[content_type .. ':' .. object] then
-      redis.call('HDEL', KEYS[i], field)
+      redis.call('HDEL', hash, field)
     end
   end
 end
-for i = 7, #KEYS do
+for i = 9, #KEYS do
   redis.call('DEL', KEYS[i])
 end
-redis.call('INCR', KEYS[5])
-return redis.call('GET', KEYS[6])
+redis.call('INCR', KEYS[2])
+return redis.call('GET', KEYS[1])

@@ -1,23 +1,52 @@
 -- Take hits of one partition in, once however often the command is sent.
 --
--- KEYS: pending, pending_daily, malformed, epoch, batch_id, recorder, then a total per hit
+-- KEYS: pending, pending_daily, pending_refused, pending_visitors, malformed, epoch, batch_id,
+-- recorder, then per hit: total, as many repeat keys as ARGV[6] says (that of now first), and,
+-- if visitors are counted: sketch, sketches_of; in the end, for the rule 'daily': seen
 -- ARGV: sequence, seconds to remember it, pending counters that call for an early flush
--- ('0': none do), then per hit: field, daily field, amount
--- Returns: 1 if this call brought pending over that number and 0 if not, a total or nil per
--- hit, and, if one is nil, epoch and batch id.
+-- ('0': none do), rule ('seconds', 'daily', 'always', or '' if nothing is known of a visitor);
+-- unless that is '': milliseconds of the rule 'seconds', repeat keys per hit, seconds to keep a
+-- sketch ('0': visitors are not counted), field of pending_refused for repeats, geometry of the
+-- filter of the rule 'daily', seconds to keep it; then per hit: field, daily field, amount,
+-- field of pending_refused if the hit is refused (''), and, unless the rule is '': visitor,
+-- visitors field
+-- Returns: 1 if this call brought pending over that number and 0 if not, the numbers of the
+-- hits that were refused as repeats, a total or nil per hit, and, if one is nil, epoch and
+-- batch id.
+
+local FIRST_KEY = 8
+local rule, threshold = ARGV[4], tonumber(ARGV[3])
+local has_visitor = rule ~= ''
+local first_arg, args_per_hit = 4, 4
+local repeat_keys, counts_visitors = 0, false
+if has_visitor then
+  first_arg, args_per_hit = 10, 6
+  repeat_keys, counts_visitors = tonumber(ARGV[6]), ARGV[7] ~= '0'
+end
+local keys_per_hit = 1 + repeat_keys + (counts_visitors and 2 or 0)
+local hits = (#KEYS - FIRST_KEY - (rule == 'daily' and 1 or 0)) / keys_per_hit
 
 local function set_aside(hash, field)
   if redis.call('TYPE', hash).ok ~= 'hash' then
     redis.call('DEL', hash)
   else
-    local place = field .. '#' .. redis.call('HLEN', KEYS[3])
-    redis.call('HSET', KEYS[3], place, redis.call('HGET', hash, field))
+    local place = field .. '#' .. redis.call('HLEN', KEYS[5])
+    redis.call('HSET', KEYS[5], place, redis.call('HGET', hash, field))
     redis.call('HDEL', hash, field)
   end
 end
 
 -- A script is not rolled back: nothing in it may fail once a hit is written. What is in the
 -- way of hits is not of our making.
+local function attempt(in_the_way, ...)
+  local reply = redis.pcall(...)
+  if type(reply) == 'table' and reply.err then
+    redis.call('DEL', in_the_way)
+    return redis.call(...)
+  end
+  return reply
+end
+
 local function add(hash, field, amount)
   if type(redis.pcall('HINCRBY', hash, field, amount)) == 'table' then
     set_aside(hash, field)
@@ -34,31 +63,77 @@ local function known_total(key)
   return total
 end
 
-local last = redis.call('SET', KEYS[6], ARGV[1], 'EX', ARGV[2], 'GET')
+-- Whether the visitor has been counted already; if not, that is known from now on.
+local function is_repeat(key_at, visitor)
+  if rule == 'daily' then
+    return seen_before(KEYS[#KEYS], ARGV[9], ARGV[10], visitor)
+  elseif rule == 'always' or repeat_keys == 0 then
+    return false
+  end
+  for i = 2, repeat_keys do
+    if redis.call('EXISTS', KEYS[key_at + i]) == 1 then
+      return true
+    end
+  end
+  return not redis.call('SET', KEYS[key_at + 1], '1', 'NX', 'PX', ARGV[5])
+end
+
+-- A sketch that is begun here has no TTL yet, and is noted with its object, so that it goes
+-- when that goes.
+local function count_visitor(key_at, visitor, field)
+  local sketch, sketches_of = KEYS[key_at + repeat_keys + 1], KEYS[key_at + repeat_keys + 2]
+  if attempt(sketch, 'PFADD', sketch, visitor) == 0 then
+    return
+  end
+  if redis.call('TTL', sketch) >= 0 then
+    attempt(KEYS[4], 'HSETNX', KEYS[4], field, '0')
+  else
+    redis.call('EXPIRE', sketch, ARGV[7])
+    attempt(sketches_of, 'SADD', sketches_of, sketch)
+    redis.call('EXPIRE', sketches_of, ARGV[7])
+    attempt(KEYS[4], 'HSET', KEYS[4], field, '1')
+  end
+end
+
+local last = redis.call('SET', KEYS[8], ARGV[1], 'EX', ARGV[2], 'GET')
 local is_new = not last or tonumber(last) < tonumber(ARGV[1])
 if not is_new then
-  redis.call('SET', KEYS[6], last, 'EX', ARGV[2])
+  redis.call('SET', KEYS[8], last, 'EX', ARGV[2])
 end
-local threshold = tonumber(ARGV[3])
 local added = 0
 local all_known = true
-local replies = {0}
+local repeats = {}
+local replies = {0, repeats}
 
-for i = 7, #KEYS do
-  local at = 3 * (i - 6) + 1
-  local total = known_total(KEYS[i])
-  if is_new then
-    if threshold > 0 and redis.call('HEXISTS', KEYS[1], ARGV[at]) == 0 then
+for n = 1, hits do
+  local key_at = FIRST_KEY + (n - 1) * keys_per_hit + 1
+  local at = first_arg + (n - 1) * args_per_hit
+  local field, daily, amount, refused = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
+  local total = known_total(KEYS[key_at])
+  if is_new and refused == '' and has_visitor then
+    if is_repeat(key_at, ARGV[at + 5]) then
+      repeats[#repeats + 1] = n
+      refused = ARGV[8]
+    end
+    if counts_visitors then
+      count_visitor(key_at, ARGV[at + 5], ARGV[at + 6])
+    end
+  end
+  -- An amount of 0 tells of a visitor only.
+  if is_new and amount ~= '0' and refused ~= '' then
+    add(KEYS[3], refused, amount)
+  elseif is_new and amount ~= '0' then
+    if threshold > 0 and redis.call('HEXISTS', KEYS[1], field) == 0 then
       added = added + 1
     end
-    add(KEYS[1], ARGV[at], ARGV[at + 2])
-    add(KEYS[2], ARGV[at + 1], ARGV[at + 2])
+    add(KEYS[1], field, amount)
+    add(KEYS[2], daily, amount)
     if total then
-      total = redis.call('INCRBY', KEYS[i], ARGV[at + 2])
+      total = redis.call('INCRBY', KEYS[key_at], amount)
     end
   end
   all_known = all_known and total
-  replies[i - 5] = total
+  replies[n + 2] = total
 end
 
 if added > 0 then
@@ -68,7 +143,7 @@ if added > 0 then
   end
 end
 if not all_known then
-  replies[#KEYS - 4] = redis.call('GET', KEYS[4])
-  replies[#KEYS - 3] = redis.call('GET', KEYS[5])
+  replies[hits + 3] = redis.call('GET', KEYS[6])
+  replies[hits + 4] = redis.call('GET', KEYS[7])
 end
 return replies

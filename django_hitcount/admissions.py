@@ -1,0 +1,204 @@
+"""
+SQL of throttles without Redis: a row per name, with the interval that runs.
+
+All interval are by the clock of the database, which is one for all processes and machines.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+from django.db import connections, models
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models.constants import OnConflict
+from django.db.models.sql.compiler import SQLCompiler
+
+from django_hitcount.tables import Admission
+from django_hitcount.transactions import in_transaction
+
+PATIENCE_SECONDS = 0.5
+"""How long an admission is tried again for when it meets a deadlock or a locked database."""
+
+PRUNE_BATCH_SIZE = 500
+"""Rows deleted by one statement: few enough for the 999 parameters of an old SQLite."""
+
+PRUNE_PATIENCE_SECONDS = 5.0
+"""The same for a batch of deleted rows, which nobody waits for."""
+
+MICROSECONDS_PER_DAY = 24 * 3600 * 1_000_000
+
+AdmissionRows = models.QuerySet[Admission, Admission]
+
+
+class Clock(models.Func):
+    """
+    The clock of the database in microseconds since 1970; SQLite's ticks in milliseconds.
+
+    Never the time at which the transaction began, but it may be that at which the
+    statement did: before it waited for a lock.
+    """
+
+    arity = 0
+    output_field = models.BigIntegerField()
+
+    def as_postgresql(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any
+    ) -> Any:
+        sql = "(EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) * 1000000)::bigint"
+        return self.as_sql(compiler, connection, template=sql, **context)
+
+    def as_mysql(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any
+    ) -> Any:
+        sql = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
+        return self.as_sql(compiler, connection, template=sql, **context)
+
+    def as_sqlite(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any
+    ) -> Any:
+        sql = "(CAST(ROUND((JULIANDAY('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)"
+        return self.as_sql(compiler, connection, template=sql, **context)
+
+
+INTERVAL_IS_OVER = models.Q(expires_at__lt=Clock())
+"""Not at its end yet: a clock leaves out the fraction of a tick in which the interval began."""
+
+CLOCK_WAS_SET_BACK = models.Q(admitted_at__gt=Clock())
+
+
+class Interval(NamedTuple):
+    """What a row says, and the time."""
+
+    begins_at: int
+    ends_at: int
+    now: int
+
+    @property
+    def is_running(self) -> bool:
+        return self.begins_at <= self.now <= self.ends_at
+
+    @property
+    def is_set_back(self) -> bool:
+        """Whether it has not begun: so the clock was set back since it did."""
+        return self.now < self.begins_at
+
+
+class NotLocked(models.Subquery):
+    """What a subquery finds, locked; nothing if somebody else has locked it."""
+
+    template = "(%(subquery)s FOR UPDATE SKIP LOCKED)"
+
+
+def admit(name: str, microseconds: int, *, using: str) -> bool:
+    """
+    Admit the caller, unless somebody was admitted under ``name`` whose interval still runs.
+
+    Costs one read without a lock if refused. Once the interval is over, costs a transaction
+    of one more statement, two on MySQL, and another one for a new name.
+
+    Whoever finds the row locked is refused too, as somebody else is about to be admitted.
+    Only SQLite and MariaDB before 10.6 wait for it, and two callers under a new name for
+    each other.
+
+    Within a transaction of the caller the admission is part of it, so that a rollback
+    gives it back. SQLite's write lock is then taken even if refused.
+
+    When the clock turns out to have been set back, an interval begins without an admission.
+
+    Raises DatabaseError. If the answer of a COMMIT was lost, an interval may have begun.
+    """
+    connection = connections[using]
+    is_in_transaction = not connection.get_autocommit()
+    if is_in_transaction and not connection.features.has_select_for_update:
+        # Before anything is read: SQLite refuses its write lock to a transaction that has read.
+        _row("", using).update(admitted_at=0)
+    interval = _read(name, using)
+    if interval and interval.is_running:
+        return False
+    take = partial(_take, name, microseconds, interval, using)
+    if is_in_transaction:
+        return take()
+    return in_transaction(take, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=False)
+
+
+def is_due(name: str, *, using: str) -> bool:
+    """Whether admit() would admit somebody now; costs one read without a lock."""
+    interval = _read(name, using)
+    return not interval or not (interval.is_running or interval.is_set_back)
+
+
+def _row(name: str, using: str) -> AdmissionRows:
+    return Admission.objects.using(using).filter(name=name)
+
+
+def _read(name: str, using: str) -> Interval | None:
+    found = _row(name, using).values_list("admitted_at", "expires_at", Clock()).first()
+    return Interval(*found) if found else None
+
+
+def _take(name: str, microseconds: int, seen: Interval | None, using: str) -> bool:
+    if not seen:
+        _insert(name, using)
+    is_set_back = seen is not None and seen.is_set_back
+    row = _row(name, using).filter(CLOCK_WAS_SET_BACK if is_set_back else INTERVAL_IS_OVER)
+    began = _locked(row, using).update(admitted_at=Clock(), expires_at=Clock() + microseconds)
+    return bool(began) and not is_set_back
+
+
+def _insert(name: str, using: str) -> None:
+    """
+    Make a row, if there is none, whose interval is over.
+
+    The interval of the caller does not begin here: an INSERT that has waited for another
+    one, which was rolled back, writes the time from before it waited.
+    """
+    connection = connections[using]
+    insert = connection.ops.insert_statement(on_conflict=OnConflict.IGNORE)
+    ignore = connection.ops.on_conflict_suffix_sql([], OnConflict.IGNORE, [], [])
+    columns = map(connection.ops.quote_name, ("name", "admitted_at", "expires_at"))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"{insert} {connection.ops.quote_name(Admission._meta.db_table)} "
+            f"({', '.join(columns)}) VALUES (%s, 0, 0) {ignore}",
+            [name],
+        )
+
+
+def _locked(row: AdmissionRows, using: str) -> AdmissionRows:
+    """
+    The row to be updated, locked; none if somebody else has locked it.
+
+    The lock comes first, and then the time: an UPDATE of PostgreSQL that has waited for
+    another one, which was rolled back, writes the time from before it waited, and so does
+    any of MySQL. SQLite looks at the clock once it has the lock.
+    """
+    connection = connections[using]
+    rows = Admission.objects.using(using)
+    if connection.vendor == "postgresql":
+        return rows.filter(name=NotLocked(row.values("name")))
+    if not connection.features.has_select_for_update:
+        return row
+    skip_locked = connection.features.has_select_for_update_skip_locked
+    return rows.filter(
+        name__in=[*row.select_for_update(skip_locked=skip_locked).values_list("name", flat=True)]
+    )
+
+
+def prune(*, using: str) -> int:
+    """
+    Delete rows whose interval has been over for a day; returns how many.
+
+    Costs a read, and then a statement in a transaction, per 500 rows. May run beside
+    admit(): at worst, one that comes at the very instant is refused, and the next is not.
+
+    Raises OperationalError if a batch meets locks for longer than 5 seconds.
+    """
+    old = Admission.objects.using(using).filter(expires_at__lt=Clock() - MICROSECONDS_PER_DAY)
+    pruned = 0
+    while names := [*old.order_by("expires_at").values_list("name", flat=True)[:PRUNE_BATCH_SIZE]]:
+        delete = partial(old.filter(name__in=names)._raw_delete, using)
+        pruned += in_transaction(
+            delete, using=using, patience_seconds=PRUNE_PATIENCE_SECONDS, repeatable=True
+        )
+    return pruned

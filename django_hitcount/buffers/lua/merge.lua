@@ -1,0 +1,24 @@
+-- Merge sketches that the table holds into one of Redis, or only for the answer.
+--
+-- KEYS: two names that this script may use, then sketches of Redis
+-- ARGV: seconds to keep the first sketch of Redis with all others in it ('0': leave it as it
+-- is), then sketches
+-- Returns: the number of visitors, and the sketch.
+
+local scratch, given = KEYS[1], KEYS[2]
+local is_kept = ARGV[1] ~= '0'
+local target = is_kept and KEYS[3] or scratch
+for i = 3, #KEYS do
+  redis.pcall('PFMERGE', target, KEYS[i])
+end
+for i = 2, #ARGV do
+  redis.call('SET', given, ARGV[i], 'EX', 60)
+  -- What is no sketch adds nothing.
+  redis.pcall('PFMERGE', target, given)
+end
+local count, sketch = redis.call('PFCOUNT', target), redis.call('GET', target)
+if is_kept then
+  redis.call('EXPIRE', target, ARGV[1])
+end
+redis.call('DEL', scratch, given)
+return {count, sketch}

@@ -1,0 +1,13 @@
+-- Add marks to a filter.
+--
+-- KEYS: filter
+-- ARGV: geometry, seconds to keep a filter that is new, then the marks
+-- Returns: how many of the marks were seen before.
+
+local count = 0
+for i = 3, #ARGV do
+  if seen_before(KEYS[1], ARGV[1], ARGV[2], ARGV[i]) then
+    count = count + 1
+  end
+end
+return count

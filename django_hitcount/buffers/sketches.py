@@ -1,0 +1,99 @@
+"""The sketches of visitors in Redis: read, flushed, and merged with those of the table."""
+
+from __future__ import annotations
+
+import datetime
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from django_hitcount.buffers.base import Sketch
+from django_hitcount.buffers.exchange import Call, Command, Reply
+from django_hitcount.buffers.keys import PartitionKeys
+from django_hitcount.buffers.record_call import VISITORS_SECONDS, Word
+from django_hitcount.counters import CounterKey, VisitorsKey, parse_visitors
+
+SKETCHES_AT_A_TIME = 100
+"""Sketches read in one round trip: 12 KB each at most."""
+
+Run = Callable[[Sequence[Call | Command]], list[Reply]]
+
+
+def read(
+    run: Run, names: PartitionKeys, touched: Mapping[VisitorsKey, int]
+) -> dict[VisitorsKey, Sketch]:
+    """The sketches of one partition that have changed; 1 is the value of those that are new."""
+    found: dict[VisitorsKey, Sketch] = {}
+    keys = [*touched]
+    for start in range(0, len(keys), SKETCHES_AT_A_TIME):
+        chunk = keys[start : start + SKETCHES_AT_A_TIME]
+        commands: list[Command] = []
+        for key in chunk:
+            name = names.sketch(key.text)
+            commands += [("PFCOUNT", name), ("GET", name)]
+        replies = run(commands)
+        for key, count, data in zip(chunk, replies[::2], replies[1::2], strict=True):
+            if data is not None:  # It expired before it was flushed.
+                found[key] = Sketch(count, data, is_new=touched[key] == 1)
+    return found
+
+
+def merge(
+    run: Run, names: PartitionKeys, known: Mapping[VisitorsKey, bytes]
+) -> dict[VisitorsKey, Sketch]:
+    """Merge sketches into those of Redis, so that these lack nothing that the table has."""
+    calls: list[Call | Command] = [
+        Call("merge", [*names.scratch, names.sketch(key.text)], [VISITORS_SECONDS, sketch])
+        for key, sketch in known.items()
+    ]
+    replies = run(calls)
+    return {key: Sketch(*reply) for key, reply in zip(known, replies, strict=True)}
+
+
+def union(
+    run: Run, names: PartitionKeys, keys: Iterable[VisitorsKey], sketches: Iterable[bytes]
+) -> int:
+    """How many different visitors there are in sketches of Redis and in others."""
+    live = [names.sketch(key.text) for key in keys]
+    args: list[Word] = [0, *sketches]
+    ((count, _),) = run([Call("merge", [*names.scratch, *live], args)])
+    return int(count)
+
+
+def counts(
+    run: Run,
+    keys_by_partition: Mapping[int, Sequence[CounterKey]],
+    first_day: datetime.date,
+    last_day: datetime.date,
+) -> dict[VisitorsKey, int]:
+    """The visitors that Redis knows of counters, by day. Costs one round trip."""
+    calls = []
+    for partition, keys in keys_by_partition.items():
+        names = PartitionKeys(partition)
+        by_counter: dict[str, list[CounterKey]] = defaultdict(list)
+        for key in keys:
+            by_counter[key.counter].append(key)
+        for counter, group in by_counter.items():
+            args = [names.sketches, first_day.isoformat(), last_day.isoformat(), counter]
+            calls.append(Call("visitors", [names.sketches_of(*key[:2]) for key in group], args))
+    found = {}
+    for objects in run(calls):
+        for flat in objects:
+            for field, count in zip(flat[::2], flat[1::2], strict=True):
+                found[parse_visitors(field.decode())] = int(count)
+    return found
+
+
+def names_of(
+    run: Run, objects_by_partition: Mapping[int, Collection[tuple[int, str]]]
+) -> dict[int, list[str]]:
+    """The keys of all sketches of objects, by partition. Costs one round trip."""
+    sets = [
+        (partition, PartitionKeys(partition).sketches_of(*pair))
+        for partition, pairs in objects_by_partition.items()
+        for pair in pairs
+    ]
+    found: dict[int, list[str]] = defaultdict(list)
+    replies = run([("SMEMBERS", name) for _, name in sets])
+    for (partition, name), members in zip(sets, replies, strict=True):
+        found[partition] += [name, *(member.decode() for member in members)]
+    return found

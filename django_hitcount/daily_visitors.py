@@ -1,0 +1,137 @@
+"""SQL on the visitors of a day: sketches, counts, and the fold of days that are closed."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from django.db import connections, models
+
+from django_hitcount import slots
+from django_hitcount.buffers.base import Sketch
+from django_hitcount.counters import CounterKey, VisitorsKey, hits_alias, open_days
+from django_hitcount.tables import DailyVisitors, SeenVisitor
+from django_hitcount.transactions import in_transaction
+
+SKETCHES_PER_STATEMENT = 200
+"""Rows of one upsert: with 12 KB each, well below what a server takes in one packet."""
+
+KEYS_PER_STATEMENT = 500
+
+PATIENCE_SECONDS = 30.0
+"""How long a fold is tried again for before the compaction fails."""
+
+
+def put(visitors: Mapping[VisitorsKey, Sketch], *, using: str) -> None:
+    """
+    Write sketches over those that are there, in lock order; the caller opens the transaction.
+
+    Costs a statement per 200 sketches.
+    """
+    rows = [
+        DailyVisitors(
+            content_type_id=key.key.content_type_id,
+            object_id=key.key.object_id,
+            counter=key.key.counter,
+            day=key.day,
+            visitor_key=key.key_id,
+            count=visitors[key].visitors,
+            sketch=visitors[key].data,
+        )
+        for key in sorted(visitors)
+    ]
+    names_key = connections[using].features.supports_update_conflicts_with_target
+    DailyVisitors.objects.using(using).bulk_create(
+        rows,
+        batch_size=SKETCHES_PER_STATEMENT,
+        update_conflicts=True,
+        update_fields=["count", "sketch"],
+        unique_fields=[*DailyVisitors.KEY] if names_key else None,
+    )
+
+
+def sketches(keys: Collection[VisitorsKey], *, using: str) -> dict[VisitorsKey, bytes]:
+    """The sketches that the table holds of ``keys``. Costs a query per 500 keys."""
+    found: dict[VisitorsKey, bytes] = {}
+    remaining = sorted(keys)
+    for start in range(0, len(remaining), KEYS_PER_STATEMENT):
+        chunk = remaining[start : start + KEYS_PER_STATEMENT]
+        rows = (
+            DailyVisitors.objects.using(using)
+            .filter(
+                slots.any_of({key.key for key in chunk}),
+                day__in={key.day for key in chunk},
+                visitor_key__in={key.key_id for key in chunk},
+                sketch__isnull=False,
+            )
+            .values_list(*DailyVisitors.KEY, "sketch")
+        )
+        found |= {_key(row): bytes(row[-1]) for row in rows}
+    return {key: found[key] for key in keys if key in found}
+
+
+def counts(
+    keys: Iterable[CounterKey],
+    first_day: datetime.date,
+    last_day: datetime.date,
+    *,
+    using: str,
+) -> dict[VisitorsKey, int]:
+    """
+    The visitors of counters by day, those of open days that have rows of their own included.
+
+    Costs one query: a fold in between would show them twice or not at all.
+    """
+    wanted = slots.any_of(keys) & models.Q(day__range=(first_day, last_day))
+    folded = DailyVisitors.objects.using(using).filter(wanted)
+    seen = SeenVisitor.objects.using(using).filter(wanted).values(*SeenVisitor.KEY)
+    columns = DailyVisitors.KEY
+    rows = folded.values_list(*columns, "count").union(
+        seen.annotate(count=models.Count("pk")).values_list(*columns, "count"), all=True
+    )
+    found: Counter[VisitorsKey] = Counter()
+    for row in rows:
+        found[_key(row)] += row[-1]
+    return dict(found)
+
+
+def _key(row: tuple[Any, ...]) -> VisitorsKey:
+    return VisitorsKey(CounterKey(*row[:3]), row[3], row[4])
+
+
+def fold_closed_days(*, batch_size: int) -> list[int]:
+    """
+    Add the visitors of closed days to their count, and delete their rows.
+
+    A count never changes by it. Returns the number of rows of each transaction; each costs
+    a read and three statements.
+
+    Raises OperationalError if a batch meets locks for longer than 30 seconds.
+    """
+    using = hits_alias()
+    first_open_day, _ = open_days()
+    fold = partial(_fold, first_open_day, batch_size, using)
+    sizes = []
+    while size := in_transaction(
+        fold, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True
+    ):
+        sizes.append(size)
+    return sizes
+
+
+def _fold(first_open_day: datetime.date, batch_size: int, using: str) -> int:
+    manager = SeenVisitor.objects.using(using)
+    closed = slots.locked(manager.filter(day__lt=first_open_day).order_by("day", "pk"), using)
+    rows = [*closed.values_list("pk", *SeenVisitor.KEY)[:batch_size]]
+    amounts = Counter(tuple(key) for _, *key in rows)
+    slots.add_up(
+        DailyVisitors,
+        (*DailyVisitors.KEY, "count"),
+        [(*key, amounts[key]) for key in sorted(amounts)],
+        using,
+    )
+    manager.filter(pk__in=[pk for pk, *_ in rows])._raw_delete(using)
+    return len(rows)

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from django_hitcount.counters import last_days
+from django_hitcount.exceptions import InvalidDay
+from django_hitcount.refused_hits import reasons, refused_between
+
+
+class Command(BaseCommand):
+    help = "Show how many hits were refused each day, and why; with Redis, up to the last flush."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--days", type=int, default=7, help="how many days, today included (7)")
+
+    def handle(self, *, days: int, **options: Any) -> None:
+        try:
+            rows = refused_between(*last_days(days))
+        except InvalidDay as exc:
+            raise CommandError(str(exc)) from exc
+        if not rows:
+            self.stdout.write(f"No hits were refused in the last {days} days.")
+        meaning = reasons()
+        for row in rows:
+            line = f"{row.day}  {row.counter:<12}  {row.refusal:<22}  {row.hits:>9,}  "
+            self.stdout.write((line + meaning.get(row.refusal, "")).rstrip())

@@ -1,0 +1,48 @@
+"""Read how many hits were refused, and why."""
+
+from __future__ import annotations
+
+import datetime
+from typing import NamedTuple
+
+from django.db.models import Sum
+from django.utils.translation import gettext as _
+
+from django_hitcount.counters import hits_alias, valid_days
+from django_hitcount.refusals import CALLER, REPEAT, get_refusals
+from django_hitcount.tables import RefusedHitSlot
+
+
+class RefusedHits(NamedTuple):
+    """The hits of one counter that were refused on one day for one reason."""
+
+    day: datetime.date
+    counter: str
+    refusal: str
+    hits: int
+
+
+def refused_between(first_day: datetime.date, last_day: datetime.date) -> list[RefusedHits]:
+    """
+    Refused hits from one calendar day to another, both included, in TIME_ZONE.
+
+    By day, then counter, the most frequent reason first. With Redis, those up to the last
+    flush. Costs a query. Raises InvalidDay as hits_between() does.
+    """
+    valid_days(first_day, last_day)
+    rows = (
+        RefusedHitSlot.objects.using(hits_alias())
+        .filter(day__range=(first_day, last_day))
+        .values_list(*RefusedHitSlot.KEY)
+        .annotate(sum=Sum("hits"))
+        .order_by("day", "counter", "-sum", "refusal")
+    )
+    return [RefusedHits(*row) for row in rows]
+
+
+def reasons() -> dict[str, str]:
+    """What refusals mean, by name: those of HITCOUNT["REFUSALS"] and those of the counters."""
+    return {refusal.name: str(refusal.reason) for refusal in get_refusals()} | {
+        REPEAT: _("The visitor has been counted already."),
+        CALLER: _("The view that recorded the hit said so."),
+    }

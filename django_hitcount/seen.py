@@ -1,0 +1,87 @@
+"""
+SQL on visitors, for sites without Redis and for as long as Redis is away.
+
+A row says that a visitor has been seen by a counter on a day; an admission, that a visitor is
+not to be counted again for a while. Each is written once, whoever else tries to.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Sequence
+
+from django.db import connections
+from django.db.models.constants import OnConflict
+
+from django_hitcount import admissions, conf
+from django_hitcount.counters import CounterKey, Hits, Marks
+from django_hitcount.refusals import REPEAT
+from django_hitcount.tables import SeenVisitor
+
+COLUMNS = ("content_type_id", "object_id", "counter", "day", "visitor_key", "visitor")
+
+
+def judged(hits: Iterable[Hits], *, using: str) -> list[Hits]:
+    """
+    The same hits, those of visitors who have been counted already refused as repeats.
+
+    The caller opens the transaction that writes the hits, so that a visitor is remembered if
+    and only if the hit is. Costs up to three statements for each hit of a counter with a
+    ``repeat`` rule or with ``visitors``, in lock order.
+    """
+    return [_judged(hit, using) for hit in sorted(hits, key=lambda hit: hit.key)]
+
+
+def _judged(hit: Hits, using: str) -> Hits:
+    if hit.refusal or not hit.marks:
+        return hit
+    options = conf.get_config().counters[hit.key.counter]
+    is_repeat = False
+    if isinstance(options.repeat, int):
+        is_repeat = not _is_admitted(hit.marks.recent, options.repeat, using)
+    if options.repeat == "daily" or options.visitors:
+        is_new = _insert(hit, hit.marks, using)
+        is_repeat = is_repeat or (options.repeat == "daily" and not is_new)
+    return hit._replace(refusal=REPEAT) if is_repeat else hit
+
+
+def _is_admitted(recent: Iterable[bytes], seconds: int, using: str) -> bool:
+    """Whether a visitor has not been counted for so long, under the keys of then and now."""
+    name, *earlier = [f"repeat:{mark.hex()}" for mark in recent]
+    return all(admissions.is_due(old, using=using) for old in earlier) and (
+        admissions.admit(name, seconds * 1_000_000, using=using)
+    )
+
+
+def _insert(hit: Hits, marks: Marks, using: str) -> bool:
+    """Remember the visitor of a hit; False if somebody did before."""
+    connection = connections[using]
+    quote, ops = connection.ops.quote_name, connection.ops
+    insert = ops.insert_statement(on_conflict=OnConflict.IGNORE)
+    ignore = ops.on_conflict_suffix_sql([], OnConflict.IGNORE, [], [])
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"{insert} {quote(SeenVisitor._meta.db_table)} ({', '.join(map(quote, COLUMNS))}) "
+            f"VALUES (%s, %s, %s, %s, %s, %s) {ignore}",
+            [*hit.key, ops.adapt_datefield_value(hit.day), marks.key_id, marks.own.hex()],
+        )
+        return bool(cursor.rowcount)
+
+
+def oldest(days: Sequence[datetime.date], limit: int, *, using: str) -> dict[int, Hits]:
+    """Visitors of ``days`` by row, each as the mark on no hits at all. Costs a query."""
+    rows = SeenVisitor.objects.using(using).filter(day__in=days).order_by("pk")
+    return {
+        row.pk: Hits(
+            CounterKey(row.content_type_id, row.object_id, row.counter),
+            row.day,
+            0,
+            marks=Marks(row.visitor_key, bytes.fromhex(row.visitor)),
+        )
+        for row in rows[:limit]
+    }
+
+
+def drop(pks: Iterable[int], *, using: str) -> None:
+    """Forget rows that somebody else has been told of. Costs a query."""
+    SeenVisitor.objects.using(using).filter(pk__in=[*pks]).delete()

@@ -1,0 +1,236 @@
+"""
+Who is asking: a visitor is a keyed hash that nobody can turn back.
+
+What tells a visitor (a user id, a session key, an address) never leaves the process. It is
+hashed together with the counter, so that the same visitor of two objects looks like two, and
+under a key that rotates: made of SECRET_KEY and of a random salt, which is deleted once its
+period is over. From then on, nobody can tell whether a hash was that of a given visitor: not
+from Redis, not from the database, and not with SECRET_KEY.
+"""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import secrets
+from collections.abc import Callable
+from functools import cache, lru_cache
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from django.contrib.auth import SESSION_KEY
+from django.core.signals import setting_changed
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.crypto import salted_hmac
+from django.utils.functional import LazyObject, empty
+from django.utils.module_loading import import_string
+
+from django_hitcount import conf
+from django_hitcount.addresses import client_address, household
+from django_hitcount.breaker import Breaker
+from django_hitcount.counters import CounterKey, Marks, day_of, hits_alias
+from django_hitcount.exceptions import BufferUnavailable
+from django_hitcount.tables import VisitorSalt
+from django_hitcount.transactions import DATABASE_ERRORS
+
+VERSION = 1
+"""Of the hash. Whoever changes what goes into it raises this: the numbers start anew."""
+
+MARK_BYTES = 16
+
+SALT_BYTES = 32
+
+SALT_DAYS = {"day": 3, "month": 63, "never": 63}
+"""How long a salt is kept after it was made, by rotation: for its period, for the next one, in
+which visitors of this one are still known, and a day more for late hits. That of "never" is
+kept for ever; there the days are those of other salts, from before the setting was changed."""
+
+FINGERPRINT_LETTERS = 8
+
+Identity = Callable[[HttpRequest], str | None]
+
+logger = logging.getLogger("django_hitcount")
+
+_breaker = Breaker("The database of visitor salts")
+
+
+class VisitorKey(NamedTuple):
+    """The key of one period."""
+
+    id: str
+    """Version, period and a trace of the key: equal for hashes that can be compared."""
+
+    secret: bytes
+
+
+def identify(request: HttpRequest) -> str | None:
+    """
+    What tells the visitor, for this process's memory only; None if nothing does.
+
+    The first of HITCOUNT["VISITOR_IDENTITY"] that answers. What one of them raises is logged.
+    """
+    for name, identity in get_identities():
+        try:
+            if answer := identity(request):
+                return f"{name}:{answer}"
+        except Exception:
+            # Counting must not break a page.
+            logger.exception("The visitor identity %r failed, and tells nobody", name)
+    return None
+
+
+def marks(
+    identity: str, key: CounterKey, day: datetime.date, *, seconds: int | None
+) -> Marks | None:
+    """
+    The visitor of one counter as keyed hashes; None if the keys cannot be read now.
+
+    Args:
+        day: the day of the hit.
+        seconds: how long after a counted hit the visitor does not count again. The hash
+            under the key of that time ago is there, too, if the key has rotated since.
+
+    Costs a query the first time a process needs the key of a period, one or two more if it
+    is the first of all.
+    """
+    now = timezone.now()
+    days = [day]
+    if seconds:
+        days += [day_of(now), day_of(now - datetime.timedelta(seconds=seconds))]
+    try:
+        with _breaker.guard():
+            keys = [visitor_key(day) for day in days]
+    except (BufferUnavailable, *DATABASE_ERRORS) as exc:
+        logger.error("A visitor is not told from others: %s", exc)
+        return None
+    own, *recent = [_mark(identity, key, under) for under in keys]
+    return Marks(keys[0].id, own, tuple(dict.fromkeys(recent)))
+
+
+def _mark(identity: str, key: CounterKey, under: VisitorKey) -> bytes:
+    """128 bits of BLAKE2b, keyed; those of a billion visitors collide once in 10^21 times."""
+    text = f"{identity}\0{key.text}".encode(errors="backslashreplace")
+    return blake2b(text, key=under.secret, digest_size=MARK_BYTES).digest()
+
+
+def visitor_key(day: datetime.date) -> VisitorKey:
+    """The key that visitors are hashed under on ``day``; costs a query once a period."""
+    rotation = conf.get_config().visitor_key_rotation
+    period = {"day": day.isoformat(), "month": f"{day:%Y-%m}", "never": "never"}[rotation]
+    return _key_of(period)
+
+
+@lru_cache(maxsize=16)
+def _key_of(period: str) -> VisitorKey:
+    salts = VisitorSalt.objects.using(hits_alias())
+    row, _ = salts.get_or_create(period=period, defaults={"salt": secrets.token_bytes(SALT_BYTES)})
+    secret = salted_hmac("django_hitcount.visitors", bytes(row.salt), algorithm="sha256").digest()
+    fingerprint = blake2b(secret, digest_size=FINGERPRINT_LETTERS // 2).hexdigest()
+    return VisitorKey(f"v{VERSION}-{period}-{fingerprint}", secret)
+
+
+def prune_salts() -> int:
+    """Delete the salts of periods that are over; returns how many. Costs a query."""
+    rotation = conf.get_config().visitor_key_rotation
+    before = timezone.now() - datetime.timedelta(days=SALT_DAYS[rotation])
+    old = VisitorSalt.objects.using(hits_alias()).filter(made_at__lt=before)
+    if rotation == "never":
+        old = old.exclude(period=rotation)
+    deleted, _ = old.delete()
+    return deleted
+
+
+def user(request: HttpRequest) -> str | None:
+    """
+    The id of the user who is logged in.
+
+    A ``request.user`` that nobody has asked for yet is left alone: the session knows the id,
+    too, and a page that does not depend on its user is not to say so in its Vary header.
+    """
+    found = getattr(request, "user", None)
+    if isinstance(found, LazyObject) and found._wrapped is empty:
+        return _read_session(request, lambda session: session.get(SESSION_KEY))
+    return str(found.pk) if found and found.is_authenticated else None
+
+
+def session(request: HttpRequest) -> str | None:
+    """The key of a session that exists; none is made."""
+    return _read_session(request, lambda session: bool(session.keys()) and session.session_key)
+
+
+def _read_session(request: HttpRequest, read: Callable[[Any], Any]) -> str | None:
+    """Read the session, if there is one, without the page taking note of it."""
+    session = getattr(request, "session", None)
+    if session is None or not session.session_key:
+        return None
+    # Sessions in signed cookies want to be saved once one is read that is forged or too old.
+    before = session.accessed, session.modified
+    try:
+        return read(session) or None
+    finally:
+        session.accessed, session.modified = before
+
+
+def cookie(request: HttpRequest) -> str | None:
+    """The cookie that HITCOUNT["VISITOR_COOKIE"] names."""
+    name = conf.get_config().visitor_cookie
+    return request.COOKIES.get(name) or None if name else None
+
+
+def address(request: HttpRequest) -> str | None:
+    """The client's address (of IPv6, the /64 network) and user agent."""
+    found = client_address(request.META)
+    return f"{household(found)} {browser(request) or ''}" if found else None
+
+
+def browser(request: HttpRequest) -> str | None:
+    """The user agent alone: visitors are then kinds of browsers."""
+    return request.META.get("HTTP_USER_AGENT") or None
+
+
+IDENTITIES: dict[str, Identity] = {
+    "user": user,
+    "session": session,
+    "cookie": cookie,
+    "address": address,
+    "browser": browser,
+}
+
+
+@cache
+def get_identities() -> tuple[tuple[str, Identity], ...]:
+    """
+    The identities of this process by name, made at first use and anew with the setting.
+
+    Raises ImproperlyConfigured if one is unknown.
+    """
+    return tuple((name, _identity(name)) for name in conf.get_config().visitor_identity)
+
+
+def _identity(name: str) -> Identity:
+    if name in IDENTITIES:
+        return IDENTITIES[name]
+    problem = "is none of ours and no dotted path" if "." not in name else "is no callable"
+    try:
+        found = import_string(name) if "." in name else None
+    except ImportError as exc:
+        found, problem = None, f"cannot be imported: {exc}"
+    if not callable(found):
+        raise conf.misconfigured(
+            "VISITOR_IDENTITY",
+            f"HITCOUNT['VISITOR_IDENTITY'] names {name!r}, which {problem}.",
+            f"Use {', '.join(map(repr, IDENTITIES))}, or the dotted path of a callable that "
+            "takes a request and returns a string or None.",
+        )
+    identity: Identity = found
+    return identity
+
+
+def _forget(*, setting: str, **kwargs: object) -> None:
+    if setting in {"HITCOUNT", "SECRET_KEY"}:
+        get_identities.cache_clear()
+        _key_of.cache_clear()
+
+
+setting_changed.connect(_forget, dispatch_uid="django_hitcount.visitors")
