@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -28,8 +26,7 @@ from tests import children
 from tests.app.models import Article
 from tests.browsers import BROWSER
 from tests.concurrency.board import Board
-from tests.conftest import REDIS_BUFFER
-from tests.servers import HOST, Valkey, wait_until
+from tests.servers import HOST, wait_until
 from tests.tables import daily_sums, slot_sums
 
 pytestmark = [
@@ -40,23 +37,6 @@ pytestmark = [
 TIMEOUT_SECONDS = 0.25
 MUCH_LONGER_SECONDS = 5
 """Less than any timeout that is not ours."""
-
-
-@pytest.fixture
-def own_valkey(tmp_path: Path, settings) -> Iterator[Valkey]:
-    """A server that keeps its memory when it is stopped, and whatever it answered when killed."""
-    server = Valkey(tmp_path, options=["--appendonly", "yes"])
-    server.start()
-    alias = {**settings.CACHES["hitcount"], "LOCATION": f"redis://{HOST}:{server.port}/0"}
-    settings.CACHES = {**settings.CACHES, "hitcount": alias}
-    settings.HITCOUNT = {**settings.HITCOUNT, "BUFFER": REDIS_BUFFER}
-    yield server
-    server.stop(signal.SIGKILL)
-
-
-@pytest.fixture
-def article() -> Article:
-    return Article.objects.create(title="Tea")
 
 
 def view(article: Article) -> int:

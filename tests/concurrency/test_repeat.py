@@ -1,0 +1,72 @@
+"""Requests of one visitor at the same time, from many threads of many processes."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from django.db import connections
+from django.test import RequestFactory
+
+from django_hitcount.counters import day_of
+from django_hitcount.flushing import flush
+from django_hitcount.recording import record_hits
+from django_hitcount.refused_hits import refused_between
+from tests import children
+from tests.app.models import Article, Page, Photo
+from tests.browsers import BROWSER
+from tests.concurrency.board import Board
+from tests.servers import wait_until
+from tests.tables import daily_sums, slot_sums
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PROCESSES = 8
+REQUESTS = 100
+
+
+@pytest.mark.parametrize("repeat", [3600, "daily"])
+def test_a_hundred_requests_of_one_visitor_count_once(buffer, settings, repeat):
+    options = {"repeat": repeat, "visitors": True}
+    settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": options}}
+    objs = [
+        Article.objects.create(title="Tea"),
+        Photo.objects.create(),
+        Page.objects.create(path="é"),
+    ]
+    # The keys of today are there, as they are at any other time of the day.
+    record_hits([Article.objects.create(title="other")], request_of_one())
+    flush()
+    ready, counted = Board(PROCESSES, 1), Board(REQUESTS, 1)
+
+    def ask(number: int) -> None:
+        wait_until(lambda: ready.total() == PROCESSES, "all processes")
+        hits = record_hits(objs, request_of_one())
+        assert {hit.refusal for hit in hits} <= {None, "repeat"}
+        counted.add(number, 0, sum(hit.counted for hit in hits))
+        connections.close_all()
+
+    def serve(process: int) -> None:
+        threads = [
+            threading.Thread(target=ask, args=[number])
+            for number in range(process, REQUESTS, PROCESSES)
+        ]
+        for thread in threads:
+            thread.start()
+        ready.add(process, 0)
+        for thread in threads:
+            thread.join()
+
+    pids = [children.fork(lambda process=process: serve(process)) for process in range(PROCESSES)]
+    assert [children.wait_for(pid) for pid in pids] == [0] * PROCESSES
+    flush()
+
+    assert counted.total() == len(objs)
+    assert slot_sums(objs) == daily_sums(objs) == dict.fromkeys(objs, 1)
+    assert [obj.visitors_on(day_of()) for obj in objs] == [1, 1, 1]
+    (row,) = refused_between(day_of(), day_of())
+    assert (row.refusal, row.hits) == ("repeat", (REQUESTS - 1) * len(objs))
+
+
+def request_of_one():
+    return RequestFactory(headers=BROWSER).get("/", REMOTE_ADDR="2001:db8::1")

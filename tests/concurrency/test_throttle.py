@@ -1,0 +1,92 @@
+"""Many processes ask without a pause; the servers' own clocks say who was admitted when."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+from unittest import mock
+
+import pytest
+
+from django_hitcount.buffers import get_buffer
+from django_hitcount.buffers.redis import RedisBuffer
+from django_hitcount.tables import Admission
+from django_hitcount.throttle import Throttle
+from tests import children
+from tests.concurrency.board import Board
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PROCESSES = 50
+SECONDS = 10
+INTERVAL = 500_000
+"""In microseconds, as all times here."""
+
+
+class Admitted(NamedTuple):
+    """Two moments that an admission lies between, by each of two clocks."""
+
+    earliest: int
+    latest: int
+    asked: int
+    answered: int
+
+
+def test_fifty_processes_without_a_pause(buffer, tmp_path: Path):
+    path, asked = tmp_path / "admitted", Board(PROCESSES, 1)
+    throttle = Throttle("mail", INTERVAL / 1_000_000)
+    admit = _admit_with_redis if get_buffer().keeps_hits else _admit_with_database
+    ends_at = _now() + SECONDS * 1_000_000
+
+    def hammer(row: int) -> None:
+        with path.open("a", buffering=1) as lines:
+            while _now() < ends_at:
+                before = _now()
+                asked.add(row, 0)
+                if times := admit(throttle):
+                    print(*times, before, _now(), file=lines)
+
+    pids = [children.fork(lambda row=row: hammer(row)) for row in range(PROCESSES)]
+    assert [children.wait_for(pid) for pid in pids] == [0] * PROCESSES
+
+    lines = path.read_text().splitlines()
+    admitted = sorted(Admitted(*map(int, line.split())) for line in lines)
+    gaps = [later.latest - earlier.earliest for earlier, later in pairwise(admitted)]
+    print(
+        f"\n{asked.total()} asked, {len(admitted)} admitted, "
+        f"{min(gaps) / 1e6:.6f} to {max(gaps) / 1e6:.6f} s apart",
+        end=" ",
+    )
+    assert min(gaps) > INTERVAL
+    assert all(later.answered - earlier.asked > INTERVAL for earlier, later in pairwise(admitted))
+    assert max(gaps) < 2 * INTERVAL
+    assert ends_at - admitted[-1].earliest < 2 * INTERVAL
+    assert len(admitted) > SECONDS
+
+
+def _now() -> int:
+    return time.time_ns() // 1000
+
+
+def _admit_with_database(throttle: Throttle) -> tuple[int, int] | None:
+    """A second admission would overwrite the first: then both are seen at the same time."""
+    if not throttle.admit():
+        return None
+    at = Admission.objects.values_list("admitted_at", flat=True).get()
+    return at, at
+
+
+def _admit_with_redis(throttle: Throttle) -> tuple[int, int] | None:
+    """Redis runs the command between two looks at its clock, and nothing else between them."""
+    run, looks = RedisBuffer._run, []
+
+    def run_and_look(self, commands):
+        framed = [("MULTI",), ("TIME",), *commands, ("TIME",), ("EXEC",)]
+        before, *replies, after = run(self, framed)[-1]
+        looks.extend(int(seconds) * 1_000_000 + int(us) for seconds, us in (before, after))
+        return replies
+
+    with mock.patch.object(RedisBuffer, "_run", run_and_look):
+        return (looks[0], looks[1]) if throttle.admit() else None

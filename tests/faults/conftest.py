@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.app.models import Article
+from tests.conftest import REDIS_BUFFER
+from tests.servers import HOST, Valkey
+
+
+@pytest.fixture
+def own_valkey(tmp_path: Path, settings) -> Iterator[Valkey]:
+    """A server that keeps its memory when it is stopped, and whatever it answered when killed."""
+    server = Valkey(tmp_path, options=["--appendonly", "yes"])
+    server.start()
+    alias = {**settings.CACHES["hitcount"], "LOCATION": f"redis://{HOST}:{server.port}/0"}
+    settings.CACHES = {**settings.CACHES, "hitcount": alias}
+    settings.HITCOUNT = {**settings.HITCOUNT, "BUFFER": REDIS_BUFFER}
+    yield server
+    server.stop(signal.SIGKILL)
+
+
+@pytest.fixture
+def article() -> Article:
+    return Article.objects.create(title="Tea")

@@ -1,0 +1,131 @@
+"""Visitors while Redis is away: the tables judge, and Redis is told when it is back."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+from django.test import RequestFactory
+
+from django_hitcount.buffers import get_buffer
+from django_hitcount.counters import day_of
+from django_hitcount.flushing import flush
+from django_hitcount.models import DailyVisitors, MissedRecord, SeenVisitor
+from django_hitcount.refused_hits import refused_between
+from tests.browsers import BROWSER
+from tests.servers import wait_until
+from tests.tables import slot_sums
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def rule(own_valkey, settings):
+    def apply(repeat):
+        options = {"repeat": repeat, "visitors": True}
+        settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": options}}
+
+    return apply
+
+
+def visit(article, visitor):
+    address = f"203.0.113.{visitor}"
+    return article.record_hit(RequestFactory(headers=BROWSER).get("/", REMOTE_ADDR=address))
+
+
+def back(server):
+    server.start()
+    get_buffer.cache_clear()
+
+
+def refused():
+    return {row.refusal: row.hits for row in refused_between(day_of(), day_of())}
+
+
+@pytest.mark.parametrize("repeat", [3600, "daily"])
+def test_visitor_counts_once_without_redis(own_valkey, rule, article, repeat):
+    rule(repeat)
+    own_valkey.stop()
+
+    assert [visit(article, 1).refusal for _ in range(3)] == [None, "repeat", "repeat"]
+    assert visit(article, 2).total == 2
+    assert refused() == {"repeat": 2}
+    assert slot_sums([article]) == {article: 2}
+
+
+def test_redis_is_told_who_came_meanwhile(own_valkey, rule, article):
+    rule("daily")
+    visit(article, 1)
+    own_valkey.stop()
+    for visitor in (2, 3, 3):
+        visit(article, visitor)
+    back(own_valkey)
+    flush()
+
+    assert not SeenVisitor.objects.exists()
+    assert [visit(article, visitor).refusal for visitor in (1, 2, 3, 4)] == ["repeat"] * 3 + [None]
+    assert article.visitors_on(day_of()) == 4
+    flush()
+    assert (DailyVisitors.objects.get().count, article.hits) == (4, 4)
+
+
+@pytest.mark.parametrize("runs_late", [True, False])
+@pytest.mark.parametrize("repeat", [3600, "daily"])
+def test_hit_in_doubt_counts_once(own_valkey, rule, article, repeat, runs_late):
+    """Whether or not Redis runs the command whose answer was lost."""
+    rule(repeat)
+    visit(article, 1)
+    own_valkey.pause()
+    assert visit(article, 2).counted
+    assert visit(article, 2).refusal == "repeat"
+    assert "marks" not in str(MissedRecord.objects.get(recorder__isnull=False).hits)
+    if runs_late:
+        own_valkey.resume()
+        wait_until(lambda: own_valkey.calls("evalsha") >= 2, "the late command", 10)
+    else:
+        own_valkey.stop(signal.SIGKILL)
+        own_valkey.start()
+    flush()
+
+    assert slot_sums([article]) == {article: 2}
+    assert refused() == {"repeat": 1}
+    assert article.visitors_on(day_of()) == 2
+
+
+def test_refused_hits_are_counted_without_redis(own_valkey, rule, article):
+    own_valkey.stop()
+    hit = article.record_hit(RequestFactory().get("/"))
+
+    assert (hit.refusal, hit.total) == ("bot", 0)
+    assert refused() == {"bot": 1}
+    assert not MissedRecord.objects.exists()
+
+
+@pytest.mark.parametrize("runs_late", [True, False])
+def test_refused_hit_in_doubt_is_counted_once(own_valkey, rule, article, runs_late):
+    visit(article, 1)
+    own_valkey.pause()
+    assert article.record_hit(RequestFactory().get("/")).refusal == "bot"
+    if runs_late:
+        own_valkey.resume()
+        wait_until(lambda: own_valkey.calls("evalsha") >= 2, "the late command", 10)
+    else:
+        own_valkey.stop(signal.SIGKILL)
+        own_valkey.start()
+    flush()
+
+    assert refused() == {"bot": 1}
+    assert slot_sums([article]) == {article: 1}
+
+
+def test_visitors_are_read_from_the_tables_while_redis_is_away(own_valkey, rule, article, settings):
+    rule("always")
+    settings.HITCOUNT = {**settings.HITCOUNT, "VISITOR_KEY_ROTATION": "never"}
+    visit(article, 1)
+    visit(article, 2)
+    flush()
+    own_valkey.stop()
+
+    assert article.visitors_on(day_of()) == 2
+    visit(article, 3)
+    assert article.visitors_on(day_of()) == 3
