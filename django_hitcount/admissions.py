@@ -64,7 +64,7 @@ class Clock(models.Func):
 INTERVAL_IS_OVER = models.Q(expires_at__lt=Clock())
 """Not at its end yet: a clock leaves out the fraction of a tick in which the interval began."""
 
-CLOCK_WAS_SET_BACK = models.Q(admitted_at__gt=Clock())
+INTERVAL_IS_AHEAD = models.Q(admitted_at__gt=Clock())
 
 
 class Interval(NamedTuple):
@@ -75,12 +75,12 @@ class Interval(NamedTuple):
     now: int
 
     @property
-    def is_running(self) -> bool:
-        return self.begins_at <= self.now <= self.ends_at
+    def is_over(self) -> bool:
+        return self.now > self.ends_at
 
     @property
-    def is_set_back(self) -> bool:
-        """Whether it has not begun: so the clock was set back since it did."""
+    def is_ahead(self) -> bool:
+        """Whether it is yet to begin: the clock was set back since it did."""
         return self.now < self.begins_at
 
 
@@ -95,7 +95,7 @@ def admit(name: str, microseconds: int, *, using: str) -> bool:
     Admit the caller, unless somebody was admitted under ``name`` whose interval still runs.
 
     Costs one read without a lock if refused. Once the interval is over, costs a transaction
-    of one more statement, two on MySQL, and another one for a new name.
+    of one more statement, or of two on MySQL and for a new name.
 
     Whoever finds the row locked is refused too, as somebody else is about to be admitted.
     Only SQLite and MariaDB before 10.6 wait for it, and two callers under a new name for
@@ -114,7 +114,7 @@ def admit(name: str, microseconds: int, *, using: str) -> bool:
         # Before anything is read: SQLite refuses its write lock to a transaction that has read.
         _row("", using).update(admitted_at=0)
     interval = _read(name, using)
-    if interval and interval.is_running:
+    if interval and not (interval.is_over or interval.is_ahead):
         return False
     take = partial(_take, name, microseconds, interval, using)
     if is_in_transaction:
@@ -125,7 +125,7 @@ def admit(name: str, microseconds: int, *, using: str) -> bool:
 def is_due(name: str, *, using: str) -> bool:
     """Whether admit() would admit somebody now; costs one read without a lock."""
     interval = _read(name, using)
-    return not interval or not (interval.is_running or interval.is_set_back)
+    return interval is None or interval.is_over
 
 
 def _row(name: str, using: str) -> AdmissionRows:
@@ -138,17 +138,17 @@ def _read(name: str, using: str) -> Interval | None:
 
 
 def _take(name: str, microseconds: int, seen: Interval | None, using: str) -> bool:
-    if not seen:
-        _insert(name, using)
-    is_set_back = seen is not None and seen.is_set_back
-    row = _row(name, using).filter(CLOCK_WAS_SET_BACK if is_set_back else INTERVAL_IS_OVER)
-    began = _locked(row, using).update(admitted_at=Clock(), expires_at=Clock() + microseconds)
-    return bool(began) and not is_set_back
+    is_ahead = seen is not None and seen.is_ahead
+    row = _row(name, using).filter(INTERVAL_IS_AHEAD if is_ahead else INTERVAL_IS_OVER)
+    if seen or not _insert(name, using):
+        row = _locked(row, using)
+    begun = row.update(admitted_at=Clock(), expires_at=Clock() + microseconds)
+    return bool(begun) and not is_ahead
 
 
-def _insert(name: str, using: str) -> None:
+def _insert(name: str, using: str) -> bool:
     """
-    Make a row, if there is none, whose interval is over.
+    Make a row whose interval is over, locked; False if there is one.
 
     The interval of the caller does not begin here: an INSERT that has waited for another
     one, which was rolled back, writes the time from before it waited.
@@ -163,15 +163,16 @@ def _insert(name: str, using: str) -> None:
             f"({', '.join(columns)}) VALUES (%s, 0, 0) {ignore}",
             [name],
         )
+        return bool(cursor.rowcount)
 
 
 def _locked(row: AdmissionRows, using: str) -> AdmissionRows:
     """
     The row to be updated, locked; none if somebody else has locked it.
 
-    The lock comes first, and then the time: an UPDATE of PostgreSQL that has waited for
-    another one, which was rolled back, writes the time from before it waited, and so does
-    any of MySQL. SQLite looks at the clock once it has the lock.
+    The lock comes first and then the time: an UPDATE that has waited writes the time from
+    before it waited, always on MySQL, and on PostgreSQL if whom it waited for rolled back.
+    SQLite looks at the clock once it has the lock.
     """
     connection = connections[using]
     rows = Admission.objects.using(using)
@@ -180,24 +181,28 @@ def _locked(row: AdmissionRows, using: str) -> AdmissionRows:
     if not connection.features.has_select_for_update:
         return row
     skip_locked = connection.features.has_select_for_update_skip_locked
-    return rows.filter(
-        name__in=[*row.select_for_update(skip_locked=skip_locked).values_list("name", flat=True)]
-    )
+    names = row.select_for_update(skip_locked=skip_locked).values_list("name", flat=True)
+    return rows.filter(name__in=[*names])
 
 
 def prune(*, using: str) -> int:
     """
     Delete rows whose interval has been over for a day; returns how many.
 
-    Costs a read, and then a statement in a transaction, per 500 rows. May run beside
-    admit(): at worst, one that comes at the very instant is refused, and the next is not.
+    Costs two reads, and a read and a statement in a transaction per 500 rows. May run
+    beside admit(): at worst one that comes at the very instant is refused, and the next not.
 
     Raises OperationalError if a batch meets locks for longer than 5 seconds.
     """
-    old = Admission.objects.using(using).filter(expires_at__lt=Clock() - MICROSECONDS_PER_DAY)
+    rows = Admission.objects.using(using)
+    now = rows.values_list(Clock(), flat=True).first()  # A clock that goes on would use no index.
+    if now is None:
+        return 0
+    old = rows.filter(expires_at__lt=now - MICROSECONDS_PER_DAY)
+    names = old.order_by("expires_at").values_list("name", flat=True)[:PRUNE_BATCH_SIZE]
     pruned = 0
-    while names := [*old.order_by("expires_at").values_list("name", flat=True)[:PRUNE_BATCH_SIZE]]:
-        delete = partial(old.filter(name__in=names)._raw_delete, using)
+    while batch := [*names.all()]:
+        delete = partial(old.filter(name__in=batch)._raw_delete, using)
         pruned += in_transaction(
             delete, using=using, patience_seconds=PRUNE_PATIENCE_SECONDS, repeatable=True
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Literal
@@ -124,25 +124,27 @@ def patterns(name: str, value: object) -> re.Pattern[str]:
 
 
 class PatternError(ValueError):
-    """A pattern is no regular expression, or does not go together with those before it."""
+    """A pattern is no regular expression, or cannot be made one with others."""
 
-    def __init__(self, pattern: str, error: re.error) -> None:
+    def __init__(self, pattern: str, error: Exception) -> None:
         super().__init__(str(error))
         self.pattern = pattern
 
 
-def any_pattern(patterns: Iterable[str]) -> re.Pattern[str]:
-    """One pattern for several; raises PatternError for the first that cannot be in it."""
-    together = ""
-    compiled = NOTHING
+def any_pattern(patterns: Sequence[str]) -> re.Pattern[str]:
+    """One pattern for several; raises PatternError."""
     for pattern in patterns:
-        together += f"|(?:{pattern})" if together else f"(?:{pattern})"
-        try:
-            re.compile(pattern)
-            compiled = re.compile(together, re.IGNORECASE)
-        except re.error as exc:
-            raise PatternError(pattern, exc) from exc
-    return compiled
+        _compiled(pattern, pattern)  # Without brackets, too: "a)|(b" would pass in them.
+        _compiled(f"(?:{pattern})", pattern)
+    together = "|".join(f"(?:{pattern})" for pattern in patterns)
+    return _compiled(together, together)
+
+
+def _compiled(expression: str, pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(expression, re.IGNORECASE)
+    except (re.error, OverflowError, RecursionError) as exc:
+        raise PatternError(pattern, exc) from exc
 
 
 def _list(name: str, value: object, hint: str) -> list[object]:

@@ -114,23 +114,19 @@ def record_hits(
     except DATABASE_ERRORS as exc:
         logger.error("%d hits are not counted: %s", len(objs), exc)
         return [Hit(False, UNAVAILABLE, None)] * len(objs)
-    hits = [Hits(key, day, amount) for key in keys]
-    identity = None
-    if request is not None:
+    if request is None:
+        hits, identity = [Hits(key, day, amount) for key in keys], None
+    else:
+        asks = [Ask(request, obj, counter) for obj in objs]
         hits = [
-            _asked(hit, Ask(request, obj, counter), refuse)
-            for hit, obj in zip(hits, objs, strict=True)
+            Hits(key, day, amount, refusal_of(ask, refuse))
+            for key, ask in zip(keys, asks, strict=True)
         ]
         identity = _identity(hits, request, counter)
     results = _record(hits, identity, {db for obj in objs for db in _databases_of(obj)})
     if request is not None:
         _remembered(request).update(zip(keys, results, strict=True))
     return results
-
-
-def _asked(hit: Hits, ask: Ask, refuse: Refuse | None) -> Hits:
-    refusal = refusal_of(ask, refuse)
-    return hit._replace(refusal=refusal) if refusal else hit
 
 
 def _identity(hits: Sequence[Hits], request: HttpRequest, counter: str) -> str | None:
@@ -178,7 +174,7 @@ def _record(hits: Sequence[Hits], identity: str | None, databases: set[str]) -> 
     if when_committed(work, databases={*databases, hits_alias()}):
         return now
     before = totals.totals_or_none([hit.key for hit in hits])
-    return [_result(hit, before.get(hit.key), plus=hit.amount) for hit in hits]
+    return [_result(hit.refusal, before.get(hit.key), plus=hit.amount) for hit in hits]
 
 
 def _record_now(hits: Sequence[Hits], identity: str | None, results: list[Hit]) -> None:
@@ -194,10 +190,19 @@ def _record_now(hits: Sequence[Hits], identity: str | None, results: list[Hit]) 
         results += [Hit(False, hit.refusal or UNAVAILABLE, known.get(hit.key)) for hit in hits]
         return
     known = totals.totals_or_none(keys, glimpse)
-    for hit in hits:
-        is_repeat = hit.key in glimpse.repeats
-        judged = hit._replace(refusal=hit.refusal or REPEAT) if is_repeat else hit
-        results.append(_result(judged, known.get(hit.key)))
+    refusals = _refusals(hits, glimpse.repeats)
+    results += [
+        _result(refusal, known.get(key)) for key, refusal in zip(keys, refusals, strict=True)
+    ]
+
+
+def _refusals(hits: Sequence[Hits], repeats: Sequence[CounterKey]) -> list[str | None]:
+    """Why each hit is refused; of several hits on one counter, the first is the one that counts."""
+    refusals = [hit.refusal for hit in hits]
+    for key in repeats:
+        place = max(n for n, hit in enumerate(hits) if hit.key == key and not refusals[n])
+        refusals[place] = REPEAT
+    return refusals
 
 
 def _marked(hits: Sequence[Hits], identity: str) -> Sequence[Hits]:
@@ -207,13 +212,13 @@ def _marked(hits: Sequence[Hits], identity: str) -> Sequence[Hits]:
     marks = [visitors.marks(identity, hit.key, hit.day, seconds=seconds) for hit in hits]
     if not all(marks):
         return hits
-    return [hit._replace(marks=mark) for hit, mark in zip(hits, marks, strict=True)]
+    return [Hits(*hit[:4], mark) for hit, mark in zip(hits, marks, strict=True)]
 
 
-def _result(hit: Hits, total: int | None, *, plus: int = 0) -> Hit:
-    """What became of ``hit``, with ``plus`` for one that counts and waits for its COMMIT."""
-    if hit.refusal:
-        return Hit(False, hit.refusal, total)
+def _result(refusal: str | None, total: int | None, *, plus: int = 0) -> Hit:
+    """What became of a hit, with ``plus`` for one that counts and waits for its COMMIT."""
+    if refusal:
+        return Hit(False, refusal, total)
     return Hit(True, None, None if total is None else total + plus)
 
 

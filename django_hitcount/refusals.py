@@ -11,6 +11,7 @@ HITCOUNT["REFUSALS"] names them. To write one, decorate a function that says Tru
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -98,18 +99,11 @@ def method(ask: Ask) -> bool:
 def prefetch(ask: Ask) -> bool:
     """What browsers say of a prefetch, a prerender or a preview."""
     headers = ask.request.META
-    return any(word in headers.get(name, "").lower() for name, word in _PREFETCH_HEADERS)
+    return any(_AHEAD(headers[name]) for name in _PURPOSES if name in headers)
 
 
-_PREFETCH_HEADERS = [
-    ("HTTP_SEC_PURPOSE", "prefetch"),  # Also of a prerender: "prefetch;prerender".
-    ("HTTP_SEC_PURPOSE", "prerender"),
-    ("HTTP_PURPOSE", "prefetch"),
-    ("HTTP_PURPOSE", "prerender"),
-    ("HTTP_X_PURPOSE", "prefetch"),
-    ("HTTP_X_PURPOSE", "preview"),
-    ("HTTP_X_MOZ", "prefetch"),
-]
+_PURPOSES = ("HTTP_SEC_PURPOSE", "HTTP_PURPOSE", "HTTP_X_PURPOSE", "HTTP_X_MOZ")
+_AHEAD = re.compile("prefetch|prerender|preview", re.IGNORECASE).search
 
 
 @refusal("bot", _("The user agent is that of a bot, or empty."))

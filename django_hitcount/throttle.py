@@ -30,8 +30,11 @@ class Throttle:
     of the throttle that was admitted last, and Redis and the database do not know of each
     other's admissions.
 
-    With Redis, an admission may come early if Redis forgets: an eviction policy that drops
-    keys with a time limit, or a replica that takes over without having got the key.
+    The clock is that of the server. One that is set ahead ends intervals early; one that is
+    set back costs the database one interval more, and Redis as much as it was set back.
+
+    Redis may also forget an interval: by an eviction policy that drops keys with a time
+    limit, or when a replica takes over that has not got the key.
 
     Raises InvalidThrottle if the arguments make no sense.
     """
@@ -39,7 +42,7 @@ class Throttle:
     def __init__(self, name: str, seconds: float) -> None:
         self.name = _valid_name(name)
         self.seconds = _valid_seconds(seconds)
-        # As it is written: 1.1 * 1000 would be a little more than 1100.
+        # As it is written: 2.007 * 1000 would be a little more than 2007.
         self._milliseconds = ceil(Decimal(str(self.seconds)) * 1000)
 
     def __repr__(self) -> str:
@@ -49,10 +52,10 @@ class Throttle:
         """
         Whether the caller is admitted; the next interval begins now if so.
 
-        With Redis, costs one round trip, also within a transaction, whose rollback does
-        not give the admission back. Without, costs one query if refused and three queries in
-        a transaction if admitted, or four; within a transaction of the caller the admission
-        is part of it, and a rollback gives it back.
+        With Redis, costs one round trip; a rollback does not give an admission back.
+
+        Without, costs one query if refused, two if admitted, three on MySQL and under a new
+        name. Within a transaction the admission is part of it: a rollback gives it back.
 
         Raises BufferUnavailable if Redis, or DatabaseError if the database does not answer:
         nobody is admitted then, although an interval may have begun.

@@ -27,9 +27,10 @@ from django.utils.functional import LazyObject, empty
 from django.utils.module_loading import import_string
 
 from django_hitcount import conf
-from django_hitcount.addresses import client_address, household
+from django_hitcount.addresses import client_household
 from django_hitcount.breaker import Breaker
-from django_hitcount.counters import CounterKey, Marks, day_of, hits_alias
+from django_hitcount.converters import Rotation
+from django_hitcount.counters import CounterKey, Marks, hits_alias
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.tables import VisitorSalt
 from django_hitcount.transactions import DATABASE_ERRORS
@@ -94,34 +95,41 @@ def marks(
     Costs a query the first time a process needs the key of a period, one or two more if it
     is the first of all.
     """
-    now = timezone.now()
-    days = [day]
-    if seconds:
-        days += [day_of(now), day_of(now - datetime.timedelta(seconds=seconds))]
+    text = f"{identity}\0{key.text}".encode(errors="backslashreplace")
     try:
-        with _breaker.guard():
-            keys = [visitor_key(day) for day in days]
+        under = visitor_key(day)
+        recent = [_mark(text, visitor_key(at)) for at in _days_since(seconds)] if seconds else ()
     except (BufferUnavailable, *DATABASE_ERRORS) as exc:
         logger.error("A visitor is not told from others: %s", exc)
         return None
-    own, *recent = [_mark(identity, key, under) for under in keys]
-    return Marks(keys[0].id, own, tuple(dict.fromkeys(recent)))
+    return Marks(under.id, _mark(text, under), tuple(dict.fromkeys(recent)))
 
 
-def _mark(identity: str, key: CounterKey, under: VisitorKey) -> bytes:
+def _days_since(seconds: int) -> list[datetime.date]:
+    """Today, and the day so many seconds ago."""
+    zone, now = timezone.get_default_timezone(), timezone.now()
+    before = now - datetime.timedelta(seconds=seconds)
+    return [now.astimezone(zone).date(), before.astimezone(zone).date()]
+
+
+def _mark(text: bytes, under: VisitorKey) -> bytes:
     """128 bits of BLAKE2b, keyed; those of a billion visitors collide once in 10^21 times."""
-    text = f"{identity}\0{key.text}".encode(errors="backslashreplace")
     return blake2b(text, key=under.secret, digest_size=MARK_BYTES).digest()
 
 
 def visitor_key(day: datetime.date) -> VisitorKey:
     """The key that visitors are hashed under on ``day``; costs a query once a period."""
-    rotation = conf.get_config().visitor_key_rotation
-    period = {"day": day.isoformat(), "month": f"{day:%Y-%m}", "never": "never"}[rotation]
-    return _key_of(period)
+    return _key_on(day, conf.get_config().visitor_key_rotation)
 
 
 @lru_cache(maxsize=16)
+def _key_on(day: datetime.date, rotation: Rotation) -> VisitorKey:
+    with _breaker.guard():
+        return _key_of(
+            {"day": day.isoformat(), "month": day.isoformat()[:7], "never": "never"}[rotation]
+        )
+
+
 def _key_of(period: str) -> VisitorKey:
     salts = VisitorSalt.objects.using(hits_alias())
     row, _ = salts.get_or_create(period=period, defaults={"salt": secrets.token_bytes(SALT_BYTES)})
@@ -149,7 +157,8 @@ def user(request: HttpRequest) -> str | None:
     too, and a page that does not depend on its user is not to say so in its Vary header.
     """
     found = getattr(request, "user", None)
-    if isinstance(found, LazyObject) and found._wrapped is empty:
+    is_unknown = isinstance(found, LazyObject) and found._wrapped is empty
+    if is_unknown and hasattr(request, "session"):
         return _read_session(request, lambda session: session.get(SESSION_KEY))
     return str(found.pk) if found and found.is_authenticated else None
 
@@ -180,8 +189,8 @@ def cookie(request: HttpRequest) -> str | None:
 
 def address(request: HttpRequest) -> str | None:
     """The client's address (of IPv6, the /64 network) and user agent."""
-    found = client_address(request.META)
-    return f"{household(found)} {browser(request) or ''}" if found else None
+    found = client_household(request.META)
+    return f"{found} {browser(request) or ''}" if found else None
 
 
 def browser(request: HttpRequest) -> str | None:
@@ -230,7 +239,7 @@ def _identity(name: str) -> Identity:
 def _forget(*, setting: str, **kwargs: object) -> None:
     if setting in {"HITCOUNT", "SECRET_KEY"}:
         get_identities.cache_clear()
-        _key_of.cache_clear()
+        _key_on.cache_clear()
 
 
 setting_changed.connect(_forget, dispatch_uid="django_hitcount.visitors")

@@ -93,7 +93,7 @@ def no_test_meets_the_buffer_of_another() -> None:
     """A server that one test took away is not left alone in the next, nor is its salt known."""
     get_config.cache_clear()
     get_buffer.cache_clear()
-    visitors._key_of.cache_clear()
+    visitors._key_on.cache_clear()
 
 
 @pytest.fixture(autouse=True)

@@ -84,6 +84,13 @@ class TestSee:
     def test_marks_of_one_call(self, see):
         assert see([A, B, A, C, A]) == [2]
 
+    @pytest.mark.parametrize("part", [slice(0, 6), slice(6, 11), slice(11, 16)])
+    def test_all_parts_of_a_mark_count(self, see, part):
+        other = bytearray(A)
+        other[part] = B[part]
+
+        assert see([A], [bytes(other)]) == [0, 0]
+
     def test_no_marks(self, redis, see):
         assert see([]) == [0]
         assert redis.keys() == []
@@ -96,12 +103,14 @@ class TestSee:
 
         assert lengths == {math.ceil(SMALL.bits(layers) / 8) for layers in range(1, 6)}
 
-    def test_growing_reserves_no_memory(self, redis, see):
-        marks = some_marks(DEFAULT.capacity(2) + 1)
-        see(marks, geometry=DEFAULT)
+    @pytest.mark.parametrize("layers", range(1, 14))
+    def test_memory_is_no_more_than_24_bits_for_a_mark(self, redis, see, layers):
+        """Though a string that grows has a reserve."""
+        fill_with_zeros(redis, layers - 1, DEFAULT)
+        see([A], geometry=DEFAULT)
 
-        assert redis.strlen(FILTER) == math.ceil(DEFAULT.bits(3) / 8)
-        assert redis.memory_usage(FILTER) < 1.05 * redis.strlen(FILTER)
+        assert redis.strlen(FILTER) == math.ceil(DEFAULT.bits(layers) / 8)
+        assert 8 * redis.memory_usage(FILTER) <= 24 * DEFAULT.capacity(layers)
 
     def test_what_was_seen_stays_seen_while_the_filter_grows(self, see):
         marks = some_marks(SMALL.capacity(5))

@@ -6,6 +6,7 @@ from unittest import mock
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from is_bot import Bots
 
@@ -15,13 +16,13 @@ from tests.browsers import BROWSER
 
 FIREFOX = BROWSER["user-agent"]
 
+WEBKIT = "AppleWebKit/537.36 (KHTML, like Gecko)"
+
 BOTS = [
     "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
     "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)",
-    "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; "
-    "+https://openai.com/gptbot)",
-    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) "
-    "HeadlessChrome/126.0.0.0 Safari/537.36",
+    f"Mozilla/5.0 {WEBKIT}; compatible; GPTBot/1.2; +https://openai.com/gptbot)",
+    f"Mozilla/5.0 (X11; Linux x86_64) {WEBKIT} HeadlessChrome/126.0.0.0 Safari/537.36",
     "Mozilla/5.0+(compatible; UptimeRobot/2.0; http://www.uptimerobot.com/)",
     "facebookexternalhit/1.1",
     "Slackbot-LinkExpanding 1.0 (+https://api.slack.com/robots)",
@@ -32,14 +33,10 @@ BOTS = [
 ]
 BROWSERS = [
     FIREFOX,
-    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) "
-    "Chrome/126.0.0.0 Safari/537.36",
-    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) "
-    "Chrome/126.0.0.0 Safari/537.36 Edg/126.0.0.0",
-    "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 "
-    "(KHTML, like Gecko) Version/17.5 Mobile/15E148 Safari/604.1",
-    "Mozilla/5.0 (Linux; Android 14; SM-S921B) AppleWebKit/537.36 (KHTML, like Gecko) "
-    "SamsungBrowser/25.0 Chrome/121.0.0.0 Mobile Safari/537.36",
+    f"Mozilla/5.0 (Windows NT 10.0; Win64; x64) {WEBKIT} Chrome/126.0.0.0 Safari/537.36",
+    f"Mozilla/5.0 (Windows NT 10.0) {WEBKIT} Chrome/126.0.0.0 Safari/537.36 Edg/126.0.0.0",
+    f"Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) {WEBKIT} Version/17.5 Mobile/15E148",
+    f"Mozilla/5.0 (Linux; Android 14; SM-S921B) {WEBKIT} SamsungBrowser/25.0 Mobile Safari/537.36",
     "Mozilla/5.0 (Android 14; Mobile; rv:127.0) Gecko/127.0 Firefox/127.0",
 ]
 
@@ -119,6 +116,7 @@ def test_only_the_first_characters_of_a_user_agent_count():
     assert not is_bot(f"{FIREFOX}{padding} Googlebot")
 
 
+@hypothesis_settings(deadline=None)
 @given(st.text(max_size=3000))
 def test_whatever_a_client_sends_is_a_bot_or_not(user_agent):
     assert is_bot(user_agent) in {True, False}

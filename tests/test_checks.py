@@ -13,9 +13,18 @@ from django.db import connection
 
 from django_hitcount import tasks
 from django_hitcount.buffers import redis_checks
+from django_hitcount.refusals import refusal
 from tests.conftest import REDIS_BUFFER
 
 pytestmark = pytest.mark.django_db  # Django's own checks of fields may ask the database.
+
+
+DAY = 24 * 3600
+OURS = f"{__name__}.ours"
+
+
+def hitcount_messages():
+    return [m for m in run_checks() if "hitcount" in str(m.id)]
 
 
 def ids(messages) -> list[str]:
@@ -57,6 +66,128 @@ def test_command_shows_the_message_and_the_hint(settings, hitcount):
 
 def test_e001_every_wrong_setting(settings, hitcount):
     assert found(settings, BUFER="x", SLOTS=-1) == ["E001", "E001"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message", "hint"),
+    [
+        ({"COUNTERS": {"views": {"repeat": -60}}}, "['repeat'] is -60.", "seconds from 1 to"),
+        ({"COUNTERS": {"views": {"repeat": DAY}}}, "is 86400 seconds", "'month' or 'never'"),
+        ({"TRUSTED_PROXIES": ["10.0.0.0/40"]}, "holds '10.0.0.0/40'", '("192.0.2.0/24")'),
+        ({"REFUSALS": "bot"}, "['REFUSALS'] is 'bot'.", "list of dotted paths"),
+        ({"REFUSALS": [{"name": "x"}]}, "holds {'name': 'x'}.", '{"NAME": path, "OPTIONS"'),
+        ({"BOT_USER_AGENTS": ["("]}, "holds '('", "escape what is meant literally"),
+        ({"VISITOR_IDENTITY": "user"}, "is 'user'.", '["user", "session", "address"]'),
+    ],
+)
+def test_e001_says_the_value_and_the_fix(settings, hitcount, changes, message, hint):
+    settings.HITCOUNT = {**settings.HITCOUNT, **changes}
+    (found,) = hitcount_messages()
+
+    assert found.id == "django_hitcount.E001"
+    assert message in found.msg
+    assert hint in found.hint
+
+
+@refusal("ours", "...")
+def ours(ask) -> bool:
+    return False
+
+
+REFUSALS = "django_hitcount.refusals."
+NO_NETWORK = "'10.0.0.0/40' is no IP address or network ("
+BUILT_IN = "Use one of 'django_hitcount.refusals.method', 'django_hitcount.refusals.prefetch', "
+OPTIONS = "Correct them as docs/settings.rst describes."
+DECORATE = "Decorate a function with @refusal(name, reason)"
+
+
+class TestE004:
+    """What is well formed, but a refusal or an identity cannot be made of it."""
+
+    @pytest.mark.parametrize(
+        ("path", "message", "hint"),
+        [
+            ("nowhere.bot", "names 'nowhere.bot': No module named 'nowhere'", BUILT_IN),
+            (REFUSALS + "bots_", f"names '{REFUSALS}bots_'", BUILT_IN),
+            ("bot", "names 'bot': ", BUILT_IN),
+            (REFUSALS + "groups", "and no refusal.", DECORATE),
+            (REFUSALS + "bots", "and no refusal.", DECORATE),
+            ("datetime.date", "which is <class 'datetime.date'> and no refusal.", DECORATE),
+        ],
+    )
+    def test_refusal_that_is_none(self, settings, hitcount, path, message, hint):
+        self.is_told(settings, {"REFUSALS": [f"{REFUSALS}bot", path]}, message, hint)
+
+    @pytest.mark.parametrize(
+        ("name", "options", "problem"),
+        [
+            ("addresses", {"networks": ["10.0.0.0/40"]}, NO_NETWORK),
+            ("addresses", {"networks": "10.0.0.0/8"}, "networks is '10.0.0.0/8': use a list of "),
+            ("addresses", {"networks": []}, "networks is []: use a list of networks"),
+            ("addresses", {"network": ["::/0"]}, "unexpected keyword argument 'network'"),
+            ("user_agents", {"patterns": ["a", "["]}, "'[' is no regular expression: "),
+            ("user_agents", {"patterns": ["(?i)a"]}, "'(?i)a' is no regular expression: "),
+            ("user_agents", {"patterns": "a"}, "patterns is 'a': use a list of regular expr"),
+            ("user_agents", {"patterns": None}, "patterns is None: use a list of regular expr"),
+            ("groups", {"names": "editors"}, "names is 'editors': use a list of group names"),
+            ("groups", {"names": ["editors", 5]}, "names is ['editors', 5]: use a list of"),
+            ("groups", {"names": ["a"], "x": 1}, "unexpected keyword argument 'x'"),
+            ("owner", {"of": "no field"}, "of is 'no field': use the name of a field, or a call"),
+            ("owner", {"of": ""}, "of is '': use the name of a field, or a callable"),
+            ("owner", {"of": 5}, "of is 5: use the name of a field, or a callable"),
+            ("owner", {"of": "nowhere.owner_of"}, "No module named 'nowhere'"),
+            ("staff", {"names": ["x"]}, "'Refusal' object is not callable"),
+        ],
+    )
+    def test_options_that_make_none(self, settings, hitcount, name, options, problem):
+        refusals = [{"NAME": REFUSALS + name, "OPTIONS": options}]
+
+        told = f"gives '{REFUSALS}{name}' the OPTIONS {options!r}: "
+        message = self.is_told(settings, {"REFUSALS": refusals}, told, OPTIONS)
+        assert problem in message
+
+    @pytest.mark.parametrize(
+        ("name", "problem"),
+        [
+            ("adress", "is none of ours and no dotted path."),
+            ("nowhere.by", "cannot be imported: No module named 'nowhere'."),
+            ("datetime.by", 'cannot be imported: Module "datetime" does not define'),
+            ("datetime.MINYEAR", "is no callable."),
+        ],
+    )
+    def test_identity_that_is_none(self, settings, hitcount, name, problem):
+        message = f"HITCOUNT['VISITOR_IDENTITY'] names {name!r}, which {problem}"
+
+        hint = "Use 'user', 'session', 'cookie', 'address', 'browser', or the dotted path of a"
+        self.is_told(settings, {"VISITOR_IDENTITY": ["user", name]}, message, hint)
+
+    def is_told(self, settings, changes, message, hint) -> str:
+        settings.HITCOUNT = {**settings.HITCOUNT, **changes}
+        (found,) = hitcount_messages()
+        assert found.id == "django_hitcount.E004"
+        assert message in found.msg
+        assert hint in found.hint
+        return found.msg
+
+    def test_both_are_told_at_once(self, settings, hitcount):
+        assert found(settings, REFUSALS=["x"], VISITOR_IDENTITY=["x"]) == ["E004", "E004"]
+
+    def test_nothing_is_made_of_what_is_malformed(self, settings, hitcount):
+        assert found(settings, REFUSALS=["x"], SLOTS=0) == ["E001"]
+
+    def test_all_of_ours_with_options_can_be_made(self, settings, hitcount):
+        options = {
+            "groups": {"names": ["editors"]},
+            "owner": {"of": "author"},
+            "addresses": {"networks": ["192.0.2.1", "2001:db8::/32"]},
+            "user_agents": {"patterns": ["^Monitor/"]},
+        }
+        refusals = [{"NAME": REFUSALS + name, "OPTIONS": of} for name, of in options.items()]
+        names = ["staff", "do_not_track", "global_privacy_control"]
+
+        identities = ["browser", "django_hitcount.visitors.address"]
+        assert not found(settings, REFUSALS=refusals, VISITOR_IDENTITY=identities)
+        assert not found(settings, REFUSALS=[*(REFUSALS + name for name in names), OURS])
 
 
 @pytest.mark.parametrize(
@@ -166,4 +297,4 @@ def test_ids_are_used_once():
     used = re.findall(r'id="django_hitcount\.(\w+)"', source)
 
     assert sorted(used) == sorted(set(used))
-    assert set(used) == {"E001", "E002", "E003", "W001", "W002", "W003", "W004"}
+    assert set(used) == {"E001", "E002", "E003", "E004", "W001", "W002", "W003", "W004"}

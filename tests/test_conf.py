@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from ipaddress import ip_network
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
@@ -8,6 +9,10 @@ from django.core.exceptions import ImproperlyConfigured
 from django_hitcount import conf
 from django_hitcount.buffers import get_buffer
 from django_hitcount.buffers.database import DatabaseBuffer
+from django_hitcount.converters import CounterOptions
+
+HOUR = 3600
+DAY = 24 * HOUR
 
 
 def test_every_setting_has_a_field_and_a_converter():
@@ -26,8 +31,71 @@ def test_config_follows_the_setting(settings):
     settings.HITCOUNT = {"SLOTS": 3, "COUNTERS": {"downloads": {}}}
 
     assert conf.get_config().slots == 3
-    assert conf.get_config().counters == ("views", "downloads")
+    assert [*conf.get_config().counters] == ["views", "downloads"]
     assert conf.get_config() is conf.get_config()
+
+
+def test_counter_has_defaults_and_options(settings):
+    options = {"repeat": "daily", "visitors": True}
+    settings.HITCOUNT = {"COUNTERS": {"downloads": options, "likes": {"repeat": 60}}}
+
+    assert conf.get_config().counters == {
+        "views": CounterOptions(repeat="always", visitors=False),
+        "downloads": CounterOptions(repeat="daily", visitors=True),
+        "likes": CounterOptions(repeat=60, visitors=False),
+    }
+
+
+def test_views_can_have_options_too(settings):
+    settings.HITCOUNT = {"COUNTERS": {"views": {"visitors": True}}}
+
+    assert conf.get_config().counters == {"views": CounterOptions(visitors=True)}
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("REFUSALS", []),
+        ("REFUSALS", ["a.b", {"NAME": "a.b"}, {"NAME": "a.b", "OPTIONS": {"x": 1}}]),
+        ("REFUSALS", ({"NAME": "a.b", "OPTIONS": {}},)),
+        ("BOT_USER_AGENTS", []),
+        ("BOT_USER_AGENTS", ("^a", r"(b|c)\d", "(?P<x>d)")),
+        ("TRUSTED_PROXIES", 20),
+        ("TRUSTED_PROXIES", ["192.0.2.1", "10.0.0.0/8", "2001:db8::/32", "::1"]),
+        ("VISITOR_IDENTITY", ["address"]),
+        ("VISITOR_COOKIE", None),
+        ("VISITOR_KEY_ROTATION", "never"),
+        ("REPEAT_ERROR_RATE", 0.1),
+        ("REPEAT_ERROR_RATE", 1e-6),
+        ("COUNTERS", {"views": {"repeat": 23 * HOUR}}),
+    ],
+)
+def test_good_values_pass(settings, setting, value):
+    settings.HITCOUNT = {setting: value}
+
+    assert conf.problems() == []
+
+
+def test_networks_are_read_once(settings):
+    settings.HITCOUNT = {"TRUSTED_PROXIES": ["10.0.0.0/8", "::1"]}
+
+    assert conf.get_config().trusted_proxies == (ip_network("10.0.0.0/8"), ip_network("::1"))
+
+
+def test_patterns_are_one_and_case_plays_no_part(settings):
+    settings.HITCOUNT = {"BOT_USER_AGENTS": ["^a", "b|c$"]}
+    search = conf.get_config().bot_user_agents.search
+
+    assert [text for text in ("Ax", "xa", "xBx", "xC", "cx") if search(text)] == ["Ax", "xBx", "xC"]
+
+
+@pytest.mark.parametrize("name", ["bot_user_agents", "not_bot_user_agents"])
+@pytest.mark.parametrize("text", ["", "a", "\n"])
+def test_empty_list_of_patterns_finds_nothing(settings, name, text):
+    settings.HITCOUNT = {name.upper(): []}
+
+    assert not getattr(conf.get_config(), name).search(text)
+    assert not getattr(conf.Config(), name).search(text)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +123,90 @@ def test_config_follows_the_setting(settings):
         ({"COUNTERS": ["a"]}, "HITCOUNT['COUNTERS'] is ['a']. Set it to a dict of counter names"),
         ({"COUNTERS": {"Likes": {}}}, "HITCOUNT['COUNTERS'] declares 'Likes'. Name a counter with"),
         ({"COUNTERS": {"x" * 51: {}}}, "50 characters at most."),
-        ({"COUNTERS": {"a": {"x": 1}}}, "HITCOUNT['COUNTERS']['a'] is {'x': 1}. A counter has no"),
+        (
+            {"COUNTERS": {"a": {"x": 1}}},
+            "HITCOUNT['COUNTERS']['a'] has no option 'x'. Use 'repeat' and 'visitors'.",
+        ),
+        (
+            {"COUNTERS": {"a": None}},
+            "HITCOUNT['COUNTERS']['a'] is None. Set it to a dict: {\"repeat\": \"daily\"}.",
+        ),
+        ({"COUNTERS": {5: {}}}, "HITCOUNT['COUNTERS'] declares 5. Name a counter with"),
+        (
+            {"COUNTERS": {"a": {"visitors": 1}}},
+            "HITCOUNT['COUNTERS']['a']['visitors'] is 1. Set it to True or False.",
+        ),
+        *(
+            (
+                {"COUNTERS": {"a": {"repeat": value}}},
+                f"['a']['repeat'] is {value!r}. Use 'always', 'daily', or a whole number of sec",
+            )
+            for value in (-5, 0, 1.5, True, None, "weekly", "60", 366 * DAY + 1)
+        ),
+        *(
+            ({"REPEAT_ERROR_RATE": value}, f"is {value!r}. Set it to a number from 0.000001 to 0.1")
+            for value in (0, 1, -0.1, True, None, "0.01", float("nan"), float("inf"))
+        ),
+        *(
+            ({"VISITOR_KEY_ROTATION": value}, f"is {value!r}. Use one of 'day', 'month', 'never'.")
+            for value in ("week", "", None, 1, ["day"])
+        ),
+        *(
+            ({"VISITOR_IDENTITY": value}, f'is {value!r}. Set it to a list such as ["user", ')
+            for value in ("user", [], None, {"user": 1})
+        ),
+        ({"VISITOR_IDENTITY": ["user", None]}, "HITCOUNT['VISITOR_IDENTITY'] is None. Set it to"),
+        *(
+            ({"VISITOR_COOKIE": value}, f"HITCOUNT['VISITOR_COOKIE'] is {value!r}. Set it to a")
+            for value in ("", 5, True)
+        ),
+        ({"COUNTERS": {"a": {"repeat": 0}}}, f"a whole number of seconds from 1 to {366 * DAY}."),
+        ({"REFUSALS": [5]}, 'or, with options, as {"NAME": path, "OPTIONS": {...}}.'),
+        ({"TRUSTED_PROXIES": -1}, "is -1. Set it to a whole number from 0 to 20."),
+        ({"TRUSTED_PROXIES": 21}, "is 21. Set it to a whole number from 0 to 20."),
+        *(
+            (
+                {"TRUSTED_PROXIES": value},
+                f"is {value!r}. Set it to the number of proxies between the visitor and Django",
+            )
+            for value in (True, None, 1.0, "10.0.0.0/8", {"10.0.0.0/8"})
+        ),
+        *(
+            (
+                {"TRUSTED_PROXIES": ["10.0.0.0/8", value]},
+                f"HITCOUNT['TRUSTED_PROXIES'] holds {value!r}, which is no IP address or network: ",
+            )
+            for value in ("10.0.0.0/33", "10.0.0.1/8", "10.0.0", "", "localhost", None, 5, "::/129")
+        ),
+        ({"TRUSTED_PROXIES": ["x"]}, 'or a network in CIDR notation ("192.0.2.0/24").'),
+        *(
+            ({"REFUSALS": value}, f"is {value!r}. Set it to a list of dotted paths of refusals")
+            for value in (None, "a.b", {"NAME": "a.b"}, 5)
+        ),
+        *(
+            (
+                {"REFUSALS": ["a.b", value]},
+                f"HITCOUNT['REFUSALS'] holds {value!r}. Name a refusal by its dotted path, or",
+            )
+            for value in (
+                *("", None, 5, {}, ["a.b"], {"OPTIONS": {}}, {"NAME": 5}),
+                *({"NAME": "a.b", "OPTION": {}}, {"NAME": "a.b", "OPTIONS": []}),
+            )
+        ),
+        *(
+            ({name: "x"}, f"HITCOUNT[{name!r}] is 'x'. Set it to a list of regular expressions")
+            for name in ("BOT_USER_AGENTS", "NOT_BOT_USER_AGENTS")
+        ),
+        ({"BOT_USER_AGENTS": ["a", ""]}, "HITCOUNT['BOT_USER_AGENTS'] is ''. Set it to a string."),
+        *(
+            (
+                {"BOT_USER_AGENTS": ["good", value]},
+                f"HITCOUNT['BOT_USER_AGENTS'] holds {value!r}, which is no regular expression: ",
+            )
+            for value in ("[", "a)|(b", "*", "(?i)a", "(?x)a # b", "a{99999999999999999999}")
+        ),
+        ({"BOT_USER_AGENTS": ["["]}, "Correct it, or escape what is meant literally"),
+        ({"BOT_USER_AGENTS": ["(?P<x>a)", "(?P<x>b)"]}, "Leave out flags and names of groups."),
     ],
 )
 def test_wrong_setting_is_an_error_with_value_and_fix(settings, hitcount, message):
@@ -65,6 +216,30 @@ def test_wrong_setting_is_an_error_with_value_and_fix(settings, hitcount, messag
         conf.get_config()
 
     assert message in str(raised.value)
+    assert [str(problem) for problem in conf.problems()] == [str(raised.value)]
+
+
+@pytest.mark.parametrize(
+    ("rotation", "longest"), [("day", 23 * HOUR), ("month", 28 * DAY), ("never", 366 * DAY)]
+)
+def test_repeat_is_no_longer_than_a_visitor_is_known(settings, rotation, longest):
+    def problems(seconds):
+        counters = {"views": {"repeat": seconds}, "downloads": {}}
+        settings.HITCOUNT = {"VISITOR_KEY_ROTATION": rotation, "COUNTERS": counters}
+        return [str(problem) for problem in conf.problems()]
+
+    assert problems(longest) == []
+    (problem,) = problems(longest + 1)
+    if rotation != "never":
+        assert f"['views']['repeat'] is {longest + 1} seconds, and " in problem
+        assert f"['VISITOR_KEY_ROTATION'] is {rotation!r}: a visitor is known for" in problem
+        assert problem.endswith("Use fewer seconds, or let the key rotate by 'month' or 'never'.")
+
+
+def test_every_wrong_setting_is_told_at_once(settings):
+    settings.HITCOUNT = {"SLOTS": 0, "REFUSALS": 5, "COUNTERS": {"views": {"repeat": 366 * DAY}}}
+
+    assert [problem.setting for problem in conf.problems()] == ["SLOTS", "REFUSALS"]
 
 
 @pytest.mark.parametrize(

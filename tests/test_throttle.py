@@ -98,7 +98,7 @@ class TestInterval:
 
     @pytest.mark.parametrize(
         ("seconds", "milliseconds"),
-        [(0.001, 1), (0.0011, 2), (1.1, 1100), (0.1 + 0.2, 301), (366 * 86400, 31_622_400_000)],
+        [(0.001, 1), (0.0011, 2), (2.007, 2007), (0.1 + 0.2, 301), (366 * 86400, 31_622_400_000)],
     )
     def test_is_never_rounded_down(self, buffer, seconds, milliseconds):
         with mock.patch.object(type(buffer), "admit", return_value=True) as asked:
@@ -253,6 +253,16 @@ class TestDatabase:
         with clock_at(3_000_001):
             assert is_due("mail", using="default")
             assert admit(seconds=1.5)
+
+    def test_who_looked_too_early_looks_again(self):
+        """Others may be admitted between the look without a lock and the one with it."""
+        with mock.patch.object(admissions, "_read", return_value=None):
+            with clock_at(1_500_000):
+                assert [admit(seconds=1.5) for _ in range(2)] == [True, False]
+            with clock_at(3_000_000):
+                assert not admit(seconds=1.5)
+            with clock_at(3_000_001):
+                assert admit(seconds=1.5)
 
     def test_clock_that_was_set_back_costs_an_interval(self):
         """From when that is noticed, as nobody knows how near the last admission is."""

@@ -122,6 +122,15 @@ class TestRepeat:
         assert refused() == {("views", "repeat"): 1}
 
     @pytest.mark.parametrize("repeat", [3600, "daily"])
+    def test_same_object_twice_at_once(self, article, rule, repeat):
+        rule(repeat)
+        other = Article.objects.create(title="Milk")
+        hits = record_hits([article, other, article, article], request_of(1))
+
+        assert [hit.refusal for hit in hits] == [None, None, "repeat", "repeat"]
+        assert (article.hits, other.hits) == (1, 1)
+
+    @pytest.mark.parametrize("repeat", [3600, "daily"])
     def test_hits_that_nobody_made_are_no_repeats(self, article, rule, repeat):
         rule(repeat, VISITOR_IDENTITY=["user"])
 
@@ -420,7 +429,7 @@ class TestKeys:
 
     @pytest.fixture(autouse=True)
     def fresh(self):
-        visitors._key_of.cache_clear()
+        visitors._key_on.cache_clear()
 
     def marks(self, identity="ann", key=KEY, day=DAY, **options):
         return visitors.marks(identity, key, day, seconds=options.get("seconds"))
@@ -456,7 +465,7 @@ class TestKeys:
 
     def test_other_processes_find_the_same_key(self):
         before = self.marks()
-        visitors._key_of.cache_clear()
+        visitors._key_on.cache_clear()
 
         assert self.marks() == before
         assert VisitorSalt.objects.count() == 1
@@ -471,7 +480,7 @@ class TestKeys:
         with time_machine.travel(NOON + datetime.timedelta(days=3, minutes=1)):
             compact()
             assert not VisitorSalt.objects.exists()
-        visitors._key_of.cache_clear()
+        visitors._key_on.cache_clear()
 
         assert self.marks() != before
 
@@ -481,7 +490,7 @@ class TestKeys:
             before = self.marks()
         with time_machine.travel(NOON + datetime.timedelta(days=4000)):
             compact()
-        visitors._key_of.cache_clear()
+        visitors._key_on.cache_clear()
 
         assert self.marks() == before
 

@@ -32,6 +32,12 @@ def in_transaction(request: HttpRequest, pk: int) -> HttpResponse:
     return article(request, pk)
 
 
+def greeting(request: HttpRequest, pk: int) -> HttpResponse:
+    response = article(request, pk)
+    response.write(f"Hello {request.user}")
+    return response
+
+
 async def counted_async(request: HttpRequest, pk: int) -> HttpResponse:
     hit = await arecord_hit(await Article.objects.aget(pk=pk), request)
     return HttpResponse(str(hit.total))
@@ -51,6 +57,7 @@ urlpatterns = [
     path("rolls-back/<int:pk>/", rolls_back),
     path("fails/<int:pk>/", fails),
     path("atomic/<int:pk>/", in_transaction),
+    path("greeting/<int:pk>/", greeting),
     path("async/<int:pk>/", counted_async),
     path("detail/<int:pk>/", ArticleView.as_view()),
     path("both/<int:pk>/", BothView.as_view()),

@@ -33,8 +33,11 @@ class Glimpse:
     marks: Mapping[int, Mark] = field(default_factory=dict)
     """By partition, when the glimpse was taken."""
 
-    repeats: Collection[CounterKey] = ()
-    """Counters whose hit was refused, as their visitor has been counted already."""
+    repeats: Sequence[CounterKey] = ()
+    """
+    Counters whose hit was refused, as their visitor has been counted already; a counter as
+    often as it had such hits.
+    """
 
     def batch_ids(self) -> list[uuid.UUID]:
         """The batches that were set aside."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from django_hitcount import seen, slots
 from django_hitcount.breaker import Breaker
@@ -38,7 +38,7 @@ class DatabaseBuffer(Buffer):
 
     def write(
         self, hits: Sequence[Hits], doubtful: Sequence[Hits] = (), notes: Notes | None = None
-    ) -> Collection[CounterKey]:
+    ) -> Sequence[CounterKey]:
         """
         Judge hits, write those that are not ``doubtful``, and notes on all, or nothing at all.
 
@@ -46,12 +46,12 @@ class DatabaseBuffer(Buffer):
         """
         using = hits_alias()
 
-        def write() -> Collection[CounterKey]:
+        def write() -> Sequence[CounterKey]:
             sure, unsure = seen.judged(hits, using=using), seen.judged(doubtful, using=using)
             slots.add_hits(sure, slot=slots.random_slot(), using=using)
             for note in notes(sure, unsure) if notes else ():
                 note.save(using=using, force_insert=True)
-            return {hit.key for hit in (*sure, *unsure) if hit.refusal == REPEAT}
+            return [hit.key for hit in (*sure, *unsure) if hit.refusal == REPEAT]
 
         with self._breaker.guard():
             return in_transaction(

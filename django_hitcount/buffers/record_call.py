@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -21,11 +22,6 @@ that day, and for two more in which a hit of that day may come late or a flush m
 Word = str | int | bytes
 
 
-@lru_cache(maxsize=8)
-def _geometry(rate: float) -> bytes:
-    return Geometry(rate=rate).for_script
-
-
 def record_call(
     names: PartitionKeys, hits: Sequence[Hits], numbered: Numbered, threshold: int
 ) -> Call:
@@ -36,48 +32,54 @@ def record_call(
     """
     keys = [*names.for_record, names.recorder(numbered.recorder)]
     args: list[Word] = [numbered.sequence, REMEMBERED_SECONDS, threshold]
-    judged = [(hit, hit.marks) for hit in hits if hit.marks]
-    if len(judged) < len(hits):
+    if all(hit.marks for hit in hits):
+        _add_judged(keys, args, names, hits)
+    else:
         args.append("")
         for hit in hits:
-            keys.append(names.total(hit.key.text))
-            args += _words(hit)
-    else:
-        _add_judged(keys, args, names, judged)
+            field = hit.key.text
+            keys.append(names.total(field))
+            args += [field, hit.key.on(hit.day), hit.amount, _refused_field(hit)]
     return Call("record", keys, args)
 
 
-def _words(hit: Hits) -> list[Word]:
-    refused = Refused(hit.day, hit.key.counter, hit.refusal).text if hit.refusal else ""
-    return [hit.key.text, hit.key.on(hit.day), hit.amount, refused]
+def _refused_field(hit: Hits) -> str:
+    return Refused(hit.day, hit.key.counter, hit.refusal).text if hit.refusal else ""
 
 
 def _add_judged(
-    keys: list[str], args: list[Word], names: PartitionKeys, judged: Sequence[tuple[Hits, Marks]]
+    keys: list[str], args: list[Word], names: PartitionKeys, hits: Sequence[Hits]
 ) -> None:
     """What the script needs to know to tell repeats, and to count visitors."""
-    first, marks = judged[0]
-    options = conf.get_config().counters[first.key.counter]
-    args += _rule(options, first, marks)
-    for hit, marks in judged:
-        field = VisitorsKey(hit.key, hit.day, marks.key_id).text
-        keys.append(names.total(hit.key.text))
+    config, first = conf.get_config(), hits[0]
+    options = config.counters[first.key.counter]
+    recent = len(first.marks.recent) if first.marks else 0
+    args += _rule(options, config.repeat_error_rate, first.key.counter, first.day, recent)
+    for hit in hits:
+        marks: Marks = hit.marks  # type: ignore[assignment]
+        key, field = hit.key, hit.key.text
+        visitors = VisitorsKey(key, hit.day, marks.key_id).text
+        keys.append(names.total(field))
         keys += map(names.repeat, marks.recent)
         if options.visitors:
-            keys += names.sketch(field), names.sketches_of(*hit.key[:2])
-        args += [*_words(hit), marks.own, field]
+            keys += names.sketch(visitors), names.sketches_of(key.content_type_id, key.object_id)
+        args += [field, key.on(hit.day), hit.amount, _refused_field(hit), marks.own, visitors]
     if options.repeat == "daily":
         keys.append(names.seen(first.day, marks.key_id))
 
 
-def _rule(options: CounterOptions, hit: Hits, marks: Marks) -> list[Word]:
+@lru_cache(maxsize=64)
+def _rule(
+    options: CounterOptions, error_rate: float, counter: str, day: datetime.date, recent: int
+) -> tuple[Word, ...]:
+    """The same words for all hits of a counter on a day."""
     is_daily = options.repeat == "daily"
-    return [
+    return (
         "seconds" if isinstance(options.repeat, int) else options.repeat,
         options.repeat * 1000 if isinstance(options.repeat, int) else 0,
-        len(marks.recent),
+        recent,
         VISITORS_SECONDS if options.visitors else 0,
-        Refused(hit.day, hit.key.counter, REPEAT).text,
-        _geometry(conf.get_config().repeat_error_rate) if is_daily else "",
+        Refused(day, counter, REPEAT).text,
+        Geometry(rate=error_rate).for_script if is_daily else "",
         VISITORS_SECONDS,
-    ]
+    )

@@ -81,7 +81,7 @@ class RedisBuffer(Buffer):
         numbered = self._recorders.take()
         calls = [self._record_call(p, group, numbered) for p, group in groups]
         replies: list[Reply] = []
-        repeats: Collection[CounterKey] = ()
+        repeats: Sequence[CounterKey] = ()
         try:
             with self._breaker.guard() as is_back:
                 self._greet(is_back)
@@ -93,7 +93,7 @@ class RedisBuffer(Buffer):
         if not any(type(reply) is AnswerLost for reply in replies):
             self._recorders.give_back(numbered)
         glimpse = self._glimpse_of(groups, replies)
-        return replace(glimpse, repeats={*glimpse.repeats, *repeats}) if repeats else glimpse
+        return replace(glimpse, repeats=[*glimpse.repeats, *repeats]) if repeats else glimpse
 
     def _record_call(self, partition: int, hits: Sequence[Hits], numbered: Numbered) -> Call:
         return record_call(self._keys[partition], hits, numbered, self._threshold)
@@ -103,12 +103,12 @@ class RedisBuffer(Buffer):
     ) -> Glimpse:
         totals: dict[CounterKey, int] = {}
         marks: dict[int, Mark] = {}
-        repeats: set[CounterKey] = set()
+        repeats: list[CounterKey] = []
         for (partition, hits), reply in zip(groups, replies, strict=True):
             if isinstance(reply, BufferUnavailable):
                 continue
             is_full, repeated, *known = reply
-            repeats |= {hits[number - 1].key for number in repeated}
+            repeats += [hits[number - 1].key for number in repeated]
             if len(known) > len(hits):
                 *known, epoch, batch_id = known
                 marks[partition] = _mark(epoch, batch_id)
@@ -122,7 +122,7 @@ class RedisBuffer(Buffer):
         groups: Sequence[tuple[int, Sequence[Hits]]],
         replies: Sequence[Reply],
         numbered: Numbered,
-    ) -> Collection[CounterKey]:
+    ) -> Sequence[CounterKey]:
         """
         Write what Redis refused into the slots, and keep what it may have run.
 

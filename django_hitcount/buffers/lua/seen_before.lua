@@ -36,7 +36,8 @@ local function seen_before(filter, geometry, ttl_seconds, mark)
   -- Triple hashing (Dillinger & Manolios 2004, "Bloom Filters in Probabilistic Verification"):
   -- as good as independent hashes. Double hashing (Kirsch & Mitzenmacher 2006, "Less Hashing,
   -- Same Performance") is not, in a layer as small as the first: marks that share two
-  -- remainders share all bits. A step of 0 would meet a bit again, so y stays clear of it.
+  -- remainders share all bits, one new mark in a million or so. A step of 0 would meet a bit
+  -- again, so y stays clear of it.
   local function has_rest(layer, start, length, is_to_have)
     local x, y, z = a % length, 1 + b % (length - 1), 1 + c % (length - 1)
     for _ = 2, math.ceil(hashes + more_hashes * layer) do
@@ -77,8 +78,11 @@ local function seen_before(filter, geometry, ttl_seconds, mark)
     if ttl_milliseconds < 1 then
       ttl_milliseconds = ttl_seconds * 1000
     end
-    -- A string that grew has up to as much again in reserve. A copy has none, and no TTL.
-    call('BITOP', 'OR', filter, filter)
+    -- A string that grew has a reserve: as long as itself, but no longer than 1 MB. A copy has
+    -- none, and no TTL. Where the reserve is little, copying takes too long.
+    if start_of(layers) < 2 ^ 27 then
+      call('BITOP', 'OR', filter, filter)
+    end
     call('PEXPIRE', filter, ttl_milliseconds)
   end
   local start = start_of(layers - 1)
