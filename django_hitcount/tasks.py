@@ -6,21 +6,36 @@ from typing import Any
 
 from celery import shared_task
 
+SHARE_OF_PAUSE = 0.9
+"""Part of a pause within which no second run begins: a schedule that is a bit early is no other."""
+
 
 @shared_task(name="django_hitcount.flush_hits", ignore_result=True)
-def flush_hits(partitions: list[int] | None = None) -> None:
-    """See flushing.flush()."""
+def flush_hits(partitions: list[int] | None = None, *, at_most_every: float | None = None) -> None:
+    """
+    See flushing.flush(); does nothing if another run began less than that many seconds ago.
+
+    So two schedulers do not flush twice as often as one.
+    """
     from django_hitcount.flushing import flush
 
-    flush(partitions)
+    if _is_due(flush_hits.name, at_most_every):
+        flush(partitions)
 
 
 @shared_task(name="django_hitcount.compact_hits", ignore_result=True)
-def compact_hits() -> None:
-    """See compaction.compact()."""
+def compact_hits(*, at_most_every: float | None = None) -> None:
+    """See compaction.compact() and, for ``at_most_every``, flush_hits()."""
     from django_hitcount.compaction import compact
 
-    compact()
+    if _is_due(compact_hits.name, at_most_every):
+        compact()
+
+
+def _is_due(task: str, at_most_every: float | None) -> bool:
+    from django_hitcount.throttle import Throttle
+
+    return at_most_every is None or Throttle(task, SHARE_OF_PAUSE * at_most_every).admit()
 
 
 def flush_early(partition: int) -> None:
@@ -35,10 +50,15 @@ def beat_schedule(
     Entries for Celery beat: ``app.conf.beat_schedule |= beat_schedule()``.
 
     A run that waits for a worker longer than its pause is dropped, as the next one does
-    its work.
+    its work; and so is one that another scheduler sends in between.
     """
     pauses = {flush_hits.name: flush_seconds, compact_hits.name: compact_seconds}
     return {
-        name: {"task": name, "schedule": seconds, "options": {"expires": seconds}}
+        name: {
+            "task": name,
+            "schedule": seconds,
+            "kwargs": {"at_most_every": seconds},
+            "options": {"expires": seconds},
+        }
         for name, seconds in pauses.items()
     }

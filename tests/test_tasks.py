@@ -57,7 +57,25 @@ def test_beat_schedule_names_the_tasks():
 def test_beat_schedule_at_other_times():
     schedule = tasks.beat_schedule(flush_seconds=2, compact_seconds=60)
 
-    assert [(e["schedule"], e["options"]["expires"]) for e in schedule.values()] == [
-        (2, 2),
-        (60, 60),
+    assert [(e["schedule"], e["options"], e["kwargs"]) for e in schedule.values()] == [
+        (2, {"expires": 2}, {"at_most_every": 2}),
+        (60, {"expires": 60}, {"at_most_every": 60}),
     ]
+
+
+def test_second_scheduler_does_not_flush_in_between(article):
+    tasks.flush_hits(at_most_every=60)
+    record_hit(article)
+    tasks.flush_hits(at_most_every=60)
+    assert slot_sums([article]) == {article: 3}
+
+    tasks.flush_hits()
+    assert slot_sums([article]) == {article: 4}
+
+
+def test_schedule_that_is_a_bit_early_is_not_left_out(redis, article):
+    tasks.flush_hits(at_most_every=60)
+    tasks.compact_hits(at_most_every=600)
+
+    assert 53_000 < redis.pttl("hitcount:throttle:django_hitcount.flush_hits") <= 54_000
+    assert 530_000 < redis.pttl("hitcount:throttle:django_hitcount.compact_hits") <= 540_000
