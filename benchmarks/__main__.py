@@ -14,7 +14,8 @@ from django.db import connections
 
 from benchmarks import servers
 
-GROUPS = ("recording", "writers", "flushing", "compaction", "memory")
+GROUPS = ("recording", "writers", "flushing", "compaction", "memory", "visitors")
+VISITORS, QUICK_VISITORS = 1_000_000, 10_000
 
 
 def main() -> None:
@@ -27,7 +28,7 @@ def main() -> None:
         django.setup()
         _introduce(left_out)
         try:
-            _run(arguments.only or GROUPS, quick=arguments.quick)
+            _run(arguments)
         finally:
             connections.close_all()
 
@@ -44,10 +45,11 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", action="append", choices=GROUPS, help="may be given often")
     parser.add_argument("--quick", action="store_true", help="see that it works; mind no figure")
+    parser.add_argument("--visitors", type=int, help=f"to be told apart; {VISITORS:,} by default")
     return parser.parse_args()
 
 
-def _run(groups: Sequence[str], *, quick: bool) -> None:
+def _run(arguments: argparse.Namespace) -> None:
     # What follows reads models, so it waits until Django is set up.
     from benchmarks.databases import make_tables
     from benchmarks.options import Options
@@ -56,9 +58,11 @@ def _run(groups: Sequence[str], *, quick: bool) -> None:
     aliases = [alias for alias in connections if alias != "default"]
     for alias in aliases:
         make_tables(alias)
-    options = Options(quick=quick, databases=aliases)
+    quick = arguments.quick
+    visitors = arguments.visitors or (QUICK_VISITORS if quick else VISITORS)
+    options = Options(quick=quick, databases=aliases, visitors=visitors)
     targets = []
-    for group in groups:
+    for group in arguments.only or GROUPS:
         targets += import_module(f"benchmarks.{group}").run(options)
     if targets:
         print_summary(targets)

@@ -18,6 +18,9 @@ class Options:
     databases: Sequence[str]
     """Names of the databases to measure."""
 
+    visitors: int
+    """How many visitors there are to be told apart."""
+
 
 def buffer(name: str, **settings: object) -> AbstractContextManager[Any]:
     """Use this buffer: ``redis`` or ``database``."""

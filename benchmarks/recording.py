@@ -90,9 +90,7 @@ def _our_subjects(article: Article) -> list[Subject]:
         Subject(name=JUDGED, run=record, prepare=_newcomer, surroundings=judging_redis),
         Subject(name=JUDGED_REPEAT, run=record, prepare=prepare, surroundings=judging_redis),
         Subject(name=DATABASE, run=record, prepare=prepare, surroundings=database),
-        Subject(
-            name=JUDGED_DATABASE, run=record, prepare=_newcomer, surroundings=judging_database
-        ),
+        Subject(name=JUDGED_DATABASE, run=record, prepare=_newcomer, surroundings=judging_database),
     ]
 
 

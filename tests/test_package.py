@@ -10,11 +10,16 @@ from pathlib import Path
 import pytest
 from docutils.core import publish_doctree
 
-from django_hitcount import conf, exceptions, refusals
+from django_hitcount import conf, exceptions, refusals, visitors
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.rst"), *ROOT.glob("docs/*.rst"), *ROOT.glob("*/README.rst")])
 DOCS = "\n".join(path.read_text() for path in PAGES)
+REFUSALS = [
+    *(r.name for r in vars(refusals).values() if isinstance(r, refusals.Refusal)),
+    *("group", "owner", "address", "user_agent"),  # Made by functions that take options.
+    *(refusals.CALLER, refusals.NO_REQUEST, refusals.REPEAT, refusals.UNAVAILABLE),
+]
 SOURCE = sorted((ROOT / "django_hitcount").rglob("*.py"))
 
 
@@ -40,7 +45,7 @@ def test_every_setting_is_documented(field):
     assert field.name.upper() in (ROOT / "docs" / "settings.rst").read_text()
 
 
-@pytest.mark.parametrize("check", ["E001", "E002", "E003", "W001", "W002", "W003", "W004"])
+@pytest.mark.parametrize("check", ["E001", "E002", "E003", "E004", "W001", "W002", "W003", "W004"])
 def test_every_check_is_documented(check):
     assert f"django_hitcount.{check}" in (ROOT / "docs" / "checks.rst").read_text()
 
@@ -52,7 +57,11 @@ def test_every_check_is_documented(check):
         *("record_hit", "record_hits", "arecord_hit", "get_total", "get_totals", "hits_between"),
         *("with_hits", "HitCountMixin", "HitCountDetailMixin", "HitCountQuerySet"),
         *("MissedRecord", "FlushedBatch", "partition_full", "django_hitcount.deletion"),
-        *(f'"{name}"' for name in (refusals.NO_REQUEST, refusals.UNAVAILABLE)),
+        *("hit_visitors", "with_visitors", "visitors_on", "visitors_between", "get_visitors"),
+        *("refused_hits", "refused_between", "Throttle", "aadmit", "@refusal"),
+        *("DailyVisitors", "RefusedHitSlot", "SeenVisitor", "VisitorSalt", "Admission"),
+        *(f'"{name}"' for name in REFUSALS),
+        *(f'"{name}"' for name in visitors.IDENTITIES),
     ],
 )
 def test_every_public_name_is_documented(name):
@@ -113,7 +122,7 @@ def test_wheel_has_all_that_is_needed_and_nothing_else():
     shipped = {str(file) for file in installed[0].files or ()}
     lua = {f"django_hitcount/buffers/lua/{p.name}" for p in ROOT.rglob("buffers/lua/*.lua")}
 
-    assert len(lua) == 6
+    assert len(lua) == 10
     assert lua | {"django_hitcount/py.typed"} <= shipped
     assert {str(path.relative_to(ROOT)) for path in SOURCE} <= shipped
     assert not [name for name in shipped if name.startswith(("tests", "example", "benchmarks"))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import signal
 from collections.abc import Callable
 from typing import Any
@@ -9,16 +10,21 @@ from unittest import mock
 
 import pytest
 from django.db import connections
+from django.test import RequestFactory
 
-from django_hitcount import slots
+from django_hitcount import daily_visitors, slots
 from django_hitcount.buffers.redis import RedisBuffer
 from django_hitcount.compaction import compact
+from django_hitcount.counters import day_of
+from django_hitcount.daily_visitors import fold_closed_days
 from django_hitcount.flushing import flush
 from django_hitcount.recording import record_hits
-from django_hitcount.tables import FlushedBatch, HitSlot
+from django_hitcount.refused_hits import refused_between
+from django_hitcount.tables import DailyVisitors, FlushedBatch, HitSlot, SeenVisitor
 from django_hitcount.totals import get_totals
 from tests import children
 from tests.app.models import Article
+from tests.browsers import BROWSER
 from tests.tables import daily_sums, slot_sums
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -64,6 +70,9 @@ FLUSH_STEPS = {
     "before the totals": lambda: dies_before(slots, "add_totals"),
     "after the totals, before the days": lambda: dies_before(slots, "add_daily"),
     "after the days": lambda: dies_after(slots, "add_daily"),
+    "before the refused hits": lambda: dies_before(slots, "add_refused"),
+    "before the visitors": lambda: dies_before(daily_visitors, "put"),
+    "after the visitors": lambda: dies_after(daily_visitors, "put"),
     "before the COMMIT": lambda: dies_before(wrapper(), "_commit"),
     "after the COMMIT": lambda: dies_after(wrapper(), "_commit"),
     "before the settle": lambda: dies_before(RedisBuffer, "settle"),
@@ -93,6 +102,54 @@ def test_flush_killed_at_a_step_loses_and_doubles_nothing(redis_buffer, articles
     assert daily_sums(articles) == dict.fromkeys(articles, 2)
     assert set(get_totals(articles).values()) == {2}
     assert HitSlot.objects.count() <= 2 * len(articles)
+
+
+@pytest.mark.parametrize("step", FLUSH_STEPS)
+def test_visitors_and_refused_hits_survive_a_killed_flush(redis_buffer, articles, settings, step):
+    options = {"repeat": "daily", "visitors": True}
+    settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": options}}
+    first, second = (
+        RequestFactory(headers=BROWSER).get("/", REMOTE_ADDR=f"203.0.113.{n}") for n in (1, 2)
+    )
+    for request in (first, first, RequestFactory().get("/")):
+        record_hits(articles, request)
+
+    with FLUSH_STEPS[step]()():
+        assert children.run(flush) == -signal.SIGKILL
+
+    record_hits(articles, second)
+    flush()
+    flush()
+    assert slot_sums(articles) == dict.fromkeys(articles, 2)
+    assert [*DailyVisitors.objects.values_list("count", flat=True)] == [2] * len(articles)
+    refused = {row.refusal: row.hits for row in refused_between(day_of(), day_of())}
+    assert refused == {"repeat": len(articles), "bot": len(articles)}
+
+
+FOLD_STEPS = {
+    "before the count is written": lambda: dies_before(slots, "add_up"),
+    "after the count is written, before the rows are deleted": lambda: dies_after(slots, "add_up"),
+    "before the COMMIT": lambda: dies_before(wrapper(), "_commit", call=1),
+    "after the COMMIT": lambda: dies_after(wrapper(), "_commit"),
+}
+
+
+@pytest.mark.parametrize("step", FOLD_STEPS)
+def test_fold_of_closed_days_killed_at_a_step_changes_no_count(articles, settings, step):
+    settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": {"visitors": True}}}
+    day = day_of() - datetime.timedelta(days=5)
+    for n in range(3):
+        request = RequestFactory(headers=BROWSER).get("/", REMOTE_ADDR=f"203.0.113.{n}")
+        record_hits(articles[:5], request, at=day)
+    patch = FOLD_STEPS[step]()
+
+    with patch():
+        assert children.run(lambda: fold_closed_days(batch_size=4)) == -signal.SIGKILL
+
+    assert [article.visitors_on(day) for article in articles[:5]] == [3] * 5
+    assert sum(fold_closed_days(batch_size=4)) >= 11
+    assert [article.visitors_on(day) for article in articles[:5]] == [3] * 5
+    assert not SeenVisitor.objects.exists()
 
 
 @pytest.mark.parametrize("step", FLUSH_STEPS)
