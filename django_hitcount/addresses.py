@@ -73,13 +73,13 @@ def _last_untrusted(
 def parse(text: str) -> Address | None:
     """An address as proxies write it (with a port, in brackets, mapped to IPv6), or None."""
     # Anybody can send a header of many kilobytes: not to be kept in a cache.
-    return _parse(text) if len(text) <= LONGEST_HOP else None
+    return _parse(text) if len(text) <= LONGEST_HOP and "," not in text else None
 
 
 @lru_cache(maxsize=REMEMBERED_HOPS)
 def _parse(text: str) -> Address | None:
     address: Address | None
-    address, _ = _PARSER.get_client_ip({"ADDRESS": text.partition(",")[0]})
+    address, _ = _PARSER.get_client_ip({"ADDRESS": text})
     return address
 
 

@@ -1,7 +1,7 @@
 """
 SQL of throttles without Redis: a row per name, with the interval that runs.
 
-All interval are by the clock of the database, which is one for all processes and machines.
+All intervals are by the clock of the database, which is one for all processes and machines.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 from django.db import connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models.constants import OnConflict
 from django.db.models.sql.compiler import SQLCompiler
 
+from django_hitcount import slots
 from django_hitcount.tables import Admission
-from django_hitcount.transactions import in_transaction
+from django_hitcount.transactions import in_transaction, take_write_lock
 
 PATIENCE_SECONDS = 0.5
 """How long an admission is tried again for when it meets a deadlock or a locked database."""
@@ -108,11 +108,9 @@ def admit(name: str, microseconds: int, *, using: str) -> bool:
 
     Raises DatabaseError. If the answer of a COMMIT was lost, an interval may have begun.
     """
-    connection = connections[using]
-    is_in_transaction = not connection.get_autocommit()
-    if is_in_transaction and not connection.features.has_select_for_update:
-        # Before anything is read: SQLite refuses its write lock to a transaction that has read.
-        _row("", using).update(admitted_at=0)
+    is_in_transaction = not connections[using].get_autocommit()
+    if is_in_transaction:
+        take_write_lock(using)
     interval = _read(name, using)
     if interval and not (interval.is_over or interval.is_ahead):
         return False
@@ -153,17 +151,9 @@ def _insert(name: str, using: str) -> bool:
     The interval of the caller does not begin here: an INSERT that has waited for another
     one, which was rolled back, writes the time from before it waited.
     """
-    connection = connections[using]
-    insert = connection.ops.insert_statement(on_conflict=OnConflict.IGNORE)
-    ignore = connection.ops.on_conflict_suffix_sql([], OnConflict.IGNORE, [], [])
-    columns = map(connection.ops.quote_name, ("name", "admitted_at", "expires_at"))
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"{insert} {connection.ops.quote_name(Admission._meta.db_table)} "
-            f"({', '.join(columns)}) VALUES (%s, 0, 0) {ignore}",
-            [name],
-        )
-        return bool(cursor.rowcount)
+    return slots.insert_or_ignore(
+        Admission, ("name", "admitted_at", "expires_at"), (name, 0, 0), using
+    )
 
 
 def _locked(row: AdmissionRows, using: str) -> AdmissionRows:

@@ -24,6 +24,7 @@ from django_hitcount.converters import (
 )
 
 __all__ = [
+    "ADMISSION_NAME_MAX_LENGTH",
     "COUNTER_MAX_LENGTH",
     "DEFAULT_COUNTER",
     "OBJECT_ID_MAX_LENGTH",
@@ -49,8 +50,11 @@ REFUSAL_MAX_LENGTH = 50
 VISITOR_KEY_MAX_LENGTH = 40
 """Length of the ``visitor_key`` columns: a change needs a migration."""
 
-THROTTLE_NAME_MAX_LENGTH = 200
+ADMISSION_NAME_MAX_LENGTH = 200
 """Length of the ``name`` of an admission: a change needs a migration."""
+
+THROTTLE_NAME_MAX_LENGTH = 150
+"""Characters of the name of a throttle: admissions put a few before it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

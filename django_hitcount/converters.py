@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -93,7 +92,7 @@ def seconds(name: str, value: object) -> float:
 
 def rate(name: str, value: object) -> float:
     """A share between one in a million and one in ten."""
-    if not isinstance(value, int | float) or not 1e-6 <= value <= 0.1 or math.isnan(value):
+    if not isinstance(value, int | float) or not 1e-6 <= value <= 0.1:
         raise _wrong(name, value, "Set it to a number from 0.000001 to 0.1, such as 0.001.")
     return float(value)
 

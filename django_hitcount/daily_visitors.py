@@ -14,7 +14,7 @@ from django_hitcount import slots
 from django_hitcount.buffers.base import Sketch
 from django_hitcount.counters import CounterKey, VisitorsKey, hits_alias, open_days
 from django_hitcount.tables import DailyVisitors, SeenVisitor
-from django_hitcount.transactions import in_transaction
+from django_hitcount.transactions import in_transaction, take_write_lock
 
 SKETCHES_PER_STATEMENT = 200
 """Rows of one upsert: with 12 KB each, well below what a server takes in one packet."""
@@ -124,7 +124,8 @@ def fold_closed_days(*, batch_size: int) -> list[int]:
 
 def _fold(first_open_day: datetime.date, batch_size: int, using: str) -> int:
     manager = SeenVisitor.objects.using(using)
-    closed = slots.locked(manager.filter(day__lt=first_open_day).order_by("day", "pk"), using)
+    take_write_lock(using)
+    closed = manager.filter(day__lt=first_open_day).order_by("day", "pk").select_for_update()
     rows = [*closed.values_list("pk", *SeenVisitor.KEY)[:batch_size]]
     amounts = Counter(tuple(key) for _, *key in rows)
     slots.add_up(

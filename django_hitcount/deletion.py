@@ -13,7 +13,6 @@ from django.apps import apps
 from django.db import DatabaseError, connections, models, transaction
 from django.db.models.signals import post_delete
 
-from django_hitcount import slots
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters import content_type_id_of, deleted_object_id, hits_alias
 from django_hitcount.exceptions import BufferUnavailable, InvalidKey
@@ -26,7 +25,7 @@ from django_hitcount.tables import (
     SeenVisitor,
     SlotRow,
 )
-from django_hitcount.transactions import in_transaction
+from django_hitcount.transactions import in_transaction, take_write_lock
 
 OBJECTS_PER_STATEMENT = 500
 
@@ -138,7 +137,8 @@ def _delete_rows(model: type[CounterRow], objects: list[ObjectPair], using: str)
     """Delete some rows, locked in the order of all writers; returns how many."""
     manager = model._default_manager.using(using)
     order = (*model.KEY, "slot" if issubclass(model, SlotRow) else "pk")
-    locked = slots.locked(manager.filter(_any_of(objects)).order_by(*order), using)
+    take_write_lock(using)
+    locked = manager.filter(_any_of(objects)).order_by(*order).select_for_update()
     pks = [*locked.values_list("pk", flat=True)[:ROWS_PER_TRANSACTION]]
     manager.filter(pk__in=pks)._raw_delete(using)
     return len(pks)

@@ -11,12 +11,12 @@ import datetime
 from collections.abc import Iterable, Sequence
 
 from django.db import connections
-from django.db.models.constants import OnConflict
 
-from django_hitcount import admissions, conf
+from django_hitcount import admissions, conf, slots
 from django_hitcount.counters import CounterKey, Hits, Marks
 from django_hitcount.refusals import REPEAT
 from django_hitcount.tables import SeenVisitor
+from django_hitcount.transactions import take_write_lock
 
 COLUMNS = ("content_type_id", "object_id", "counter", "day", "visitor_key", "visitor")
 
@@ -47,6 +47,7 @@ def _judged(hit: Hits, using: str) -> Hits:
 
 def _is_admitted(recent: Iterable[bytes], seconds: int, using: str) -> bool:
     """Whether a visitor has not been counted for so long, under the keys of then and now."""
+    take_write_lock(using)
     name, *earlier = [f"repeat:{mark.hex()}" for mark in recent]
     return all(admissions.is_due(old, using=using) for old in earlier) and (
         admissions.admit(name, seconds * 1_000_000, using=using)
@@ -55,17 +56,9 @@ def _is_admitted(recent: Iterable[bytes], seconds: int, using: str) -> bool:
 
 def _insert(hit: Hits, marks: Marks, using: str) -> bool:
     """Remember the visitor of a hit; False if somebody did before."""
-    connection = connections[using]
-    quote, ops = connection.ops.quote_name, connection.ops
-    insert = ops.insert_statement(on_conflict=OnConflict.IGNORE)
-    ignore = ops.on_conflict_suffix_sql([], OnConflict.IGNORE, [], [])
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"{insert} {quote(SeenVisitor._meta.db_table)} ({', '.join(map(quote, COLUMNS))}) "
-            f"VALUES (%s, %s, %s, %s, %s, %s) {ignore}",
-            [*hit.key, ops.adapt_datefield_value(hit.day), marks.key_id, marks.own.hex()],
-        )
-        return bool(cursor.rowcount)
+    day = connections[using].ops.adapt_datefield_value(hit.day)
+    values = [*hit.key, day, marks.key_id, marks.own.hex()]
+    return slots.insert_or_ignore(SeenVisitor, COLUMNS, values, using)
 
 
 def oldest(days: Sequence[datetime.date], limit: int, *, using: str) -> dict[int, Hits]:

@@ -21,6 +21,7 @@ from django.db.models.constants import OnConflict
 from django_hitcount import conf
 from django_hitcount.counters import CounterKey, Hits, Refused
 from django_hitcount.tables import DailyHitSlot, FlushedBatch, HitSlot, RefusedHitSlot, SlotRow
+from django_hitcount.transactions import take_write_lock
 
 ROWS_PER_STATEMENT = 1000
 """Rows of one multi-row upsert; beyond this the rate no longer grows."""
@@ -141,22 +142,31 @@ def _arrays(
 
 
 def lock_rows(rows: models.QuerySet[Any, Any], using: str) -> models.QuerySet[Any, Any]:
-    """
-    Rows of one of the tables, locked in lock order once they are read; for a transaction.
-    """
-    return locked(rows.order_by(*rows.model.KEY, "slot"), using)
+    """Rows of a sharded table, locked in lock order once they are read; for a transaction."""
+    take_write_lock(using)
+    return rows.order_by(*rows.model.KEY, "slot").select_for_update()
 
 
-def locked(rows: models.QuerySet[Any, Any], using: str) -> models.QuerySet[Any, Any]:
+def insert_or_ignore(
+    model: type[models.Model], columns: Sequence[str], values: Sequence[Any], using: str
+) -> bool:
     """
-    As lock_rows(), in the order that ``rows`` have.
+    Insert a row; False if one with its unique key is there, or is about to be committed.
 
-    A transaction of SQLite that reads first is refused the write lock that it wants later,
-    so that one is taken here.
+    The values are to be checked before: MySQL ignores also what does not fit.
     """
-    if not connections[using].features.has_select_for_update:
-        rows.model._base_manager.using(using).filter(pk=0).update(counter="")
-    return rows.select_for_update()
+    connection = connections[using]
+    quote, ops = connection.ops.quote_name, connection.ops
+    insert = ops.insert_statement(on_conflict=OnConflict.IGNORE)
+    ignore = ops.on_conflict_suffix_sql([], OnConflict.IGNORE, [], [])
+    places = ", ".join(["%s"] * len(values))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"{insert} {quote(model._meta.db_table)} ({', '.join(map(quote, columns))}) "
+            f"VALUES ({places}) {ignore}",
+            values,
+        )
+        return bool(cursor.rowcount)
 
 
 def sums_and_ledger(

@@ -247,7 +247,7 @@ class VisitorSalt(models.Model):
 class Admission(models.Model):
     """When a throttle last admitted somebody, by the clock of the database."""
 
-    name = ObjectIdField(_("name"), max_length=conf.THROTTLE_NAME_MAX_LENGTH, primary_key=True)
+    name = ObjectIdField(_("name"), max_length=conf.ADMISSION_NAME_MAX_LENGTH, primary_key=True)
     admitted_at = models.BigIntegerField(_("admitted at"))
     """In microseconds since 1970."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+import uuid
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -18,6 +19,8 @@ from django.db import (
     transaction,
 )
 
+from django_hitcount.tables import FlushedBatch
+
 FIRST_PAUSE_SECONDS = 0.005
 """Pause before the second try; each further one is twice as long, with jitter."""
 
@@ -31,6 +34,8 @@ DATABASE_AWAY = (*WORTH_ANOTHER_TRY, InternalError)
 
 DATABASE_ERRORS = (DatabaseError, InterfaceError)
 """All that a database may answer. None of it is to reach a page."""
+
+NO_BATCH = uuid.UUID(int=0)
 
 T = TypeVar("T")
 
@@ -71,6 +76,17 @@ def in_transaction(
                 connection.close()
         time.sleep(pause * random.uniform(0.5, 1.5))
         pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+
+
+def take_write_lock(using: str) -> None:
+    """
+    Make a transaction of SQLite the one that writes, before it reads anything.
+
+    One that reads first is refused the lock at once if somebody else writes meanwhile. Other
+    databases lock rows; there it does nothing.
+    """
+    if not connections[using].features.has_select_for_update:
+        FlushedBatch.objects.using(using).filter(pk=NO_BATCH).update(flushed_at=None)
 
 
 def savepoint(using: str) -> AbstractContextManager[None]:

@@ -176,4 +176,4 @@ class Buffer(ABC):
         from django_hitcount import admissions
         from django_hitcount.counters import hits_alias
 
-        return admissions.admit(name, milliseconds * 1000, using=hits_alias())
+        return admissions.admit(f"throttle:{name}", milliseconds * 1000, using=hits_alias())
