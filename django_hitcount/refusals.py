@@ -99,7 +99,9 @@ def method(ask: Ask) -> bool:
 def prefetch(ask: Ask) -> bool:
     """What browsers say of a prefetch, a prerender or a preview."""
     headers = ask.request.META
-    return any(_AHEAD(headers[name]) for name in _PURPOSES if name in headers)
+    if headers.keys().isdisjoint(_PURPOSES):
+        return False
+    return any(_AHEAD(headers.get(name, "")) for name in _PURPOSES)
 
 
 _PURPOSES = ("HTTP_SEC_PURPOSE", "HTTP_PURPOSE", "HTTP_X_PURPOSE", "HTTP_X_MOZ")
@@ -247,21 +249,17 @@ def _user(ask: Ask) -> Any:
 
 def refusal_of(ask: Ask, refuse: Callable[[Ask], bool] | None = None) -> str | None:
     """The name of the first refusal that holds, or None to count the hit."""
-    for item in get_refusals():
-        if _refuses(item.refuses, ask):
-            return item.name
-    if refuse and _refuses(refuse, ask):
-        return CALLER
+    refusals = get_refusals()
+    if refuse:
+        refusals = (*refusals, Refusal(CALLER, "", refuse))
+    for item in refusals:
+        try:
+            if item.refuses(ask):
+                return item.name
+        except Exception:
+            # Counting must not break a page, and a hit is not lost by a mistake elsewhere.
+            logger.exception("A refusal failed, and refuses nothing: %r", item.refuses)
     return None
-
-
-def _refuses(refuses: Callable[[Ask], bool], ask: Ask) -> bool:
-    try:
-        return refuses(ask)
-    except Exception:
-        # Counting must not break a page, and a hit is not lost by a mistake elsewhere.
-        logger.exception("A refusal failed, and refuses nothing: %r", refuses)
-        return False
 
 
 @cache

@@ -15,6 +15,7 @@ from django_hitcount.addresses import (
     MOST_HOPS,
     _parse,
     client_address,
+    client_household,
     household,
     is_within,
     parse,
@@ -225,6 +226,7 @@ def test_every_spelling_of_an_address(text, expected):
         *("203.0.113.9:99999", "203.0.113.9:x", "203.0.113.9;", "[203.0.113.9", "2001:db8::9]"),
         *("[2001:db8::9]x", "[]", ":", "::ffff:203.0.113.999", "2001:db8:::9", "fe80::1%"),
         *("fe80::1%" + "x" * 300, "\0", "203.0.113.9\0", "\ud800", "é", "٢٠٣.0.113.9"),
+        *("203.0.113.9, 192.0.2.1", "10.0.0.1,203.0.113.9", "203.0.113.9,"),
         *("0.0.0.0", "::", "255.255.255.255", "224.0.0.1", "ff02::1"),
     ],
 )
@@ -232,7 +234,9 @@ def test_what_is_no_address_of_a_client_is_none(trust, text):
     trust(1)
 
     assert parse(text) is None
-    assert address(f"{FORGED}, {text}") == PEER
+    assert address(peer=text) is None
+    if "," not in text:
+        assert address(f"{FORGED}, {text}") == PEER
 
 
 @quick
@@ -280,6 +284,13 @@ class TestHugeHeaders:
         assert address(", ".join(chain)) == chain[-MOST_HOPS]
         assert _parse.cache_info().misses == MOST_HOPS + 1
 
+    @pytest.mark.parametrize("more", [1, 2])
+    def test_rest_of_a_chain_is_no_entry(self, trust, more):
+        trust(PROXIES)
+        chain = [f"10.1.0.{number}" for number in range(MOST_HOPS + more)]
+
+        assert address(",".join(chain)) == chain[-MOST_HOPS]
+
     def test_long_entry_is_no_address_and_is_not_kept(self, trust):
         trust(1)
         _parse.cache_clear()
@@ -315,6 +326,17 @@ def test_changed_setting_takes_effect(trust):
 )
 def test_ipv6_is_one_household_by_64_bits_and_ipv4_an_address(text, expected):
     assert household(ip_address(text)) == expected
+
+
+@pytest.mark.parametrize("trusted", [0, 1, PROXIES])
+@pytest.mark.parametrize("peer", [CLIENT, PEER, "::ffff:203.0.113.9", "2001:db8:1:2::3", "", "x"])
+@pytest.mark.parametrize("forwarded_for", ["", FORGED, "2001:db8:1:2::3", "junk"])
+def test_household_of_a_client_is_that_of_its_address(trust, trusted, peer, forwarded_for):
+    trust(trusted)
+    meta = {"REMOTE_ADDR": peer, "HTTP_X_FORWARDED_FOR": forwarded_for}
+    found = client_address(meta)
+
+    assert client_household(meta) == (found and household(found))
 
 
 def test_address_is_within_networks_of_its_own_kind_only():

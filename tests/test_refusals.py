@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -65,6 +67,13 @@ def get(path="/", user=None, **headers):
 
 def reason(request, obj=None, **kwargs) -> str | None:
     return refusal_of(Ask(request, obj or Article(pk=1), "views"), **kwargs)
+
+
+@pytest.fixture(autouse=True)
+def nothing_fails(request, caplog) -> Iterator[None]:
+    """A refusal that raises refuses nothing, as one that is not meant to."""
+    yield
+    assert "error" in request.node.name or not caplog.get_records("call")
 
 
 @pytest.fixture
@@ -263,11 +272,16 @@ class TestStaff:
         lazy = SimpleLazyObject(lambda: User.objects.get(pk=user.pk))
         assert reason(get(user=lazy)) == ("staff" if is_staff else None)
 
-    def test_nobody_is_logged_in(self):
-        assert reason(get()) is None
+    @pytest.mark.parametrize("user", [None, SimpleNamespace(is_staff=True, is_authenticated=False)])
+    def test_nobody_is_logged_in(self, user):
+        assert reason(get(user=user)) is None
 
-    def test_site_without_users(self):
-        assert reason(RequestFactory().get("/")) is None
+
+def test_site_without_users(refuse):
+    options = [("groups", {"names": ["editors"]}), ("owner", {"of": "author"})]
+    refuse(f"{BUILT_IN}staff", *((BUILT_IN + name, option) for name, option in options))
+
+    assert reason(RequestFactory().get("/"), Article(pk=1, author="Ann")) is None
 
 
 class TestGroups:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from django_hitcount import conf
 from django_hitcount.buffers.bloom import Geometry
@@ -12,14 +13,32 @@ from django_hitcount.buffers.exchange import Call
 from django_hitcount.buffers.keys import PartitionKeys
 from django_hitcount.buffers.recorders import REMEMBERED_SECONDS, Numbered
 from django_hitcount.conf import CounterOptions
-from django_hitcount.counters import Hits, Marks, Refused, VisitorsKey
+from django_hitcount.counters import CounterKey, Hits, Marks, Refused, VisitorsKey
 from django_hitcount.refusals import REPEAT
 
 VISITORS_SECONDS = 3 * 24 * 3600
 """How long Redis keeps what it knows of the visitors of a day, from the first of them on: for
 that day, and for two more in which a hit of that day may come late or a flush may not run."""
 
+REMEMBERED_COUNTERS = 4096
+"""Counters whose words a process keeps: some 3 MB."""
+
 Word = str | int | bytes
+
+
+class Words(NamedTuple):
+    """What is sent for each hit on one counter on one day."""
+
+    field: str
+    daily_field: str
+    total: str
+
+
+class VisitorsWords(NamedTuple):
+    """What is sent besides for each hit whose visitor is known."""
+
+    field: str
+    keys: tuple[str, ...]
 
 
 def record_call(
@@ -37,10 +56,21 @@ def record_call(
     else:
         args.append("")
         for hit in hits:
-            field = hit.key.text
-            keys.append(names.total(field))
-            args += [field, hit.key.on(hit.day), hit.amount, _refused_field(hit)]
+            words = _words(names, hit.key, hit.day)
+            keys.append(words.total)
+            args += words.field, words.daily_field, hit.amount, _refused_field(hit)
     return Call("record", keys, args)
+
+
+@lru_cache(maxsize=REMEMBERED_COUNTERS)
+def _words(names: PartitionKeys, key: CounterKey, day: datetime.date) -> Words:
+    return Words(key.text, key.on(day), names.total(key.text))
+
+
+@lru_cache(maxsize=REMEMBERED_COUNTERS)
+def _visitors_words(names: PartitionKeys, visitors: VisitorsKey) -> VisitorsWords:
+    of_object = names.sketches_of(visitors.key.content_type_id, visitors.key.object_id)
+    return VisitorsWords(visitors.text, (names.sketch(visitors.text), of_object))
 
 
 def _refused_field(hit: Hits) -> str:
@@ -57,13 +87,15 @@ def _add_judged(
     args += _rule(options, config.repeat_error_rate, first.key.counter, first.day, recent)
     for hit in hits:
         marks: Marks = hit.marks  # type: ignore[assignment]
-        key, field = hit.key, hit.key.text
-        visitors = VisitorsKey(key, hit.day, marks.key_id).text
-        keys.append(names.total(field))
-        keys += map(names.repeat, marks.recent)
+        words = _words(names, hit.key, hit.day)
+        visitors = _visitors_words(names, VisitorsKey(hit.key, hit.day, marks.key_id))
+        keys.append(words.total)
+        for mark in marks.recent:
+            keys.append(names.repeat(mark))
         if options.visitors:
-            keys += names.sketch(visitors), names.sketches_of(key.content_type_id, key.object_id)
-        args += [field, key.on(hit.day), hit.amount, _refused_field(hit), marks.own, visitors]
+            keys += visitors.keys
+        args += words.field, words.daily_field, hit.amount, _refused_field(hit)
+        args += marks.own, visitors.field
     if options.repeat == "daily":
         keys.append(names.seen(first.day, marks.key_id))
 

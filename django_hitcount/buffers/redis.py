@@ -107,12 +107,14 @@ class RedisBuffer(Buffer):
         for (partition, hits), reply in zip(groups, replies, strict=True):
             if isinstance(reply, BufferUnavailable):
                 continue
-            is_full, repeated, *known = reply
-            repeats += [hits[number - 1].key for number in repeated]
-            if len(known) > len(hits):
-                *known, epoch, batch_id = known
-                marks[partition] = _mark(epoch, batch_id)
-            totals |= _known((hit.key for hit in hits), known)
+            is_full, repeated = reply[0], reply[1]
+            for hit, total in zip(hits, reply[2:], strict=False):
+                if total is not None:
+                    totals[hit.key] = int(total)
+            for number in repeated:
+                repeats.append(hits[number - 1].key)
+            if len(reply) > len(hits) + 2:
+                marks[partition] = _mark(*reply[-2:])
             if is_full:
                 signals.partition_full.send_robust(type(self), partition=partition)
         return Glimpse(totals=totals, marks=marks, repeats=repeats)
