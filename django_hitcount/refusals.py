@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from inspect import iscoroutinefunction
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any
 
@@ -40,6 +41,9 @@ REPEAT = "repeat"
 
 UNAVAILABLE = "unavailable"
 """Neither the buffer nor the database takes hits."""
+
+RESERVED = (CALLER, NO_REQUEST, REPEAT, UNAVAILABLE)
+"""Names that no refusal of HITCOUNT["REFUSALS"] may have."""
 
 logger = logging.getLogger("django_hitcount")
 
@@ -75,18 +79,30 @@ def refusal(name: str, reason: str | Promise) -> Callable[[Callable[[Ask], bool]
     It is called for each hit that a request brings, so it should cost no query. What it
     raises is logged, and refuses nothing.
 
-    Raises ValueError for a name that is too long for its column.
+    Raises ValueError for a name that is too long for its column or means something else, and
+    for a coroutine function, which would refuse everything.
     """
-    if not conf.is_counter_name(name):
+    if not conf.is_counter_name(name) or name in RESERVED:
         raise ValueError(
             f"A refusal cannot be named {name!r}: use a lower case letter first, then lower "
-            f"case letters, digits and underscores, {conf.REFUSAL_MAX_LENGTH} characters at most."
+            f"case letters, digits and underscores, {conf.REFUSAL_MAX_LENGTH} characters at most, "
+            f"and none of {', '.join(map(repr, RESERVED))}."
         )
 
     def decorate(refuses: Callable[[Ask], bool]) -> Refusal:
-        return Refusal(name, reason, refuses)
+        return Refusal(name, reason, synchronous(refuses))
 
     return decorate
+
+
+def synchronous(refuses: Callable[[Ask], bool]) -> Callable[[Ask], bool]:
+    """``refuses`` itself; raises ValueError if it would have to be awaited."""
+    if iscoroutinefunction(refuses):
+        raise ValueError(
+            f"{refuses!r} is a coroutine function, whose result nobody awaits: a coroutine is "
+            "true, and would refuse everything. Make it a plain function."
+        )
+    return refuses
 
 
 @refusal("method", _("The request is not a GET: nobody looks at the answer."))
@@ -251,7 +267,7 @@ def refusal_of(ask: Ask, refuse: Callable[[Ask], bool] | None = None) -> str | N
     """The name of the first refusal that holds, or None to count the hit."""
     refusals = get_refusals()
     if refuse:
-        refusals = (*refusals, Refusal(CALLER, "", refuse))
+        refusals = (*refusals, Refusal(CALLER, "", synchronous(refuse)))
     for item in refusals:
         try:
             if item.refuses(ask):

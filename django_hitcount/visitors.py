@@ -16,6 +16,7 @@ import secrets
 from collections.abc import Callable
 from functools import cache, lru_cache
 from hashlib import blake2b
+from inspect import iscoroutinefunction
 from typing import Any, NamedTuple
 
 from django.contrib.auth import SESSION_KEY
@@ -55,6 +56,8 @@ logger = logging.getLogger("django_hitcount")
 
 _breaker = Breaker("The database of visitor salts")
 
+_session_breaker = Breaker("The database of sessions")
+
 
 class VisitorKey(NamedTuple):
     """The key of one period."""
@@ -75,6 +78,8 @@ def identify(request: HttpRequest) -> str | None:
         try:
             if answer := identity(request):
                 return f"{name}:{answer}"
+        except (BufferUnavailable, *DATABASE_ERRORS) as exc:
+            logger.error("The visitor identity %r tells nobody: %s", name, exc)
         except Exception:
             # Counting must not break a page.
             logger.exception("The visitor identity %r failed, and tells nobody", name)
@@ -176,7 +181,8 @@ def _read_session(request: HttpRequest, read: Callable[[Any], Any]) -> str | Non
     # Sessions in signed cookies want to be saved once one is read that is forged or too old.
     before = session.accessed, session.modified
     try:
-        return read(session) or None
+        with _session_breaker.guard():
+            return read(session) or None
     finally:
         session.accessed, session.modified = before
 
@@ -220,12 +226,12 @@ def get_identities() -> tuple[tuple[str, Identity], ...]:
 def _identity(name: str) -> Identity:
     if name in IDENTITIES:
         return IDENTITIES[name]
-    problem = "is none of ours and no dotted path" if "." not in name else "is no callable"
+    problem = "is none of ours and no dotted path" if "." not in name else "is no plain function"
     try:
         found = import_string(name) if "." in name else None
     except ImportError as exc:
         found, problem = None, f"cannot be imported: {exc}"
-    if not callable(found):
+    if not callable(found) or iscoroutinefunction(found):
         raise conf.misconfigured(
             "VISITOR_IDENTITY",
             f"HITCOUNT['VISITOR_IDENTITY'] names {name!r}, which {problem}.",

@@ -152,7 +152,7 @@ class TestE004:
             ("adress", "is none of ours and no dotted path."),
             ("nowhere.by", "cannot be imported: No module named 'nowhere'."),
             ("datetime.by", 'cannot be imported: Module "datetime" does not define'),
-            ("datetime.MINYEAR", "is no callable."),
+            ("datetime.MINYEAR", "is no plain function."),
         ],
     )
     def test_identity_that_is_none(self, settings, hitcount, name, problem):

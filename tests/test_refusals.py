@@ -422,3 +422,25 @@ def test_who_asks_not_to_be_tracked(refuse, header, name, value, is_refused):
 
     assert reason(get(**{header: value})) == (name if is_refused else None)
     assert reason(get()) is None
+
+
+class TestMistakes:
+    async def never_awaited(self):
+        """A coroutine is true."""
+
+    @pytest.mark.parametrize(
+        "name", ["repeat", "caller", "unavailable", "no_request", "A", "x" * 51]
+    )
+    def test_name_that_means_something_else_or_does_not_fit(self, name):
+        with pytest.raises(ValueError, match=f"cannot be named '{name}'"):
+            refusal(name, "A reason.")
+
+    def test_coroutine_function_is_no_refusal(self):
+        with pytest.raises(ValueError, match="Make it a plain function"):
+            refusal("mine", "A reason.")(self.never_awaited)
+
+    def test_coroutine_function_does_not_decide_on_a_hit(self):
+        ask = Ask(RequestFactory(headers=BROWSER).get("/"), Article(), "views")
+
+        with pytest.raises(ValueError, match="Make it a plain function"):
+            refusal_of(ask, self.never_awaited)

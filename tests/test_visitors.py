@@ -39,6 +39,11 @@ def request_of(visitor: int | str):
     return RequestFactory(headers=BROWSER).get("/", REMOTE_ADDR=address)
 
 
+def is_about(visitors: int, count: int) -> bool:
+    """Whether ``count`` is right, but for two visitors who may share a register of a sketch."""
+    return visitors - 2 <= count <= visitors
+
+
 def refused(day=None):
     day = day or day_of()
     flush()
@@ -291,8 +296,8 @@ class TestUniqueVisitors:
         redis.flushall()
 
         found = article.visitors_between(DAY, DAY + datetime.timedelta(days=2))
-        assert (abs(found.count - 90) <= 2, found.spans) == (True, 1)
-        assert article.visitors_on(DAY) == 50
+        assert (is_about(90, found.count), found.spans) == (True, 1)
+        assert is_about(50, article.visitors_on(DAY))
 
     def test_what_redis_lost_is_not_lost(self, redis, redis_rule):
         redis_rule(visitors=True)
@@ -305,9 +310,9 @@ class TestUniqueVisitors:
             article.record_hit(request_of(n))
         flush()
 
-        assert article.visitors_on(day_of()) == 13
+        assert is_about(13, article.visitors_on(day_of()))
         redis.flushall()
-        assert article.visitors_on(day_of()) == 13
+        assert is_about(13, article.visitors_on(day_of()))
 
     def test_nobody(self, article, rule):
         rule(visitors=True)
@@ -351,7 +356,7 @@ class TestUniqueVisitors:
 
         with django_assert_num_queries(2):
             found = [*Article.objects.with_visitors().order_by("pk")]
-        assert [each.hit_visitors.count for each in found] == [*range(10)]
+        assert all(is_about(n, each.hit_visitors.count) for n, each in enumerate(found))
 
     def test_queryset_with_hits_and_visitors(self, article, rule):
         rule(visitors=True)

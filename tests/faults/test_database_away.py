@@ -6,11 +6,14 @@ from unittest import mock
 
 import pytest
 from django.contrib.contenttypes.models import ContentType
+from django.contrib.sessions.backends.db import SessionStore
 from django.db import OperationalError, connection, transaction
 from django.template import Context, Template
 from django.test import Client, RequestFactory
+from django.utils.functional import SimpleLazyObject
 
-from django_hitcount import counters, slots, totals
+from django_hitcount import counters, slots, totals, visitors
+from django_hitcount.breaker import Breaker
 from django_hitcount.buffers import get_buffer
 from django_hitcount.recording import Hit, record_hit
 from django_hitcount.totals import get_total
@@ -171,3 +174,29 @@ def test_forked_children_do_not_share_the_numbers_of_their_parent(redis_buffer, 
 
     assert [children.run(record), children.run(record)] == [0, 0]
     assert article.hits == 9
+
+
+class SessionsAway(SessionStore):
+    """A store whose database does not answer, and counts who asks."""
+
+    asked = 0
+
+    def load(self):
+        type(self).asked += 1
+        raise OperationalError("away")
+
+
+def test_sessions_that_are_away_are_asked_once(redis_buffer, settings, monkeypatch, caplog):
+    options = {"repeat": "daily", "visitors": True}
+    settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": options}}
+    monkeypatch.setattr(visitors, "_session_breaker", Breaker("The database of sessions"))
+    article = Article.objects.create(title="Tea")
+    request = RequestFactory(headers=BROWSER).get("/")
+    for _ in range(3):
+        request.session = SessionsAway("somebody")
+        request.user = SimpleLazyObject(lambda: None)
+        assert article.record_hit(request).refusal in {None, "repeat"}
+
+    assert SessionsAway.asked == 1
+    assert "Traceback" not in caplog.text
+    assert article.hits == 1

