@@ -47,6 +47,7 @@ def compact(*, batch_size: int = BATCH_SIZE) -> Compaction:
     folded before stays folded.
     """
     using = hits_alias()
+    visitors.prune_salts()  # First: what else may fail is not to keep them.
     sizes = [
         size
         for model in (HitSlot, DailyHitSlot, RefusedHitSlot)
@@ -54,7 +55,6 @@ def compact(*, batch_size: int = BATCH_SIZE) -> Compaction:
     ]
     sizes += daily_visitors.fold_closed_days(batch_size=batch_size)
     admissions.prune(using=using)
-    visitors.prune_salts()
     return Compaction(rows=sum(sizes), batches=len(sizes))
 
 

@@ -115,6 +115,10 @@ class Config:
     flush_threshold: int | None = None
     """Flush a partition early once it holds more pending counters than this."""
 
+    def options_of(self, counter: str) -> CounterOptions:
+        """The options of a counter, or the defaults for one that is not declared any more."""
+        return self.counters.get(counter) or CounterOptions()
+
 
 class Misconfigured(ImproperlyConfigured):
     """HITCOUNT does not work as it is; says why, and the fix."""

@@ -39,6 +39,11 @@ class CounterOptions:
     visitors: bool = False
     """Are the visitors of each object and day counted, too?"""
 
+    @property
+    def keeps_days(self) -> bool:
+        """Is it to be known who came on a day?"""
+        return self.visitors or self.repeat == "daily"
+
 
 class Problem(ValueError):
     """What is wrong with one setting, and the fix."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import connections, models
 
-from django_hitcount import slots
+from django_hitcount import conf, slots
 from django_hitcount.buffers.base import Sketch
 from django_hitcount.counters import CounterKey, VisitorsKey, hits_alias, open_days
 from django_hitcount.tables import DailyVisitors, SeenVisitor
@@ -55,7 +55,17 @@ def put(visitors: Mapping[VisitorsKey, Sketch], *, using: str) -> None:
 
 def sketches(keys: Collection[VisitorsKey], *, using: str) -> dict[VisitorsKey, bytes]:
     """The sketches that the table holds of ``keys``. Costs a query per 500 keys."""
-    found: dict[VisitorsKey, bytes] = {}
+    return {key: bytes(sketch) for key, sketch in _read(keys, "sketch", using).items()}
+
+
+def sketch_counts(keys: Collection[VisitorsKey], *, using: str) -> dict[VisitorsKey, int]:
+    """How many visitors the sketches of ``keys`` have. Costs a query per 500 keys."""
+    return _read(keys, "count", using)
+
+
+def _read(keys: Collection[VisitorsKey], column: str, using: str) -> dict[VisitorsKey, Any]:
+    """A column of the rows that have a sketch, by key."""
+    found: dict[VisitorsKey, Any] = {}
     remaining = sorted(keys)
     for start in range(0, len(remaining), KEYS_PER_STATEMENT):
         chunk = remaining[start : start + KEYS_PER_STATEMENT]
@@ -67,9 +77,9 @@ def sketches(keys: Collection[VisitorsKey], *, using: str) -> dict[VisitorsKey, 
                 visitor_key__in={key.key_id for key in chunk},
                 sketch__isnull=False,
             )
-            .values_list(*DailyVisitors.KEY, "sketch")
+            .values_list(*DailyVisitors.KEY, column)
         )
-        found |= {_key(row): bytes(row[-1]) for row in rows}
+        found |= {_key(row): row[-1] for row in rows}
     return {key: found[key] for key in keys if key in found}
 
 
@@ -123,15 +133,20 @@ def fold_closed_days(*, batch_size: int) -> list[int]:
 
 
 def _fold(first_open_day: datetime.date, batch_size: int, using: str) -> int:
+    """Fold up to ``batch_size`` rows, locked in the order of all writers; returns how many."""
     manager = SeenVisitor.objects.using(using)
     take_write_lock(using)
-    closed = manager.filter(day__lt=first_open_day).order_by("day", "pk").select_for_update()
-    rows = [*closed.values_list("pk", *SeenVisitor.KEY)[:batch_size]]
+    closed = manager.filter(day__lt=first_open_day).order_by("day", "pk")
+    pks = [*closed.values_list("pk", flat=True)[:batch_size]]
+    locked = manager.filter(pk__in=pks).order_by(*SeenVisitor.KEY, "pk").select_for_update()
+    rows = [*locked.values_list("pk", *SeenVisitor.KEY)]
     amounts = Counter(tuple(key) for _, *key in rows)
+    options_of = conf.get_config().options_of
     slots.add_up(
         DailyVisitors,
         (*DailyVisitors.KEY, "count"),
-        [(*key, amounts[key]) for key in sorted(amounts)],
+        # The others were kept for the rule "daily" alone.
+        [(*key, amounts[key]) for key in sorted(amounts) if options_of(key[2]).visitors],
         using,
     )
     manager.filter(pk__in=[pk for pk, *_ in rows])._raw_delete(using)

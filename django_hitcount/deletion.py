@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any
 
 from django.apps import apps
-from django.db import DatabaseError, connections, models, transaction
+from django.db import connections, models, transaction
 from django.db.models.signals import post_delete
 
 from django_hitcount.buffers import get_buffer
@@ -25,7 +25,7 @@ from django_hitcount.tables import (
     SeenVisitor,
     SlotRow,
 )
-from django_hitcount.transactions import in_transaction, take_write_lock
+from django_hitcount.transactions import DATABASE_ERRORS, in_transaction, take_write_lock
 
 OBJECTS_PER_STATEMENT = 500
 
@@ -64,6 +64,7 @@ class _ForgetOnCommit:
 
     def __init__(self, objects: list[ObjectPair]) -> None:
         self.objects = objects
+        self.__qualname__ = type(self).__qualname__  # Django logs the name of one that fails.
 
     def __call__(self) -> None:
         forget(self.objects)
@@ -102,23 +103,26 @@ def forget(objects: Iterable[ObjectPair]) -> None:
     """
     iterator = iter(objects)
     while chunk := [*islice(iterator, OBJECTS_PER_STATEMENT)]:
-        for forget in (_forget_in_buffer, _forget_in_tables, _forget_in_buffer):
+        for forget in (_catch_up, _forget_in_buffer, _forget_in_tables, _forget_in_buffer):
             try:
                 forget(chunk)
-            except (BufferUnavailable, DatabaseError) as exc:
+            except (BufferUnavailable, *DATABASE_ERRORS) as exc:
                 logger.error("Hits of %d deleted objects are not forgotten: %s", len(chunk), exc)
+
+
+def _catch_up(objects: list[ObjectPair]) -> None:
+    """Tell the buffer what it missed, so that it does not come after."""
+    get_buffer().catch_up()
 
 
 def _forget_in_buffer(objects: list[ObjectPair]) -> None:
     """
     Drop what waits for a flush; called once more at last for what a page added meanwhile.
 
-    What the buffer missed is told before, so that it does not come after. A flusher may
-    have read the batch that is set aside, and would write hits of these objects after their
-    rows are deleted; so that batch is brought to its end.
+    A flusher may have read the batch that is set aside, and would write hits of these
+    objects after their rows are deleted; so that batch is brought to its end.
     """
     buffer = get_buffer()
-    buffer.catch_up()
     for partition in buffer.forget(objects):
         flush_partition(buffer, partition)
 

@@ -82,7 +82,7 @@ def record_hit(
 
     With Redis, costs one round trip (in a transaction one before and one after COMMIT),
     and one more with one query if Redis does not know the total. Without: three queries
-    and BEGIN and COMMIT, and up to three more where visitors are told apart. A process's
+    and BEGIN and COMMIT, and one to six more where visitors are told apart. A process's
     first hit of a visitor on a day costs a query for the visitor key.
 
     Raises InvalidHit if the arguments make no sense.
@@ -103,7 +103,7 @@ def record_hits(
     Count a hit on each of ``objs`` at once; returns a Hit for each, in order.
 
     See record_hit(). With Redis, costs one round trip however many objects there are;
-    without, three queries per thousand objects, and up to three for each of them where
+    without, three queries per thousand objects, and one to six for each of them where
     visitors are told apart.
     """
     objs = list(objs)
@@ -209,10 +209,10 @@ def _marked(hits: Sequence[Hits], identity: str) -> Sequence[Hits]:
     """Hits with who made them; none of them if the visitor keys cannot be read now."""
     repeat = get_config().counters[hits[0].key.counter].repeat
     seconds = repeat if isinstance(repeat, int) else None
-    marks = [visitors.marks(identity, hit.key, hit.day, seconds=seconds) for hit in hits]
-    if not all(marks):
+    keys = visitors.visitor_keys(hits[0].day, seconds=seconds)
+    if keys is None:
         return hits
-    return [Hits(*hit[:4], mark) for hit, mark in zip(hits, marks, strict=True)]
+    return [Hits(*hit[:4], keys.marks(identity, hit.key)) for hit in hits]
 
 
 def _result(refusal: str | None, total: int | None, *, plus: int = 0) -> Hit:

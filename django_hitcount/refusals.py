@@ -71,6 +71,16 @@ class Refusal:
 
     refuses: Callable[[Ask], bool]
 
+    def __post_init__(self) -> None:
+        if not conf.is_counter_name(self.name) or self.name in RESERVED:
+            raise ValueError(
+                f"A refusal cannot be named {self.name!r}: use a lower case letter first, then "
+                "lower case letters, digits and underscores, "
+                f"{conf.REFUSAL_MAX_LENGTH} characters at most, and none of "
+                f"{', '.join(map(repr, RESERVED))}."
+            )
+        check_synchronous(self.refuses)
+
 
 def refusal(name: str, reason: str | Promise) -> Callable[[Callable[[Ask], bool]], Refusal]:
     """
@@ -82,27 +92,20 @@ def refusal(name: str, reason: str | Promise) -> Callable[[Callable[[Ask], bool]
     Raises ValueError for a name that is too long for its column or means something else, and
     for a coroutine function, which would refuse everything.
     """
-    if not conf.is_counter_name(name) or name in RESERVED:
-        raise ValueError(
-            f"A refusal cannot be named {name!r}: use a lower case letter first, then lower "
-            f"case letters, digits and underscores, {conf.REFUSAL_MAX_LENGTH} characters at most, "
-            f"and none of {', '.join(map(repr, RESERVED))}."
-        )
 
     def decorate(refuses: Callable[[Ask], bool]) -> Refusal:
-        return Refusal(name, reason, synchronous(refuses))
+        return Refusal(name, reason, refuses)
 
     return decorate
 
 
-def synchronous(refuses: Callable[[Ask], bool]) -> Callable[[Ask], bool]:
-    """``refuses`` itself; raises ValueError if it would have to be awaited."""
+def check_synchronous(refuses: Callable[[Ask], bool]) -> None:
+    """Raise ValueError if ``refuses`` would have to be awaited."""
     if iscoroutinefunction(refuses):
         raise ValueError(
             f"{refuses!r} is a coroutine function, whose result nobody awaits: a coroutine is "
             "true, and would refuse everything. Make it a plain function."
         )
-    return refuses
 
 
 @refusal("method", _("The request is not a GET: nobody looks at the answer."))
@@ -265,17 +268,21 @@ def _user(ask: Ask) -> Any:
 
 def refusal_of(ask: Ask, refuse: Callable[[Ask], bool] | None = None) -> str | None:
     """The name of the first refusal that holds, or None to count the hit."""
-    refusals = get_refusals()
     if refuse:
-        refusals = (*refusals, Refusal(CALLER, "", synchronous(refuse)))
-    for item in refusals:
-        try:
-            if item.refuses(ask):
-                return item.name
-        except Exception:
-            # Counting must not break a page, and a hit is not lost by a mistake elsewhere.
-            logger.exception("A refusal failed, and refuses nothing: %r", item.refuses)
-    return None
+        check_synchronous(refuse)
+    for item in get_refusals():
+        if _holds(item.refuses, ask):
+            return item.name
+    return CALLER if refuse and _holds(refuse, ask) else None
+
+
+def _holds(refuses: Callable[[Ask], bool], ask: Ask) -> bool:
+    try:
+        return refuses(ask)
+    except Exception:
+        # Counting must not break a page, and a hit is not lost by a mistake elsewhere.
+        logger.exception("A refusal failed, and refuses nothing: %r", refuses)
+        return False
 
 
 @cache

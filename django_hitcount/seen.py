@@ -21,25 +21,27 @@ from django_hitcount.transactions import take_write_lock
 COLUMNS = ("content_type_id", "object_id", "counter", "day", "visitor_key", "visitor")
 
 
-def judged(hits: Iterable[Hits], *, using: str) -> list[Hits]:
+def judged(hits: Sequence[Hits], *, using: str) -> list[Hits]:
     """
-    The same hits, those of visitors who have been counted already refused as repeats.
+    The same hits in their order, those of visitors who have been counted already refused.
 
     The caller opens the transaction that writes the hits, so that a visitor is remembered if
-    and only if the hit is. Costs up to three statements for each hit of a counter with a
-    ``repeat`` rule or with ``visitors``, in lock order.
+    and only if the hit is. Costs one statement for each hit of a counter with ``visitors`` or
+    the rule "daily", and up to five more with a rule of so many seconds, in lock order.
     """
-    return [_judged(hit, using) for hit in sorted(hits, key=lambda hit: hit.key)]
+    in_lock_order = sorted(range(len(hits)), key=lambda place: hits[place].key)
+    found = {place: _judged(hits[place], using) for place in in_lock_order}
+    return [found[place] for place in range(len(hits))]
 
 
 def _judged(hit: Hits, using: str) -> Hits:
     if hit.refusal or not hit.marks:
         return hit
-    options = conf.get_config().counters[hit.key.counter]
+    options = conf.get_config().options_of(hit.key.counter)
     is_repeat = False
     if isinstance(options.repeat, int):
         is_repeat = not _is_admitted(hit.marks.recent, options.repeat, using)
-    if options.repeat == "daily" or options.visitors:
+    if options.keeps_days:
         is_new = _insert(hit, hit.marks, using)
         is_repeat = is_repeat or (options.repeat == "daily" and not is_new)
     return hit._replace(refusal=REPEAT) if is_repeat else hit
@@ -47,8 +49,9 @@ def _judged(hit: Hits, using: str) -> Hits:
 
 def _is_admitted(recent: Iterable[bytes], seconds: int, using: str) -> bool:
     """Whether a visitor has not been counted for so long, under the keys of then and now."""
-    take_write_lock(using)
     name, *earlier = [f"repeat:{mark.hex()}" for mark in recent]
+    if earlier:
+        take_write_lock(using)
     return all(admissions.is_due(old, using=using) for old in earlier) and (
         admissions.admit(name, seconds * 1_000_000, using=using)
     )
@@ -62,8 +65,13 @@ def _insert(hit: Hits, marks: Marks, using: str) -> bool:
 
 
 def oldest(days: Sequence[datetime.date], limit: int, *, using: str) -> dict[int, Hits]:
-    """Visitors of ``days`` by row, each as the mark on no hits at all. Costs a query."""
-    rows = SeenVisitor.objects.using(using).filter(day__in=days).order_by("pk")
+    """
+    Visitors of ``days`` by row, each as the mark on no hits at all. Costs a query.
+
+    Those of counters that no longer ask for them are left to the end of their day.
+    """
+    counters = [name for name, options in conf.get_config().counters.items() if options.keeps_days]
+    rows = SeenVisitor.objects.using(using).filter(day__in=days, counter__in=counters)
     return {
         row.pk: Hits(
             CounterKey(row.content_type_id, row.object_id, row.counter),
@@ -71,7 +79,7 @@ def oldest(days: Sequence[datetime.date], limit: int, *, using: str) -> dict[int
             0,
             marks=Marks(row.visitor_key, bytes.fromhex(row.visitor)),
         )
-        for row in rows[:limit]
+        for row in rows.order_by("pk")[:limit]
     }
 
 

@@ -44,7 +44,7 @@ def add_hits(hits: Iterable[Hits], *, slot: int, using: str) -> None:
     refused: Counter[Refused] = Counter()
     for hit in hits:
         if hit.refusal:
-            refused[Refused(hit.day, hit.key.counter, hit.refusal)] += hit.amount
+            refused[Refused(hit.day, hit.key.counter, hit.refusal)] += max(hit.amount, 0)
         else:
             totals[hit.key] += hit.amount
             daily[hit.key, hit.day] += hit.amount
@@ -69,7 +69,7 @@ def add_daily(
 
 def add_refused(amounts: Mapping[Refused, int], *, slot: int, using: str) -> None:
     """Add to the hits that were refused, in ``slot``, in lock order."""
-    rows = [(*key, slot, amounts[key]) for key in sorted(amounts)]
+    rows = [(*key, slot, amounts[key]) for key in sorted(amounts) if amounts[key]]
     upsert(RefusedHitSlot, rows, using)
 
 

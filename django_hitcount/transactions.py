@@ -7,7 +7,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from typing import Generic, TypeVar
 
 from django.db import (
@@ -123,7 +122,10 @@ def when_committed(work: Callable[[], object], *, databases: Iterable[str]) -> b
     while remaining:
         using = remaining.pop()
         if connections[using].in_atomic_block:
-            later = partial(when_committed, work, databases=remaining)
+
+            def later() -> None:  # A function and no partial: Django logs its name if it fails.
+                when_committed(work, databases=remaining)
+
             transaction.on_commit(later, using=using, robust=True)
             return False
     work()

@@ -58,6 +58,8 @@ class Visitors:
     def __int__(self) -> int:
         return self.count
 
+    __index__ = __int__  # For the filter ``pluralize``.
+
     def __str__(self) -> str:
         return str(self.count)
 

@@ -86,28 +86,40 @@ def identify(request: HttpRequest) -> str | None:
     return None
 
 
-def marks(
-    identity: str, key: CounterKey, day: datetime.date, *, seconds: int | None
-) -> Marks | None:
+class VisitorKeys(NamedTuple):
+    """The keys that the hits of one call are marked with: the same for all of them."""
+
+    own: VisitorKey
+    """That of the day of the hits."""
+
+    recent: tuple[VisitorKey, ...]
+    """See Marks.recent."""
+
+    def marks(self, identity: str, key: CounterKey) -> Marks:
+        """The visitor of one counter as keyed hashes."""
+        text = f"{identity}\0{key.text}".encode(errors="backslashreplace")
+        recent = tuple([_mark(text, under) for under in self.recent])
+        return Marks(self.own.id, _mark(text, self.own), recent)
+
+
+def visitor_keys(day: datetime.date, *, seconds: int | None) -> VisitorKeys | None:
     """
-    The visitor of one counter as keyed hashes; None if the keys cannot be read now.
+    The keys of now; None if they cannot be read.
 
     Args:
-        day: the day of the hit.
-        seconds: how long after a counted hit the visitor does not count again. The hash
-            under the key of that time ago is there, too, if the key has rotated since.
+        day: the day of the hits.
+        seconds: how long after a counted hit a visitor does not count again. The key of that
+            time ago is there, too, if it has rotated since.
 
     Costs a query the first time a process needs the key of a period, one or two more if it
     is the first of all.
     """
-    text = f"{identity}\0{key.text}".encode(errors="backslashreplace")
     try:
-        under = visitor_key(day)
-        recent = [_mark(text, visitor_key(at)) for at in _days_since(seconds)] if seconds else ()
+        recent = [visitor_key(at) for at in _days_since(seconds)] if seconds else ()
+        return VisitorKeys(visitor_key(day), tuple(dict.fromkeys(recent)))
     except (BufferUnavailable, *DATABASE_ERRORS) as exc:
-        logger.error("A visitor is not told from others: %s", exc)
+        logger.error("Visitors are not told from each other: %s", exc)
         return None
-    return Marks(under.id, _mark(text, under), tuple(dict.fromkeys(recent)))
 
 
 def _days_since(seconds: int) -> list[datetime.date]:
@@ -174,17 +186,24 @@ def session(request: HttpRequest) -> str | None:
 
 
 def _read_session(request: HttpRequest, read: Callable[[Any], Any]) -> str | None:
-    """Read the session, if there is one, without the page taking note of it."""
+    """
+    Read the session, if there is one, and leave it as if nobody had.
+
+    Django would tell caches that the page varies by cookie, delete the cookie of a session
+    that is over, and save one that is forged.
+    """
     session = getattr(request, "session", None)
     if session is None or not session.session_key:
         return None
-    # Sessions in signed cookies want to be saved once one is read that is forged or too old.
-    before = session.accessed, session.modified
+    before = session.accessed, session.modified, session.session_key
     try:
         with _session_breaker.guard():
             return read(session) or None
     finally:
-        session.accessed, session.modified = before
+        session.accessed, session.modified, key = before
+        if session.session_key != key:
+            session._session_key = key
+            session.__dict__.pop("_session_cache", None)  # To be loaded by whoever wants it.
 
 
 def cookie(request: HttpRequest) -> str | None:

@@ -5,8 +5,10 @@ from celery import Celery
 from django.core.management import call_command
 
 from django_hitcount import tasks
+from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.recording import record_hit
 from django_hitcount.tables import HitSlot
+from django_hitcount.throttle import Throttle
 from tests.app.models import Article
 from tests.tables import slot_sums
 
@@ -79,3 +81,14 @@ def test_schedule_that_is_a_bit_early_is_not_left_out(redis, article):
 
     assert 53_000 < redis.pttl("hitcount:throttle:django_hitcount.flush_hits") <= 54_000
     assert 530_000 < redis.pttl("hitcount:throttle:django_hitcount.compact_hits") <= 540_000
+
+
+def test_compaction_needs_no_redis(article, monkeypatch):
+    def away(self):
+        raise BufferUnavailable("Redis is away")
+
+    tasks.flush_hits()
+    monkeypatch.setattr(Throttle, "admit", away)
+    tasks.compact_hits(at_most_every=600)
+
+    assert [*HitSlot.objects.values_list("slot", "hits")] == [(0, 3)]

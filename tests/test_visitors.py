@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import io
+import itertools
 
 import pytest
 import time_machine
@@ -26,7 +27,9 @@ from django_hitcount.refused_hits import RefusedHits, refused_between
 from django_hitcount.unique_visitors import NOBODY, Visitors, get_visitors
 from tests.app.models import Article, Page, Photo, Plain, Small
 from tests.browsers import BROWSER
+from tests.conftest import REDIS_BUFFER
 from tests.redis_server import round_trips, sends
+from tests.tables import slot_sums
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -125,6 +128,27 @@ class TestRepeat:
         assert [hit.refusal for hit in hits] == ["repeat"] + [None] * 30
         assert [hit.total for hit in hits] == [1] * 31
         assert refused() == {("views", "repeat"): 1}
+
+    def test_list_across_midnight_is_judged_by_one_moment(self, buffer, rule, monkeypatch):
+        """The clock goes on while a list is marked; the key rotates in between."""
+        rule(7200, PARTITIONS=1)
+        articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(6))
+        record_hits(articles)
+        midnight = datetime.datetime(2026, 4, 30, 21, 59, 59, 999_700, tzinfo=datetime.UTC)
+        for start in (midnight, midnight + datetime.timedelta(seconds=7200)):
+            ticks = itertools.count()
+            monkeypatch.setattr(
+                visitors.timezone,
+                "now",
+                lambda start=start, ticks=ticks: (
+                    start + datetime.timedelta(microseconds=100 * next(ticks))
+                ),
+            )
+            record_hits(articles, request_of(start.hour))
+        monkeypatch.undo()
+        flush()
+
+        assert [article.hits for article in articles] == [3] * 6
 
     @pytest.mark.parametrize("repeat", [3600, "daily"])
     def test_same_object_twice_at_once(self, article, rule, repeat):
@@ -314,6 +338,97 @@ class TestUniqueVisitors:
         redis.flushall()
         assert is_about(13, article.visitors_on(day_of()))
 
+    def test_left_over_batch_does_not_overwrite_what_the_table_knows(self, redis, redis_rule):
+        """A sketch is evicted between the claim of a flusher that died and the next flush."""
+        redis_rule(visitors=True)
+        article = Article.objects.create(title="Tea")
+        for n in range(20):
+            article.record_hit(request_of(n))
+        flush()
+        article.record_hit(request_of(100))
+        for partition in range(16):
+            get_buffer().claim(partition)
+        redis.delete(*redis.keys("*:visitors:*"))
+        article.record_hit(request_of(101))
+        flush()
+
+        assert DailyVisitors.objects.get().count in {20, 21, 22}
+        assert article.visitors_on(day_of()) >= 20
+
+    def test_redis_that_went_back_in_time_is_merged(self, redis, redis_rule):
+        redis_rule(visitors=True)
+        article = Article.objects.create(title="Tea")
+        for n in range(5):
+            article.record_hit(request_of(n))
+        (name,) = redis.keys("*:visitors:*")
+        old, ttl = redis.dump(name), redis.pttl(name)
+        for n in range(5, 20):
+            article.record_hit(request_of(n))
+        flush()
+        redis.restore(name, ttl, old, replace=True)
+        article.record_hit(request_of(100))
+        flush()
+
+        assert is_about(21, DailyVisitors.objects.get().count)
+
+    def test_full_redis_is_flushed_though_a_sketch_is_to_be_merged(self, redis, redis_rule):
+        redis_rule(visitors=True)
+        article = Article.objects.create(title="Tea")
+        article.record_hit(request_of(1))
+        flush()
+        redis.delete(*redis.keys("*:visitors:*"))
+        article.record_hit(request_of(2))
+        redis.config_set("maxmemory", 1)
+        try:
+            flush()
+        finally:
+            redis.config_set("maxmemory", 0)
+
+        assert DailyVisitors.objects.get().count == 2
+        assert not redis.keys("*scratch*")
+
+    def test_what_is_no_sketch_does_not_keep_hits_from_the_tables(self, redis, redis_rule):
+        redis_rule(visitors=True)
+        article = Article.objects.create(title="Tea")
+        article.record_hit(request_of(1))
+        redis.set(redis.keys("*:visitors:*")[0], "somebody else's")
+        flush()
+
+        assert slot_sums([article]) == {article: 1}
+
+    def test_counter_that_is_gone_leaves_its_visitors_to_the_end_of_the_day(self, redis, settings):
+        counters = {"views": {"visitors": True}, "likes": {"visitors": True}}
+        settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": counters}
+        article, other = (Article.objects.create(title=title) for title in ("Tea", "Milk"))
+        record_hit(article, request_of(1), counter="likes")
+        article.record_hit(request_of(1))
+        settings.HITCOUNT = {
+            **settings.HITCOUNT,
+            "BUFFER": REDIS_BUFFER,
+            "COUNTERS": {"views": {"visitors": True}},
+        }
+        flush()
+        other.delete()
+
+        assert article.visitors_on(day_of()) == 1
+        assert [*SeenVisitor.objects.values_list("counter", flat=True)] == ["likes"]
+
+    def test_rule_alone_leaves_no_visitors(self, settings):
+        set_rule(settings, "daily", visitors=False, more={})
+        Article.objects.create(title="Tea").record_hit(request_of(1), at=DAY)
+        compact()
+
+        assert not SeenVisitor.objects.exists()
+        assert not DailyVisitors.objects.exists()
+
+    def test_words_agree_with_the_number(self):
+        template = Template("{{ v }} visitor{{ v|pluralize }}")
+
+        assert [template.render(Context({"v": Visitors(n, 1)})) for n in (1, 2)] == [
+            "1 visitor",
+            "2 visitors",
+        ]
+
     def test_nobody(self, article, rule):
         rule(visitors=True)
 
@@ -417,7 +532,7 @@ class TestSwitchingToRedis:
             article.record_hit(request_of(n))
         settings.HITCOUNT = {
             **settings.HITCOUNT,
-            "BUFFER": "django_hitcount.buffers.redis.RedisBuffer",
+            "BUFFER": REDIS_BUFFER,
         }
         flush()
 
@@ -436,8 +551,8 @@ class TestKeys:
     def fresh(self):
         visitors._key_on.cache_clear()
 
-    def marks(self, identity="ann", key=KEY, day=DAY, **options):
-        return visitors.marks(identity, key, day, seconds=options.get("seconds"))
+    def marks(self, identity="ann", key=KEY, day=DAY):
+        return visitors.visitor_keys(day, seconds=None).marks(identity, key)
 
     def test_same_visitor_same_mark(self):
         assert self.marks() == self.marks()
@@ -518,7 +633,7 @@ class TestKeys:
         monkeypatch.setattr(visitors, "_breaker", Breaker("the salts"))
 
         assert [article.record_hit(request_of(1)).counted for _ in range(2)] == [True, True]
-        assert caplog.text.count("A visitor is not told from others") == 2
+        assert caplog.text.count("Visitors are not told from each other") == 2
 
 
 class TestRefusedHits:
@@ -542,6 +657,14 @@ class TestRefusedHits:
         assert refused_between(DAY, DAY) == expected
         assert {*RefusedHitSlot.objects.values_list("slot", flat=True)} == {0}
         assert article.hits == 1
+
+    def test_taking_back_is_refused_without_a_count(self, article, rule):
+        bot = RequestFactory(headers={"user-agent": "Googlebot/2.1"}).get("/")
+        for amount in (2, -5):
+            assert article.record_hit(bot, amount=amount).refusal == "bot"
+
+        assert refused() == {("views", "bot"): 2}
+        assert article.hits == 0
 
     def test_command(self, article, rule):
         with time_machine.travel(NOON):

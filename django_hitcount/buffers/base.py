@@ -52,7 +52,11 @@ class Sketch(NamedTuple):
 
     data: bytes
     is_new: bool = False
-    """Was it begun since the last flush, so that the table may know of visitors that it lacks?"""
+    """Was it begun since the last flush?"""
+
+    def is_behind(self, known: int) -> bool:
+        """Whether a table that knows so many visitors may know some that are not in here."""
+        return self.is_new or known > self.visitors
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -23,8 +23,8 @@ class DatabaseBuffer(Buffer):
     """
     Writes hits at once into a random slot of both tables.
 
-    Costs a transaction of two statements, and up to three more where visitors are told
-    apart. No task or command needs to run but compact_hits, which keeps the number of rows
+    Costs a transaction of two statements, and some more where visitors are told apart: see
+    seen.judged(). No task or command needs to run but compact_hits, which keeps the number of rows
     down.
     """
 
@@ -47,7 +47,8 @@ class DatabaseBuffer(Buffer):
         using = hits_alias()
 
         def write() -> Sequence[CounterKey]:
-            sure, unsure = seen.judged(hits, using=using), seen.judged(doubtful, using=using)
+            judged = seen.judged([*hits, *doubtful], using=using)
+            sure, unsure = judged[: len(hits)], judged[len(hits) :]
             slots.add_hits(sure, slot=slots.random_slot(), using=using)
             for note in notes(sure, unsure) if notes else ():
                 note.save(using=using, force_insert=True)

@@ -82,7 +82,7 @@ def _add_judged(
 ) -> None:
     """What the script needs to know to tell repeats, and to count visitors."""
     config, first = conf.get_config(), hits[0]
-    options = config.counters[first.key.counter]
+    options = config.options_of(first.key.counter)
     recent = len(first.marks.recent) if first.marks else 0
     args += _rule(options, config.repeat_error_rate, first.key.counter, first.day, recent)
     for hit in hits:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from django.db import DatabaseError, connections
+from django.db import connections
 
 from django_hitcount import conf, seen, signals
 from django_hitcount.breaker import Breaker
@@ -35,6 +35,7 @@ from django_hitcount.counters import (
     parse_visitors,
 )
 from django_hitcount.exceptions import AnswerLost, BufferUnavailable
+from django_hitcount.transactions import DATABASE_ERRORS
 
 if TYPE_CHECKING:
     from django.core.checks import CheckMessage
@@ -392,7 +393,7 @@ class RedisBuffer(Buffer):
         self._has_news = False
         try:
             self._tell(missed.oldest_notes())  # A page waits: what is left is for the next flush.
-        except DatabaseError as exc:
+        except DATABASE_ERRORS as exc:
             logger.warning("Redis is not told yet what it missed: %s", exc)
 
     def _by_partition(

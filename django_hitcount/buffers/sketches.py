@@ -26,14 +26,13 @@ def read(
     keys = [*touched]
     for start in range(0, len(keys), SKETCHES_AT_A_TIME):
         chunk = keys[start : start + SKETCHES_AT_A_TIME]
-        commands: list[Command] = []
-        for key in chunk:
-            name = names.sketch(key.text)
-            commands += [("PFCOUNT", name), ("GET", name)]
-        replies = run(commands)
-        for key, count, data in zip(chunk, replies[::2], replies[1::2], strict=True):
-            if data is not None:  # It expired before it was flushed.
-                found[key] = Sketch(count, data, is_new=touched[key] == 1)
+        fields = [key.text for key in chunk]
+        call = Call("sketches", [names.pending_visitors, *map(names.sketch, fields)], fields)
+        (replies,) = run([call])
+        for key, reply in zip(chunk, replies, strict=True):
+            if reply is not None:  # It expired before it was flushed.
+                count, data, is_begun = reply
+                found[key] = Sketch(count, data, is_new=bool(touched[key] or is_begun))
     return found
 
 

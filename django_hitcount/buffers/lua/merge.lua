@@ -8,12 +8,17 @@
 local scratch, given = KEYS[1], KEYS[2]
 local is_kept = ARGV[1] ~= '0'
 local target = is_kept and KEYS[3] or scratch
+-- A full Redis lets a script go on whose first command frees memory.
+redis.call('DEL', scratch, given)
+if is_kept and type(redis.pcall('PFCOUNT', target)) ~= 'number' then
+  redis.call('DEL', target) -- Not of our making.
+end
 for i = 3, #KEYS do
+  -- What is no sketch adds nothing.
   redis.pcall('PFMERGE', target, KEYS[i])
 end
 for i = 2, #ARGV do
   redis.call('SET', given, ARGV[i], 'EX', 60)
-  -- What is no sketch adds nothing.
   redis.pcall('PFMERGE', target, given)
 end
 local count, sketch = redis.call('PFCOUNT', target), redis.call('GET', target)

@@ -119,9 +119,11 @@ for n = 1, hits do
       count_visitor(key_at, ARGV[at + 5], ARGV[at + 6])
     end
   end
-  -- An amount of 0 tells of a visitor only.
-  if is_new and amount ~= '0' and refused ~= '' then
-    add(KEYS[3], refused, amount)
+  -- An amount of 0 tells of a visitor only, and taking hits back is refused without a count.
+  if is_new and refused ~= '' then
+    if tonumber(amount) > 0 then
+      add(KEYS[3], refused, amount)
+    end
   elseif is_new and amount ~= '0' then
     if threshold > 0 and redis.call('HEXISTS', KEYS[1], field) == 0 then
       added = added + 1

@@ -1,0 +1,17 @@
+-- Read sketches that are to be flushed.
+--
+-- KEYS: pending_visitors, then the sketches
+-- ARGV: the visitors field of each
+-- Returns: per sketch, the number of visitors, the sketch, and 1 if it was begun since the
+-- batch was claimed and 0 if not; nil for one that is none, or is gone.
+
+local replies = {}
+for i = 2, #KEYS do
+  local count = redis.pcall('PFCOUNT', KEYS[i])
+  replies[i - 1] = false
+  if type(count) == 'number' and count > 0 then
+    local is_begun = redis.pcall('HGET', KEYS[1], ARGV[i - 1]) == '1'
+    replies[i - 1] = {count, redis.call('GET', KEYS[i]), is_begun and 1 or 0}
+  end
+end
+return replies
