@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
-from collections import Counter
 
 import pytest
 from blog.paths import clean_path, is_reserved, path_to_url
-from demo.access_log import PageView, article_path, is_page, parse_log
+from demo.access_log import PageRequest, article_path, is_page, parse_log
+from demo.due import NO_PAGE, Due, due, refusal_of
 from demo.progress import Progress
-from demo.report import Report, Row
+from demo.report import Report, Stored, are_so_many
+from demo.sending import headers_of, is_right_answer
 
 AGENT = "Mozilla/5.0 (X11; Linux x86_64) Gecko/20100101 Firefox/29.0"
 
@@ -87,14 +88,16 @@ def test_only_whole_first_segments_are_reserved() -> None:
     assert [is_reserved(path) for path in paths] == [True, True, False, False]
 
 
-def test_a_page_view_keeps_path_address_and_user_agent() -> None:
-    log = parse_log([log_line("GET /tea/?a=b HTTP/1.1")])
-    assert log.page_views == [PageView("tea", "203.0.113.9", AGENT)]
+def test_a_page_request_keeps_method_path_address_and_user_agent() -> None:
+    log = parse_log([log_line("HEAD /tea/?a=b HTTP/1.1")])
+    assert log.page_requests == [PageRequest("HEAD", "tea", "203.0.113.9", AGENT)]
 
 
 @pytest.mark.parametrize("status", [200, 304])
-def test_a_page_that_was_shown_is_a_view(status: int) -> None:
-    assert len(parse_log([log_line(status=status)]).page_views) == 1
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
+def test_what_was_answered_with_a_page_is_a_page_request(method: str, status: int) -> None:
+    log = parse_log([log_line(f"{method} /tea HTTP/1.1", status=status)])
+    assert len(log.page_requests) == 1
 
 
 @pytest.mark.parametrize(
@@ -102,15 +105,15 @@ def test_a_page_that_was_shown_is_a_view(status: int) -> None:
     [
         log_line(status=404),
         log_line(status=301),
-        log_line("POST /tea HTTP/1.1"),
-        log_line("HEAD /tea HTTP/1.1"),
+        log_line("POST /tea HTTP/1.1", status=403),
         log_line("GET /tea.png HTTP/1.1"),
+        log_line("TRACE /tea HTTP/1.1"),
         log_line("-"),
     ],
 )
 def test_other_requests_are_counted_apart(line: str) -> None:
     log = parse_log([line])
-    assert (log.page_views, log.others, log.malformed) == ([], 1, 0)
+    assert (log.page_requests, log.others, log.malformed) == ([], 1, 0)
 
 
 @pytest.mark.parametrize(
@@ -118,39 +121,166 @@ def test_other_requests_are_counted_apart(line: str) -> None:
 )
 def test_a_malformed_line_is_counted_and_not_fatal(line: str) -> None:
     log = parse_log([line, log_line()])
-    assert (len(log.page_views), log.others, log.malformed) == (1, 0, 1)
+    assert (len(log.page_requests), log.others, log.malformed) == (1, 0, 1)
 
 
 def test_escaped_quotes_belong_to_the_user_agent() -> None:
     log = parse_log([log_line(agent=r"a \"quoted\" agent \\")])
-    assert log.page_views[0].user_agent == 'a "quoted" agent \\'
+    assert log.page_requests[0].user_agent == 'a "quoted" agent \\'
 
 
 def test_a_space_in_the_target_is_kept() -> None:
-    assert parse_log([log_line("GET /a b HTTP/1.1")]).page_views[0].path == "a b"
+    assert parse_log([log_line("GET /a b HTTP/1.1")]).page_requests[0].path == "a b"
 
 
-def test_equal_counts_agree() -> None:
-    report = Report.compare(Counter({"a": 2, "": 3}), {"a": 2, "": 3})
+def test_a_user_agent_that_was_not_sent_is_not_sent_again() -> None:
+    (nameless,) = parse_log([log_line(agent="-")]).page_requests
+    assert headers_of(nameless) == {"X-Forwarded-For": "203.0.113.9"}
+    assert headers_of(request()) == {"X-Forwarded-For": "203.0.113.9", "User-Agent": AGENT}
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "is_right"),
+    [
+        ("GET", 200, True),
+        ("GET", 403, False),
+        ("HEAD", 200, True),
+        ("HEAD", 405, False),
+        ("POST", 403, True),
+        ("POST", 500, False),
+        ("OPTIONS", 200, True),
+    ],
+)
+def test_pages_are_shown_and_posts_turned_away(method: str, status: int, is_right: bool) -> None:
+    assert is_right_answer(method, status) is is_right
+
+
+def request(
+    method: str = "GET", path: str = "tea", address: str = "203.0.113.9", agent: str = AGENT
+) -> PageRequest:
+    return PageRequest(method, path, address, agent)
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        (request(), None),
+        (request(agent=""), "bot"),
+        (request(agent="Mozilla/5.0 (compatible; Googlebot/2.1)"), "bot"),
+        (request("HEAD"), "method"),
+        (request("HEAD", agent=""), "method"),
+        (request("POST"), NO_PAGE),
+    ],
+)
+def test_bots_and_other_methods_than_get_are_due_no_hit(
+    asked: PageRequest, reason: str | None
+) -> None:
+    assert refusal_of(asked) == reason
+
+
+def test_a_visitor_is_due_once_however_often_they_come() -> None:
+    sums = due([request(), request(), request(address="203.0.113.10"), request(agent=f"{AGENT} x")])
+    assert (sums.hits["tea"], len(sums.visitors["tea"])) == (4, 3)
+
+
+def test_a_household_of_ipv6_is_one_address() -> None:
+    addresses = ["2001:db8:0:1::1", "2001:db8:0:1:ffff::2", "2001:db8:0:2::1", "::ffff:192.0.2.1"]
+    sums = due([request(address=address) for address in addresses])
+    assert {address for address, _ in sums.visitors["tea"]} == {
+        "2001:db8:0:1::/64",
+        "2001:db8:0:2::/64",
+        "192.0.2.1",
+    }
+
+
+@pytest.mark.parametrize(
+    ("visitors", "wrong", "right"),
+    [
+        (0, [1], [0]),
+        (1, [0, 2], [1]),
+        (2, [0, 4], [1, 2, 3]),
+        (100, [93, 107], [94, 100, 106]),
+    ],
+)
+def test_an_estimate_may_be_wrong_by_so_much(
+    visitors: int, wrong: list[int], right: list[int]
+) -> None:
+    assert not any(are_so_many(estimate, visitors) for estimate in wrong)
+    assert all(are_so_many(estimate, visitors) for estimate in right)
+
+
+def test_visitors_count_again_after_midnight() -> None:
+    assert [are_so_many(2, 1, days=days) for days in (1, 2)] == [False, True]
+
+
+def due_and_stored() -> tuple[Due, Stored]:
+    """Two pages of three hits by two visitors, and a bot, with the tables as they should be."""
+    second = request(path="", address="203.0.113.10")
+    sums = due([request(), request(), second, request("HEAD"), request(agent="")])
+    stored = Stored(
+        refused={"bot": 1, "method": 1}, hits={"tea": 2, "": 1}, visitors={"tea": 1, "": 1}
+    )
+    return sums, stored
+
+
+def test_what_is_due_and_in_the_tables_agrees() -> None:
+    report = Report.compare(*due_and_stored())
     assert report.agrees
-    assert report.rows == [Row("", 3, 3), Row("a", 2, 2)]
+    assert [(row.path, row.requests, row.hits) for row in report.pages] == [
+        ("tea", 4, 2),
+        ("", 1, 1),
+    ]
 
 
-@pytest.mark.parametrize("stored", [{}, {"a": 1}, {"a": 3}, {"a": 2, "b": 1}, {"b": 2}])
-def test_any_difference_on_any_page_is_a_disagreement(stored: dict[str, int]) -> None:
-    assert not Report.compare({"a": 2}, stored).agrees
+@pytest.mark.parametrize(
+    ("table", "change"),
+    [
+        ("hits", {"tea": 1}),
+        ("hits", {"tea": 3}),
+        ("hits", {"coffee": 1}),
+        ("visitors", {"tea": 2}),
+        ("visitors", {"": 0}),
+        ("visitors", {"coffee": 1}),
+        ("refused", {"bot": 2}),
+        ("refused", {"prefetch": 1}),
+        ("refused", {NO_PAGE: 1}),
+    ],
+)
+def test_any_difference_in_any_table_is_a_disagreement(table: str, change: dict[str, int]) -> None:
+    sums, stored = due_and_stored()
+    getattr(stored, table).update(change)
+    report = Report.compare(sums, stored)
+    assert not report.agrees
+    assert any(line.endswith("DIFFERS") for line in report.lines())
 
 
-def test_a_failed_page_view_is_a_disagreement() -> None:
-    assert not Report.compare({"a": 2}, {"a": 2}, failures=1).agrees
+def test_many_small_errors_of_one_kind_are_a_disagreement() -> None:
+    sums = due(
+        request(path=f"{page}", address=f"192.0.2.{n}") for page in range(40) for n in range(3)
+    )
+    hits = dict(sums.hits)
+    assert Report.compare(sums, Stored({}, hits, dict.fromkeys(hits, 3))).agrees
+    assert not Report.compare(sums, Stored({}, hits, dict.fromkeys(hits, 4))).agrees
 
 
-def test_the_last_line_says_whether_they_agree() -> None:
-    *_, agreement = Report.compare({"a": 1200}, {"a": 1200}).lines()
-    assert agreement == "They agree on each of 1 pages: 1,200 hits sent, 1,200 hits in the table."
-    *_, row, disagreement = Report.compare({"a": 2}, {"a": 1}).lines()
-    assert row.endswith("DIFFERS")
-    assert disagreement.startswith("They DISAGREE on 1 of 1 pages: 2 hits sent, 1 hits")
+def test_a_page_request_that_failed_is_a_disagreement() -> None:
+    assert not Report.compare(*due_and_stored(), failures=1).agrees
+
+
+def test_the_report_shows_shares_and_ends_with_whether_they_agree() -> None:
+    lines = [*Report.compare(*due_and_stored()).lines()]
+    assert any(line.split()[:4] == ["bot", "1", "20.0%", "1"] for line in lines)
+    assert lines[-1] == (
+        "They agree on each of 2 pages: 3 hits due, 3 in the table; "
+        "2 visitors due, 2 in the table's estimate."
+    )
+
+
+def test_a_disagreement_is_the_last_line() -> None:
+    sums, stored = due_and_stored()
+    stored.hits["tea"] = 1
+    *_, last = Report.compare(sums, stored).lines()
+    assert last.startswith("They DISAGREE on 1 of 2 pages and on 0 reasons to refuse: 3 hits due")
 
 
 def test_progress_off_a_terminal_is_a_line_for_each_tenth() -> None:

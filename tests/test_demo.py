@@ -20,10 +20,27 @@ pytestmark = pytest.mark.skipif(
 )
 
 ROOT = Path(__file__).parent.parent
-LINE = (
-    '203.0.113.{n} - - [17/May/2015:10:05:{n:02} +0000] "GET /{page} HTTP/1.1" {status} 5 '
-    '"-" "Opera"\n'
-)
+LINE = '{address} - - [17/May/2015:10:05:03 +0000] "{request} HTTP/1.1" {status} 5 "-" "{agent}"\n'
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+SAFARI = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 Mobile/15E148"
+GOOGLEBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
+REQUESTS = [
+    ("GET /", "203.0.113.1", 200, FIREFOX),
+    ("GET /tea", "203.0.113.1", 200, FIREFOX),
+    ("GET /tea", "203.0.113.1", 200, FIREFOX),
+    ("GET /tea", "203.0.113.1", 200, SAFARI),
+    ("GET /tea/", "203.0.113.2", 200, FIREFOX),
+    ("GET /tea", "2001:db8::1", 200, FIREFOX),
+    ("GET /tea", "2001:db8::2", 304, FIREFOX),
+    ("GET /tea", "203.0.113.3", 200, GOOGLEBOT),
+    ("GET /robot", "203.0.113.3", 200, GOOGLEBOT),
+    ("GET /tea", "203.0.113.4", 200, "-"),
+    ("HEAD /tea", "203.0.113.1", 200, FIREFOX),
+    ("GET /tea", "203.0.113.5", 200, FIREFOX),
+    ("POST /tea", "203.0.113.1", 200, FIREFOX),
+    ("GET /logo.png", "203.0.113.1", 200, FIREFOX),
+    ("GET /gone", "203.0.113.1", 404, FIREFOX),
+]
 SECONDS = 90
 
 
@@ -53,13 +70,12 @@ def demo(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def test_replay_ends_with_agreement(demo, tmp_path):
+def test_replay_tells_who_was_refused_and_ends_with_agreement(demo, tmp_path):
     log = tmp_path / "access.log"
-    pages = ["", "tea", "tea", "tea", "coffee/", "logo.png", "gone"]
     log.write_text(
         "".join(
-            LINE.format(n=n, page=page, status=404 if page == "gone" else 200)
-            for n, page in enumerate(pages)
+            LINE.format(request=request, address=address, status=status, agent=agent)
+            for request, address, status, agent in REQUESTS
         )
     )
 
@@ -67,8 +83,14 @@ def test_replay_ends_with_agreement(demo, tmp_path):
     output, _ = process.communicate(timeout=SECONDS)
 
     assert process.returncode == 0, output
-    last = output.strip().splitlines()[-1]
-    assert last == "They agree on each of 3 pages: 5 hits sent, 5 hits in the table."
+    lines = output.strip().splitlines()
+    words = [line.split() for line in lines]
+    assert ["bot", "3", "23.1%", "3"] in [line[:4] for line in words]
+    assert ["method", "1", "7.7%", "1"] in [line[:4] for line in words]
+    assert ["no", "page", "1", "7.7%", "0"] in [line[:5] for line in words]
+    assert ["(counted)", "8", "61.5%", "8"] in words
+    assert ["/robot", "1", "0", "0", "0", "0"] in words
+    assert lines[-1].startswith("They agree on each of 3 pages: 8 hits due, 8 in the table; 6 ")
 
 
 def test_ctrl_c_leaves_no_process(demo):

@@ -37,7 +37,7 @@ class Article(HitCountMixin, models.Model):
             raise ValidationError({"path": "The site uses this path itself; choose another."})
 
     def hits_last_week(self) -> int:
-        """Views of the last seven days, today included."""
+        """Hits of the last seven days, today included."""
         today = timezone.localdate()
         return self.hits_between(today - timedelta(days=6), today)
 

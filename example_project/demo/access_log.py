@@ -1,4 +1,4 @@
-"""Reads page views out of an access log in Apache's combined format."""
+"""Reads page requests out of an access log in Apache's combined format."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from blog.paths import clean_path, is_reserved
 
 QUOTED = r'"((?:[^"\\]|\\.)*)"'
 LINE = re.compile(rf"(\S+) \S+ .+? \[[^\]]*\] {QUOTED} (\d{{3}}) \S+ {QUOTED} {QUOTED}")
-REQUEST = re.compile(r"GET (\S.*?)(?: HTTP/[\d.]+)?")
+REQUEST = re.compile(r"(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) (\S.*?)(?: HTTP/[\d.]+)?")
 SHOWN_STATUSES = frozenset({"200", "304"})
+NOT_SENT = "-"
 
 # What a page is made of, what is downloaded rather than read, and what only programs read.
 OTHER_THAN_PAGES = {
@@ -31,19 +32,21 @@ FEED_FORMATS = ("rss", "atom", "rdf")
 
 
 @dataclass(frozen=True, slots=True)
-class PageView:
+class PageRequest:
+    method: str
     path: str
     """The article's path, as blog.paths writes it: "" is the front page."""
 
     address: str
     user_agent: str
+    """Empty if the visitor sent none."""
 
 
 @dataclass(slots=True)
 class AccessLog:
-    page_views: list[PageView] = field(default_factory=list)
+    page_requests: list[PageRequest] = field(default_factory=list)
     others: int = 0
-    """Lines that are well formed and not page views."""
+    """Lines that are well formed and no page requests."""
 
     malformed: int = 0
 
@@ -55,19 +58,20 @@ def parse_log(lines: Iterable[str]) -> AccessLog:
         if match is None:
             log.malformed += 1
             continue
-        view = _page_view(*match.group(1, 2, 3, 5))
-        if view is None:
+        request = _page_request(*match.group(1, 2, 3, 5))
+        if request is None:
             log.others += 1
         else:
-            log.page_views.append(view)
+            log.page_requests.append(request)
     return log
 
 
-def _page_view(address: str, request: str, status: str, user_agent: str) -> PageView | None:
+def _page_request(address: str, request: str, status: str, agent: str) -> PageRequest | None:
     match = REQUEST.fullmatch(request)
-    if match is None or status not in SHOWN_STATUSES or not is_page(match[1]):
+    if match is None or status not in SHOWN_STATUSES or not is_page(match[2]):
         return None
-    return PageView(article_path(match[1]), address, re.sub(r'\\(["\\])', r"\1", user_agent))
+    user_agent = "" if agent == NOT_SENT else re.sub(r'\\(["\\])', r"\1", agent).strip()
+    return PageRequest(match[1], article_path(match[2]), address, user_agent)
 
 
 def is_page(target: str) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from blog.models import Article
 from django.utils import timezone
 
-from demo.access_log import PageView
+from demo.access_log import PageRequest
 
 SAMPLES = Path(__file__).parent / "sample_articles"
 DAYS_APART = 9
@@ -30,9 +30,9 @@ def create_samples() -> None:
     Article.objects.bulk_create(articles)
 
 
-def create_pages_of(views: Iterable[PageView]) -> None:
-    """One article for each page that the log has a view of."""
-    paths = dict.fromkeys(view.path for view in views)
+def create_pages_of(requests: Iterable[PageRequest]) -> None:
+    """One article for each page that the log has a request for."""
+    paths = dict.fromkeys(request.path for request in requests)
     Article.objects.bulk_create(
         [
             Article(path=path, title=title_of(path), body=f"The log calls this page /{path}.")

@@ -6,20 +6,20 @@ import time
 from pathlib import Path
 from typing import TextIO
 
-from blog.models import Article
-from django.contrib.contenttypes.models import ContentType
 from django.core.management.base import CommandError
-from django.db.models import Sum
+from django.utils import timezone
 from django_redis import get_redis_connection
 
 from demo.access_log import AccessLog, parse_log
+from demo.due import due
 from demo.progress import Progress
 from demo.report import Report
 from demo.sending import Outcome, send_all
+from demo.tables import read_tables
 from django_hitcount.buffers import get_buffer
 from django_hitcount.buffers.keys import PartitionKeys
 from django_hitcount.conf import get_config
-from django_hitcount.models import HitSlot, MissedRecord
+from django_hitcount.models import MissedRecord, SeenVisitor
 
 FLUSH_SECONDS = 60.0
 POLL_SECONDS = 0.2
@@ -33,60 +33,51 @@ def read_log(file: Path) -> AccessLog:
             log = parse_log(lines)
     except OSError as error:
         raise CommandError(f"{file} cannot be read: {error.strerror}.") from error
-    if not log.page_views:
-        raise CommandError(f"{file} has no page view in Apache's combined format.")
+    if not log.page_requests:
+        raise CommandError(f"{file} has no page request in Apache's combined format.")
     return log
 
 
 def replay(log: AccessLog, *, port: int, output: TextIO) -> bool:
-    """Was every page view answered, and does the table hold just these hits?"""
+    """Was every page request answered, and do the tables hold just what they should?"""
     output.write(
-        f"{len(log.page_views):,} page views to send; {log.others:,} other requests "
+        f"{len(log.page_requests):,} page requests to send; {log.others:,} other requests "
         f"and {log.malformed:,} malformed lines are left out.\n"
     )
-    progress = Progress(len(log.page_views), output)
-    outcome = send_all(log.page_views, host="127.0.0.1", port=port, advance=progress.advance)
+    progress = Progress(len(log.page_requests), output)
+    first_day = timezone.localdate()
+    outcome = send_all(log.page_requests, host="127.0.0.1", port=port, advance=progress.advance)
+    days = (timezone.localdate() - first_day).days + 1
     _show_failures(outcome, output)
     output.write("Waiting for the Celery worker to flush the last hits ...\n")
     output.flush()
     if not wait_for_flush():
         output.write(f"After {FLUSH_SECONDS:.0f} seconds there are still hits in the buffer.\n")
-    report = Report.compare(outcome.answered, stored_hits(), failures=len(outcome.failures))
+    failures = len(outcome.failures)
+    report = Report.compare(due(outcome.answered), read_tables(), days=days, failures=failures)
     output.writelines(f"{line}\n" for line in report.lines())
     return report.agrees
 
 
 def wait_for_flush() -> bool:
     deadline = time.monotonic() + FLUSH_SECONDS
-    while hits_are_waiting():
+    while something_waits():
         if time.monotonic() > deadline:
             return False
         time.sleep(POLL_SECONDS)
     return True
 
 
-def hits_are_waiting() -> bool:
+def something_waits() -> bool:
+    """Is there a hit, a refused hit or a visitor that the tables do not know of?"""
     partitions = [PartitionKeys(number) for number in get_buffer().partitions()]
-    keys = [key for names in partitions for key in (names.pending, names.batch_id)]
+    keys = [key for names in partitions for key in (*names.pendings, names.batch_id)]
     if keys and get_redis_connection(get_config().cache_alias).exists(*keys):
         return True
-    return MissedRecord.objects.exists()
-
-
-def stored_hits() -> dict[str, int]:
-    """Views by path, straight from the table: what the app itself says is not asked."""
-    sums = (
-        HitSlot.objects.filter(
-            content_type=ContentType.objects.get_for_model(Article), counter="views"
-        )
-        .values_list("object_id")
-        .annotate(Sum("hits"))
-    )
-    paths = {str(pk): path for pk, path in Article.objects.values_list("pk", "path")}
-    return {paths[object_id]: hits for object_id, hits in sums}
+    return MissedRecord.objects.exists() or SeenVisitor.objects.exists()
 
 
 def _show_failures(outcome: Outcome, output: TextIO) -> None:
     if outcome.failures:
-        output.write(f"{len(outcome.failures):,} page views FAILED:\n")
+        output.write(f"{len(outcome.failures):,} page requests FAILED:\n")
         output.writelines(f"  {failure}\n" for failure in outcome.failures[:FAILURES_SHOWN])

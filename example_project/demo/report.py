@@ -1,63 +1,162 @@
-"""Compares the hits that were sent with the hits that reached the table."""
+"""Compares what the tables should hold with what they hold."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from blog.paths import path_to_url
 
-WIDEST_PATH = 80
+from demo.due import NO_PAGE, Due
+from django_hitcount.refusals import get_refusals
+
+COUNTED = "counted"
+WIDEST_PATH = 60
 """A longer one pushes its figures to the right, and only its own."""
+
+ERROR = 0.04
+"""Redis estimates visitors: this is five times the standard error of its HyperLogLogs."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    path: str
-    sent: int
+class Stored:
+    """What the tables hold of the counter "views"."""
+
+    refused: dict[str, int]
+    """Refused hits by reason."""
+
+    hits: dict[str, int]
+    """By path."""
+
+    visitors: dict[str, int]
+    """By path, each counted once a day."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalRow:
+    reason: str
+    requests: int
     stored: int
 
     @property
     def agrees(self) -> bool:
-        return self.sent == self.stored
+        return self.stored == (0 if self.reason == NO_PAGE else self.requests)
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    rows: list[Row]
-    """The most read page first."""
-
-    failures: int
-    """Page views that the site did not answer as it should."""
-
-    @classmethod
-    def compare(
-        cls, sent: Mapping[str, int], stored: Mapping[str, int], *, failures: int = 0
-    ) -> Report:
-        paths = sent.keys() | stored.keys()
-        rows = [Row(path, sent.get(path, 0), stored.get(path, 0)) for path in paths]
-        return cls(sorted(rows, key=lambda row: (-row.sent, row.path)), failures)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PageRow:
+    path: str
+    requests: int = 0
+    hits_due: int = 0
+    hits: int = 0
+    visitors_due: int = 0
+    visitors: int = 0
+    days: int = 1
+    """A visitor counts on each of them anew."""
 
     @property
     def agrees(self) -> bool:
-        return not self.failures and all(row.agrees for row in self.rows)
+        return self.hits == self.hits_due and are_so_many(
+            self.visitors, self.visitors_due, days=self.days
+        )
+
+
+def are_so_many(estimate: int, visitors: int, *, days: int = 1) -> bool:
+    """Is this an estimate of so many visitors? The only one, and nobody, are told for sure."""
+    error = min(visitors - 1, 2 + ERROR * visitors) if visitors else 0
+    return visitors - error <= estimate <= (visitors + error) * days
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    refusals: list[RefusalRow]
+    """The most frequent first."""
+
+    pages: list[PageRow]
+    """The most read first."""
+
+    failures: int = 0
+    """Page requests that the site did not answer as it should."""
+
+    @classmethod
+    def compare(cls, due: Due, stored: Stored, *, days: int = 1, failures: int = 0) -> Report:
+        refusals = [
+            RefusalRow(reason, due.refused[reason], stored.refused.get(reason, 0))
+            for reason in due.refused.keys() | stored.refused.keys()
+        ]
+        pages = [
+            PageRow(
+                path=path,
+                requests=due.requests[path],
+                hits_due=due.hits[path],
+                hits=stored.hits.get(path, 0),
+                visitors_due=len(due.visitors.get(path, ())),
+                visitors=stored.visitors.get(path, 0),
+                days=days,
+            )
+            for path in due.requests.keys() | stored.hits.keys() | stored.visitors.keys()
+        ]
+        return cls(
+            refusals=sorted(refusals, key=lambda row: (-row.requests, row.reason)),
+            pages=sorted(pages, key=lambda row: (-row.hits_due, -row.requests, row.path)),
+            failures=failures,
+        )
+
+    @property
+    def agrees(self) -> bool:
+        rows = [*self.refusals, *self.pages]
+        return not self.failures and self._total().agrees and all(row.agrees for row in rows)
+
+    def _total(self) -> PageRow:
+        """A sum over the pages, which may differ less than each of them."""
+        columns = ("requests", "hits_due", "hits", "visitors_due", "visitors")
+        sums = {name: sum(getattr(row, name) for row in self.pages) for name in columns}
+        return PageRow(path="", **sums, days=max((row.days for row in self.pages), default=1))
 
     def lines(self) -> Iterator[str]:
-        width = min(max(len(path_to_url(row.path)) for row in self.rows), WIDEST_PATH)
-        yield f"{'page':{width}}  hits sent  hits in the table"
-        for row in self.rows:
-            mark = "" if row.agrees else "  DIFFERS"
-            yield f"{path_to_url(row.path):{width}}  {row.sent:9,}  {row.stored:17,}{mark}"
+        yield ""
+        yield from self._refusal_lines()
+        yield ""
+        yield from self._page_lines()
+        yield ""
         yield self._verdict()
 
+    def _refusal_lines(self) -> Iterator[str]:
+        total = self._total()
+        sentences = {item.name: str(item.reason) for item in get_refusals()}
+        sentences[NO_PAGE] = "Neither GET nor HEAD: the site does not show the page."
+        yield f"{'refused as':12}  requests    share  in the table"
+        for row in self.refusals:
+            mark = "" if row.agrees else "  DIFFERS"
+            yield (
+                f"{row.reason:12}  {row.requests:8,}  {row.requests / total.requests:7.1%}  "
+                f"{row.stored:12,}  {sentences.get(row.reason, '')}{mark}"
+            )
+        share = total.hits_due / total.requests
+        yield f"{'(counted)':12}  {total.hits_due:8,}  {share:7.1%}  {total.hits:12,}"
+
+    def _page_lines(self) -> Iterator[str]:
+        width = min(max(len(path_to_url(row.path)) for row in self.pages), WIDEST_PATH)
+        yield f"{'':{width}}            ------ hits ------  ---- visitors ----"
+        yield f"{'page':{width}}  requests       due  in table       due  estimate"
+        for row in self.pages:
+            mark = "" if row.agrees else "  DIFFERS"
+            yield (
+                f"{path_to_url(row.path):{width}}  {row.requests:8,}  {row.hits_due:8,}  "
+                f"{row.hits:8,}  {row.visitors_due:8,}  {row.visitors:8,}{mark}"
+            )
+
     def _verdict(self) -> str:
-        sent = sum(row.sent for row in self.rows)
-        stored = sum(row.stored for row in self.rows)
-        figures = f"{sent:,} hits sent, {stored:,} hits in the table"
+        total = self._total()
+        figures = (
+            f"{total.hits_due:,} hits due, {total.hits:,} in the table; "
+            f"{total.visitors_due:,} visitors due, {total.visitors:,} in the table's estimate"
+        )
         if self.agrees:
-            return f"They agree on each of {len(self.rows):,} pages: {figures}."
-        differing = sum(not row.agrees for row in self.rows)
+            return f"They agree on each of {len(self.pages):,} pages: {figures}."
+        differing = sum(not row.agrees for row in self.pages)
+        reasons = sum(not row.agrees for row in self.refusals)
         return (
-            f"They DISAGREE on {differing:,} of {len(self.rows):,} pages: {figures}; "
-            f"{self.failures:,} page views failed."
+            f"They DISAGREE on {differing:,} of {len(self.pages):,} pages and on {reasons:,} "
+            f"reasons to refuse: {figures}; {self.failures:,} page requests failed."
         )

@@ -36,7 +36,8 @@ def run(asked_port: int | None, replay: Path | None, *, say: Say) -> None:
 def _start_and_serve(directory: Path, port: int, log: Path | None, say: Say) -> None:
     password = secrets.token_urlsafe(9)
     redis_port = stack.free_port()
-    variables = stack.environment(directory, redis_port, password)
+    # The replay stands before the site as a proxy does, and says who is asking.
+    variables = stack.environment(directory, redis_port, password, proxies=1 if log else 0)
     with Processes(directory, variables) as processes:
         say("Starting Valkey, the database, a Celery worker and the web server ...")
         stack.start_valkey(processes, redis_port)

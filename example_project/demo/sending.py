@@ -1,8 +1,7 @@
-"""Sends page views to the running site, as their visitors' browsers did."""
+"""Sends page requests to the running site, as visitors' browsers and bots did."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -11,16 +10,18 @@ from queue import Empty, SimpleQueue
 
 from blog.paths import path_to_url
 
-from demo.access_log import PageView
+from demo.access_log import PageRequest
 
 CONNECTIONS = 6
 ANSWER_SECONDS = 30.0
+METHODS_OF_PAGES = frozenset({"GET", "HEAD"})
+"""The others are not to be answered with a page, but with a refusal such as 403 or 405."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    answered: Counter[str] = field(default_factory=Counter)
-    """Page views that the site answered with 200, by path."""
+    answered: list[PageRequest] = field(default_factory=list)
+    """Page requests that the site answered as it should."""
 
     failures: list[str] = field(default_factory=list)
 
@@ -30,12 +31,12 @@ class Outcome:
 
 
 def send_all(
-    views: Sequence[PageView], *, host: str, port: int, advance: Callable[[], None]
+    requests: Sequence[PageRequest], *, host: str, port: int, advance: Callable[[], None]
 ) -> Outcome:
-    """Each connection takes the next view when it is free: log order, as far as several go."""
-    queue: SimpleQueue[PageView] = SimpleQueue()
-    for view in views:
-        queue.put(view)
+    """Each connection takes the next request when it is free: log order, as far as several go."""
+    queue: SimpleQueue[PageRequest] = SimpleQueue()
+    for request in requests:
+        queue.put(request)
     total = Outcome()
     with ThreadPoolExecutor(CONNECTIONS) as pool:
         jobs = [pool.submit(_send_from, queue, host, port, advance) for _ in range(CONNECTIONS)]
@@ -45,7 +46,7 @@ def send_all(
 
 
 def _send_from(
-    queue: SimpleQueue[PageView], host: str, port: int, advance: Callable[[], None]
+    queue: SimpleQueue[PageRequest], host: str, port: int, advance: Callable[[], None]
 ) -> Outcome:
     outcome = Outcome()
     connection = HTTPConnection(host, port, timeout=ANSWER_SECONDS)
@@ -59,26 +60,30 @@ def _send_from(
         connection.close()
 
 
-def _send(connection: HTTPConnection, view: PageView, outcome: Outcome) -> None:
-    url = path_to_url(view.path)
+def _send(connection: HTTPConnection, request: PageRequest, outcome: Outcome) -> None:
+    url = path_to_url(request.path)
     try:
-        connection.request("GET", url, headers=_headers(view))
+        connection.request(request.method, url, headers=headers_of(request))
         response = connection.getresponse()
         response.read()
     except (OSError, HTTPException) as error:
         # Not sent again: the site may have counted it before the answer was lost.
         connection.close()
-        outcome.failures.append(f"{url}: {error!r}")
+        outcome.failures.append(f"{request.method} {url}: {error!r}")
         return
-    if response.status == 200:
-        outcome.answered[view.path] += 1
+    if is_right_answer(request.method, response.status):
+        outcome.answered.append(request)
     else:
-        outcome.failures.append(f"{url}: answered {response.status}")
+        outcome.failures.append(f"{request.method} {url}: answered {response.status}")
 
 
-def _headers(view: PageView) -> dict[str, str]:
-    headers = {"X-Forwarded-For": view.address}
-    # The log's way to say that the visitor sent none.
-    if view.user_agent != "-":
-        headers["User-Agent"] = view.user_agent
+def is_right_answer(method: str, status: int) -> bool:
+    return status == 200 if method in METHODS_OF_PAGES else status < 500
+
+
+def headers_of(request: PageRequest) -> dict[str, str]:
+    """What a proxy before the site would pass on: the visitor's address is its own addition."""
+    headers = {"X-Forwarded-For": request.address}
+    if request.user_agent:
+        headers["User-Agent"] = request.user_agent
     return headers

@@ -42,7 +42,9 @@ def choose_port(asked: int | None) -> int:
         return free_port()
 
 
-def environment(directory: Path, redis_port: int, password: str) -> dict[str, str]:
+def environment(
+    directory: Path, redis_port: int, password: str, *, proxies: int = 0
+) -> dict[str, str]:
     """What the children are told. The broker has a Redis database of its own."""
     return os.environ | {
         "DJANGO_SETTINGS_MODULE": "example.settings",
@@ -53,6 +55,7 @@ def environment(directory: Path, redis_port: int, password: str) -> dict[str, st
         "EXAMPLE_REDIS_URL": f"redis://{HOST}:{redis_port}/0",
         "EXAMPLE_BROKER_URL": f"redis://{HOST}:{redis_port}/1",
         "EXAMPLE_SECRET_KEY": secrets.token_urlsafe(32),
+        "EXAMPLE_PROXIES": str(proxies),
         "EXAMPLE_DEBUG": "0",
     }
 

@@ -77,8 +77,9 @@ CACHES: dict[str, dict[str, Any]] = {
 }
 
 HITCOUNT: dict[str, Any] = {
-    # "views" is there by default.
-    "COUNTERS": {"downloads": {}, "applause": {}, "impressions": {}},
+    # "views" is there by default; it is named here to have its visitors counted, too.
+    "COUNTERS": {"views": {"visitors": True}, "downloads": {}, "applause": {}, "impressions": {}},
+    "TRUSTED_PROXIES": int(os.environ.get("EXAMPLE_PROXIES", "0")),
 }
 
 if REDIS_URL:

@@ -7,7 +7,8 @@ from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 ABOUT = """\
 The Tally is the example site of django_hitcount. Its articles are counted by a template tag, \
 this page by a view mixin. Downloads, applause and the times an article was listed are counters \
-of their own.
+of their own. Bots and pages that a browser loads ahead are not counted, and visitors are told \
+apart without a trace of them being kept.
 
 With Redis, every hit waits in a buffer and shows in the totals at once; a Celery worker writes \
 the buffer to the database. Without Redis, each hit goes straight to the database. Nothing on \

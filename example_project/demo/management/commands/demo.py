@@ -17,8 +17,8 @@ class Command(BaseCommand):
             "--replay",
             type=Path,
             metavar="FILE",
-            help="send the page views of this access log (Apache combined format) to the site, "
-            "compare them with the table, and stop",
+            help="send the page requests of this access log (Apache combined format) to the site, "
+            "compare them with the tables, and stop",
         )
 
     def handle(self, *, port: int | None, replay: Path | None, **options: Any) -> None:

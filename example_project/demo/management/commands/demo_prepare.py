@@ -20,6 +20,6 @@ class Command(BaseCommand):
         call_command("migrate", verbosity=0)
         call_command("createsuperuser", interactive=False, verbosity=0)
         if log:
-            create_pages_of(read_log(log).page_views)
+            create_pages_of(read_log(log).page_requests)
         else:
             create_samples()

@@ -10,7 +10,9 @@ from demo.replay import read_log, replay
 
 
 class Command(BaseCommand):
-    help = "Send an access log's page views to the running site and compare them with the table."
+    help = (
+        "Send an access log's page requests to the running site and compare them with the tables."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("log", type=Path)

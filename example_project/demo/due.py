@@ -1,0 +1,67 @@
+"""What the site owes a log, worked out without a line of django_hitcount."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from ipaddress import ip_address, ip_network
+
+from is_bot import Bots
+
+from demo.access_log import PageRequest
+
+NO_PAGE = "no page"
+"""Not a refusal of django_hitcount: the site does not show its page, so nothing is to count."""
+
+BOTS = Bots()
+
+
+@dataclass(slots=True)
+class Due:
+    refused: Counter[str] = field(default_factory=Counter)
+    """Requests that are not to be counted, by reason."""
+
+    requests: Counter[str] = field(default_factory=Counter)
+    """All of them, by path."""
+
+    hits: Counter[str] = field(default_factory=Counter)
+    visitors: dict[str, set[tuple[str, str]]] = field(default_factory=lambda: defaultdict(set))
+
+
+def due(requests: Iterable[PageRequest]) -> Due:
+    """What requests that were answered should have come to."""
+    sums = Due()
+    for request in requests:
+        sums.requests[request.path] += 1
+        if reason := refusal_of(request):
+            sums.refused[reason] += 1
+        else:
+            sums.hits[request.path] += 1
+            sums.visitors[request.path].add((household(request.address), request.user_agent))
+    return sums
+
+
+def refusal_of(request: PageRequest) -> str | None:
+    if request.method not in ("GET", "HEAD"):
+        return NO_PAGE
+    if request.method == "HEAD":
+        return "method"
+    return "bot" if is_bot(request.user_agent) else None
+
+
+@cache
+def is_bot(user_agent: str) -> bool:
+    return not user_agent or bool(BOTS.is_bot(user_agent))
+
+
+@cache
+def household(address: str) -> str:
+    """An IPv4 address, or the /64 network of an IPv6 address."""
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return "unknown"  # A host's name. The site then sees that of the proxy, us.
+    found = getattr(found, "ipv4_mapped", None) or found
+    return str(found) if found.version == 4 else str(ip_network(f"{found}/64", strict=False))

@@ -1,0 +1,29 @@
+"""Reads what the tables hold, straight from them: what the app itself says is not asked."""
+
+from __future__ import annotations
+
+from blog.models import Article
+from django.contrib.contenttypes.models import ContentType
+from django.db.models import Sum
+
+from demo.report import Stored
+from django_hitcount.models import DailyVisitors, HitSlot, RefusedHitSlot
+
+COUNTER = "views"
+
+
+def read_tables() -> Stored:
+    refused = RefusedHitSlot.objects.filter(counter=COUNTER).values_list("refusal")
+    return Stored(
+        refused=dict(refused.annotate(Sum("hits"))),
+        hits=_by_path(HitSlot, "hits"),
+        visitors=_by_path(DailyVisitors, "count"),
+    )
+
+
+def _by_path(model: type[HitSlot | DailyVisitors], column: str) -> dict[str, int]:
+    of_articles = ContentType.objects.get_for_model(Article)
+    rows = model.objects.filter(content_type=of_articles, counter=COUNTER)
+    sums = rows.values_list("object_id").annotate(Sum(column))
+    paths = {str(pk): path for pk, path in Article.objects.values_list("pk", "path")}
+    return {paths[object_id]: total for object_id, total in sums}
