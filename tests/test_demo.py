@@ -15,9 +15,12 @@ import pytest
 from tests import settings as test_settings
 from tests.servers import wait_until
 
-pytestmark = pytest.mark.skipif(
-    test_settings.DATABASE != "sqlite", reason="the demo has an SQLite database of its own"
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        test_settings.DATABASE != "sqlite", reason="the demo has an SQLite database of its own"
+    ),
+]
 
 ROOT = Path(__file__).parent.parent
 LINE = '{address} - - [17/May/2015:10:05:03 +0000] "{request} HTTP/1.1" {status} 5 "-" "{agent}"\n'

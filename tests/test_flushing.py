@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime
 import signal
 import uuid
+from contextlib import suppress
 from dataclasses import replace
 from unittest import mock
 
@@ -404,7 +405,8 @@ class TestReplicas:
         """A replica that took over without the claim would offer the hits once more."""
         (tmp_path / "a").mkdir()
         (tmp_path / "b").mkdir()
-        master, replica = Valkey(tmp_path / "a"), Valkey(tmp_path / "b")
+        master = Valkey(tmp_path / "a", options=["--repl-diskless-sync-delay", "0"])
+        replica = Valkey(tmp_path / "b")
         master.start()
         replica.start()
         try:
@@ -427,8 +429,13 @@ class TestReplicas:
             assert "No replica" in str(raised.value.exceptions[0])
             assert slot_sums([article]) == {article: 0}
             replica.resume()
-            flush()
-            assert slot_sums([article]) == {article: 1}
+
+            def is_flushed() -> bool:
+                with suppress(ExceptionGroup):  # A replica is not back at once.
+                    flush()
+                return slot_sums([article]) == {article: 1}
+
+            wait_until(is_flushed, "the replica to confirm a claim")
         finally:
             replica.resume()
             replica.stop(signal.SIGKILL)

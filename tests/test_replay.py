@@ -1,5 +1,5 @@
 """
-Four days of an access log, replayed at the times that it says.
+Five days of an access log, replayed at the times that it says.
 
 What should be counted is worked out here in a few lines of their own. The log is made up, in
 the shape of a real one; HITCOUNT_TEST_LOG names a real one to replay, too.
@@ -41,10 +41,10 @@ from tests import settings as test_settings
 from tests.app.models import Article
 from tests.conftest import REDIS_BUFFER
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long]
 
 REAL_LOG = os.environ.get("HITCOUNT_TEST_LOG")
-REQUESTS = 3000
+REQUESTS = 2000
 REQUESTS_PER_FLUSH = 250
 ZONE = ZoneInfo(test_settings.TIME_ZONE)
 NOT_SENT = "-"
@@ -132,7 +132,7 @@ def made_up_lines() -> Iterator[str]:
     popularity = [1 / (n + 1) for n in range(len(pages))]
     at = datetime.datetime(2015, 5, 17, 10, 5, tzinfo=datetime.UTC)
     for _ in range(REQUESTS):
-        at += datetime.timedelta(seconds=rng.randrange(220))
+        at += datetime.timedelta(seconds=rng.randrange(330))
         address, name, agent = rng.choice(readers)
         if ":" in address:
             address += ":".join(f"{rng.randrange(1, 65536):x}" for _ in range(4))
@@ -330,7 +330,7 @@ def source(request):
 
 @pytest.fixture
 def quick_commits():
-    """6,000 commits take their time if each waits for the disk."""
+    """Thousands of commits take their time if each waits for the disk."""
     if connection.vendor != "sqlite":
         yield
         return
@@ -340,7 +340,7 @@ def quick_commits():
 
 
 @pytest.fixture
-def replay(source, buffer, redis, settings, monkeypatch, quick_commits):
+def replay(source, buffer, redis, settings, quick_commits):
     settings.HITCOUNT = {
         **settings.HITCOUNT,
         "COUNTERS": {"views": {"visitors": True}, "readers": {"repeat": "daily"}},
@@ -352,8 +352,6 @@ def replay(source, buffer, redis, settings, monkeypatch, quick_commits):
         "django.contrib.sessions.middleware.SessionMiddleware",
         "django.contrib.auth.middleware.AuthenticationMiddleware",
     ]
-    # The salts of visitor keys: with the same ones, estimates err alike in each run.
-    monkeypatch.setattr("secrets.token_bytes", random.Random(7).randbytes)
     key = (settings.HITCOUNT["BUFFER"], source)
     if key not in REPLAYS:
         REPLAYS[key] = run(log_of(source), redis, is_exact=key[0] != REDIS_BUFFER)
@@ -369,12 +367,20 @@ def of_counter(hits, wanted):
 
 
 def assert_so_many(found, due, *, is_exact):
-    """Equal, or as near as an estimate by HyperLogLog is: 2 %, and one where there are few."""
+    """
+    Equal, or as near as an estimate by HyperLogLog is: 2 %, and two where there are few.
+
+    Two visitors of a page share a register now and then, three pairs of them hardly ever.
+    """
     if is_exact:
         assert found == due
         return
     assert found.keys() == due.keys()
-    wrong = {key: n for key, n in due.items() if abs(found[key] - n) > min(n - 1, 1 + n / 50)}
+    wrong = {
+        key: (n, found[key])
+        for key, n in due.items()
+        if abs(found[key] - n) > min(n - 1, 2 + n / 50)
+    }
     assert not wrong
     assert sum(found.values()) == pytest.approx(sum(due.values()), rel=0.01)
 
@@ -385,8 +391,8 @@ def test_made_up_log_has_all_that_a_real_one_has():
     visits = Counter((asked.visitor, asked.page, asked.day) for asked in log if not asked.refusal)
 
     assert len({asked.day for asked in log}) == 5
-    assert min(reasons["bot"], reasons["method"]) > 100
-    assert sum(n for n in visits.values() if n > 1) > 200
+    assert min(reasons["bot"], reasons["method"]) > 90
+    assert sum(n for n in visits.values() if n > 1) > 100
     assert {asked.method for asked in log} == {"GET", "HEAD", "POST"}
     assert len({household(asked.address) for asked in log if ":" in asked.address}) > 50
     assert any(asked.agent == NOT_SENT and asked.method == "GET" for asked in log)

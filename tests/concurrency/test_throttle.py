@@ -15,9 +15,10 @@ from django_hitcount.buffers.redis import RedisBuffer
 from django_hitcount.tables import Admission
 from django_hitcount.throttle import Throttle
 from tests import children
+from tests import settings as test_settings
 from tests.concurrency.board import Board
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long]
 
 PROCESSES = 50
 SECONDS = 10
@@ -34,7 +35,14 @@ class Admitted(NamedTuple):
     answered: int
 
 
-def test_fifty_processes_without_a_pause(buffer, tmp_path: Path):
+@pytest.fixture
+def throttling_buffer(request, buffer):
+    if get_buffer().keeps_hits and test_settings.DATABASE != "sqlite":
+        pytest.skip("with Redis, a throttle asks no database")
+
+
+@pytest.mark.usefixtures("throttling_buffer")
+def test_fifty_processes_without_a_pause(tmp_path: Path):
     path, asked = tmp_path / "admitted", Board(PROCESSES, 1)
     throttle = Throttle("mail", INTERVAL / 1_000_000)
     admit = _admit_with_redis if get_buffer().keeps_hits else _admit_with_database

@@ -24,7 +24,7 @@ from tests.app.models import Article
 from tests.concurrency.board import Board
 from tests.tables import daily_sums, slot_sums
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long]
 
 RECORDERS = 16
 HITS = 100_000

@@ -141,13 +141,14 @@ class CountingWithoutRedis(Counting):
     buffer = DATABASE_BUFFER
 
 
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("machine", [Counting, CountingWithoutRedis])
 def test_recorded_is_tables_and_buffer(valkey, machine):
     run_state_machine_as_test(
         machine,
         settings=hypothesis_settings(
-            max_examples=30,
+            max_examples=20,
             stateful_step_count=20,
             deadline=None,
             database=None,

@@ -165,13 +165,14 @@ class VisitingWithoutRedis(Visiting):
     buffer = DATABASE_BUFFER
 
 
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("machine", [Visiting, VisitingWithoutRedis])
 def test_visitors_count_once_a_day(valkey, machine):
     run_state_machine_as_test(
         machine,
         settings=hypothesis_settings(
-            max_examples=25,
+            max_examples=15,
             stateful_step_count=20,
             deadline=None,
             database=None,
