@@ -11,7 +11,11 @@ from is_bot import Bots
 from django_hitcount import conf
 
 REMEMBERED_USER_AGENTS = 10_000
-"""User agents whose answer a process keeps: some 3 MB, and nearly all that a site meets."""
+"""
+User agents whose answer a process keeps: nearly all that a site meets.
+
+Some 3 MB, and 20 MB if clients make up the longest ones.
+"""
 
 LONGEST_USER_AGENT = 2000
 """Characters looked at: no browser sends more, and patterns are not to be kept busy for fun."""

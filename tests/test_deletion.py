@@ -210,6 +210,16 @@ def test_deletion_works_while_redis_is_away(redis_buffer, caplog):
     assert "not forgotten: away" in caplog.text
 
 
+def test_deletion_works_though_forgetting_fails(buffer, caplog):
+    """Even by a mistake of ours."""
+    article = Article.objects.create(title="Tea")
+    with mock.patch.object(deletion, "forget", side_effect=ZeroDivisionError):
+        article.delete()
+
+    assert not Article.objects.exists()
+    assert [record.exc_info[0] for record in caplog.records] == [ZeroDivisionError]
+
+
 def test_deletion_that_meets_a_lock_is_tried_again(redis_buffer):
     article = Article.objects.create(title="Tea")
     record_hit(article)

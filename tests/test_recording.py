@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import uuid
+from unittest import mock
 
 import pytest
 import time_machine
@@ -283,6 +284,16 @@ class TestTransactions:
                 raise ZeroDivisionError
 
         assert article.hits == 1
+
+    def test_error_after_the_commit_does_not_reach_the_page(self, buffer, article, caplog):
+        """Even by a mistake of ours."""
+        with (
+            mock.patch.object(type(buffer), "record", side_effect=ZeroDivisionError),
+            transaction.atomic(),
+        ):
+            record_hit(article)
+
+        assert [record.exc_info[0] for record in caplog.records] == [ZeroDivisionError]
 
     def test_total_read_in_a_transaction_is_not_kept(self, redis_buffer, article):
         """It may be what the tables were when the transaction began."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 from unittest import mock
 
 import pytest
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.test import Client
 from redis.connection import BlockingConnectionPool, Connection, ConnectionPool
 from redis.exceptions import BusyLoadingError
@@ -71,6 +71,20 @@ def test_totals_are_exact_as_soon_as_redis_is_back(own_valkey, article, caplog):
     assert slot_sums([article]) == daily_sums([article]) == {article: 8}
     assert not MissedRecord.objects.exists()
     assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
+
+
+@pytest.mark.parametrize("error", [OperationalError, InterfaceError])
+def test_database_that_is_away_when_redis_is_back_is_told_of_later(own_valkey, article, error):
+    own_valkey.stop()
+    view(article)
+    own_valkey.start()
+    with mock.patch.object(missed, "oldest_notes", side_effect=error) as read:
+        wait_until(lambda: get_total(article) and read.called, "Redis", 10)
+        assert view(article) == 2
+
+    flush()
+    assert slot_sums([article]) == daily_sums([article]) == {article: 2}
+    assert not MissedRecord.objects.exists()
 
 
 def test_a_process_that_noticed_nothing_is_put_right_by_the_next_flush(own_valkey, article):
