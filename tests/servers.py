@@ -172,7 +172,7 @@ class MariaDB(Server):
             f"--port={self.port}",
             f"--bind-address={HOST}",
             "--character-set-server=utf8mb4",
-            "--innodb-flush-log-at-trx-commit=2",
+            "--innodb-flush-log-at-trx-commit=0",
             "--max-connections=300",
             "--skip-name-resolve",
         ]

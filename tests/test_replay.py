@@ -25,7 +25,6 @@ import pytest
 import time_machine
 from django.apps import apps
 from django.contrib.auth.models import User
-from django.db import connection
 from django.db.models import Sum
 from django.http import HttpRequest, HttpResponse
 from django.template import RequestContext, Template
@@ -329,18 +328,7 @@ def source(request):
 
 
 @pytest.fixture
-def quick_commits():
-    """Thousands of commits take their time if each waits for the disk."""
-    if connection.vendor != "sqlite":
-        yield
-        return
-    connection.cursor().execute("PRAGMA synchronous = OFF")
-    yield
-    connection.cursor().execute("PRAGMA synchronous = FULL")
-
-
-@pytest.fixture
-def replay(source, buffer, redis, settings, quick_commits):
+def replay(source, buffer, redis, settings):
     settings.HITCOUNT = {
         **settings.HITCOUNT,
         "COUNTERS": {"views": {"visitors": True}, "readers": {"repeat": "daily"}},

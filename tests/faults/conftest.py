@@ -14,7 +14,8 @@ from tests.servers import HOST, Valkey
 @pytest.fixture
 def own_valkey(tmp_path: Path, settings) -> Iterator[Valkey]:
     """A server that keeps its memory when it is stopped, and whatever it answered when killed."""
-    server = Valkey(tmp_path, options=["--appendonly", "yes"])
+    # With "everysec", Redis answers before it writes as long as the disk is busy.
+    server = Valkey(tmp_path, options=["--appendonly", "yes", "--appendfsync", "no"])
     server.start()
     alias = {**settings.CACHES["hitcount"], "LOCATION": f"redis://{HOST}:{server.port}/0"}
     settings.CACHES = {**settings.CACHES, "hitcount": alias}
