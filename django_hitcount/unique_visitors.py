@@ -6,14 +6,15 @@ import datetime
 import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
-from typing import TypeVar
+from itertools import chain
+from typing import Self, TypeVar
 
 from asgiref.sync import sync_to_async
 from django.db.models import Model
 
 from django_hitcount import conf, daily_visitors
 from django_hitcount.buffers import get_buffer
+from django_hitcount.buffers.base import SketchUnion
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters import (
     CounterKey,
@@ -30,17 +31,17 @@ logger = logging.getLogger("django_hitcount")
 
 ModelT = TypeVar("ModelT", bound=Model)
 
+Span = tuple[CounterKey, str]
+"""A counter, and the id of the visitor key of some of its days."""
 
-@dataclass(frozen=True, slots=True)
-class Visitors:
+
+class Visitors(int):
     """
-    How many visitors a counter had in a range of days.
+    How many visitors a counter had in a range of days: a number that knows more.
 
     Counts of Redis are estimates by HyperLogLog, with a standard error of 0.81 %; without
     Redis, the visitors of a day are counted one by one.
     """
-
-    count: int
 
     spans: int
     """
@@ -50,18 +51,23 @@ class Visitors:
     and after cannot be compared: one who came in two spans is counted twice.
     """
 
+    def __new__(cls, count: int, spans: int) -> Self:
+        visitors = super().__new__(cls, count)
+        visitors.spans = spans
+        return visitors
+
     @property
     def is_distinct(self) -> bool:
         """Is each visitor counted once, as all days are in one span?"""
         return self.spans <= 1
 
-    def __int__(self) -> int:
-        return self.count
+    def __getnewargs__(self) -> tuple[int, int]:  # type: ignore[override]
+        return int(self), self.spans
 
-    __index__ = __int__  # For the filter ``pluralize``.
+    def __repr__(self) -> str:
+        return f"Visitors({int(self)}, spans={self.spans})"
 
-    def __str__(self) -> str:
-        return str(self.count)
+    __str__ = int.__repr__
 
 
 NOBODY = Visitors(0, 0)
@@ -76,7 +82,7 @@ def visitors_on(obj: Model, day: datetime.date, *, counter: str = DEFAULT_COUNTE
     Raises VisitorsNotCounted if the counter does not count them, InvalidDay if ``day`` is no
     date, and InvalidHit as record_hit() does.
     """
-    return visitors_between(obj, day, day, counter=counter).count
+    return int(visitors_between(obj, day, day, counter=counter))
 
 
 def visitors_between(
@@ -90,7 +96,8 @@ def visitors_between(
     How many different visitors ``obj`` had from one day to another, both included.
 
     Costs a query, and with Redis one round trip. Where days are merged, which only a key
-    that rotates by "month" or "never" allows, one more of each; up to 12 KB a day travel.
+    that rotates by "month" or "never" allows, one more of each; up to 12 KB a day travel,
+    100 days in one round trip.
 
     Raises VisitorsNotCounted if the counter does not count them, InvalidDay if the days are
     no dates, in the wrong order or too far apart, and InvalidHit as record_hit() does.
@@ -108,8 +115,7 @@ def get_visitors(
     """
     The visitors of many objects, by object; those of today, if no days are given.
 
-    Costs a query, and with Redis one round trip, for all objects of a day; see
-    visitors_between() for ranges.
+    Costs what visitors_between() costs, once for all objects.
     """
     last_day = last_day or day_of()
     keys = {obj: counter_key(obj, counting_visitors(counter)) for obj in objs}
@@ -133,46 +139,44 @@ def get_visitors_of(
 ) -> dict[CounterKey, Visitors]:
     """The visitors of ``keys``; see get_visitors()."""
     valid_days(first_day, last_day)
-    using, buffer = hits_alias(), get_buffer()
-    live = buffer.visitors(keys, first_day, last_day)
+    using = hits_alias()
+    live = get_buffer().visitors(keys, first_day, last_day)
     with savepoint(using):
         known = daily_visitors.counts(keys, first_day, last_day, using=using)
-    spans: dict[CounterKey, dict[str, list[VisitorsKey]]] = defaultdict(lambda: defaultdict(list))
+    spans: dict[Span, list[VisitorsKey]] = defaultdict(list)
     for day in sorted({*live, *known}):
-        spans[day.key][day.key_id].append(day)
-    return {key: _sum(key, spans[key].values(), live, known) for key in keys}
-
-
-def _sum(
-    key: CounterKey,
-    spans: Iterable[list[VisitorsKey]],
-    live: Mapping[VisitorsKey, int],
-    known: Mapping[VisitorsKey, int],
-) -> Visitors:
-    """The visitors of several spans, those within each merged if that is possible."""
-    total = NOBODY
-    for days in spans:
-        # What Redis knows of a day is what the table knows and more, unless it lost it.
-        counts = [max(live.get(day, 0), known.get(day, 0)) for day in days]
-        merged = _merged(key, days, live) if len(days) > 1 else None
-        if merged is None:
-            total = Visitors(total.count + sum(counts), total.spans + len(days))
+        spans[day.key, day.key_id].append(day)
+    merged = _merged({span: days for span, days in spans.items() if len(days) > 1}, live)
+    found = dict.fromkeys(keys, NOBODY)
+    for span, days in spans.items():
+        key, _ = span
+        if span in merged:
+            count, more = merged[span], 1
         else:
-            total = Visitors(total.count + merged, total.spans + 1)
-    return total
+            # What Redis knows of a day is what the table knows and more, unless it lost it.
+            count, more = sum(max(live.get(d, 0), known.get(d, 0)) for d in days), len(days)
+        found[key] = Visitors(found[key] + count, found[key].spans + more)
+    return found
 
 
 def _merged(
-    key: CounterKey, days: Collection[VisitorsKey], live: Mapping[VisitorsKey, int]
-) -> int | None:
-    """The visitors of several days under one key; None if they cannot be compared."""
-    using = hits_alias()
+    spans: Mapping[Span, Collection[VisitorsKey]], live: Mapping[VisitorsKey, int]
+) -> dict[Span, int]:
+    """The visitors of several days under one key, where they can be compared."""
+    using, buffer = hits_alias(), get_buffer()
+    if not spans or not buffer.keeps_hits:
+        return {}
     with savepoint(using):
-        sketches = daily_visitors.sketches(days, using=using)
-    in_redis = [day for day in days if day in live]
-    if len({*sketches, *in_redis}) < len(days):
-        return None  # Visitors of one of the days were counted one by one.
-    return get_buffer().union(key, in_redis, sketches.values())
+        known = daily_visitors.sketches([*chain.from_iterable(spans.values())], using=using)
+    unions = {
+        span: SketchUnion(
+            span[0], live.keys() & set(days), [known[day] for day in days if day in known]
+        )
+        for span, days in spans.items()
+        if all(day in live or day in known for day in days)  # Not counted one by one.
+    }
+    counts = buffer.unions([*unions.values()])
+    return dict(zip(unions, counts, strict=False))
 
 
 def visitors_or_none(

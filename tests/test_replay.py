@@ -256,10 +256,10 @@ class Site:
             hits={(self.pages[pk], *key): n for pk, *key, n in hits.annotate(Sum("hits"))},
             totals={(self.pages[pk], key): n for pk, key, n in totals.annotate(Sum("hits"))},
             visitors={
-                (self.pages[str(article.pk)], day): found.count
+                (self.pages[str(article.pk)], day): found
                 for day in days
                 for article, found in get_visitors(self.articles, day, day).items()
-                if found.count
+                if found
             },
         )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 import io
 import itertools
+import json
+import pickle
 
 import pytest
 import time_machine
@@ -24,7 +26,7 @@ from django_hitcount.flushing import flush
 from django_hitcount.models import DailyVisitors, RefusedHitSlot, SeenVisitor, VisitorSalt
 from django_hitcount.recording import record_hit, record_hits, record_page_hit
 from django_hitcount.refused_hits import RefusedHits, refused_between
-from django_hitcount.unique_visitors import NOBODY, Visitors, get_visitors
+from django_hitcount.unique_visitors import Visitors, get_visitors
 from tests.app.models import Article, Page, Photo, Plain, Small
 from tests.browsers import BROWSER
 from tests.conftest import REDIS_BUFFER
@@ -305,9 +307,9 @@ class TestUniqueVisitors:
             flush()
 
         says = redis_says if buffer.keeps_hits else tables_say
-        assert article.visitors_between(days[0], days[-1]) == says
-        assert says.is_distinct is (says.spans == 1)
-        assert (int(says), str(says)) == (says.count, str(says.count))
+        found = article.visitors_between(days[0], days[-1])
+        assert (found, found.spans) == (says, says.spans)
+        assert found.is_distinct is (says.spans == 1)
 
     def test_range_is_merged_after_redis_has_forgotten(self, redis, redis_rule):
         redis_rule(visitors=True, VISITOR_KEY_ROTATION="month")
@@ -320,7 +322,7 @@ class TestUniqueVisitors:
         redis.flushall()
 
         found = article.visitors_between(DAY, DAY + datetime.timedelta(days=2))
-        assert (is_about(90, found.count), found.spans) == (True, 1)
+        assert (is_about(90, found), found.spans) == (True, 1)
         assert is_about(50, article.visitors_on(DAY))
 
     def test_what_redis_lost_is_not_lost(self, redis, redis_rule):
@@ -421,18 +423,29 @@ class TestUniqueVisitors:
         assert not SeenVisitor.objects.exists()
         assert not DailyVisitors.objects.exists()
 
-    def test_words_agree_with_the_number(self):
-        template = Template("{{ v }} visitor{{ v|pluralize }}")
+    @pytest.mark.parametrize(
+        ("n", "text"), [(0, "nobody"), (1, "1 visitor"), (2, "2 visitors, many")]
+    )
+    def test_it_is_a_number_to_templates(self, n, text):
+        template = Template(
+            "{% if v %}{{ v }} visitor{{ v|pluralize }}{% else %}nobody{% endif %}"
+            "{% if v > 1 %}, many{% endif %}"
+        )
 
-        assert [template.render(Context({"v": Visitors(n, 1)})) for n in (1, 2)] == [
-            "1 visitor",
-            "2 visitors",
-        ]
+        assert template.render(Context({"v": Visitors(n, 1)})) == text
+
+    def test_it_is_a_number_that_knows_more(self):
+        found = pickle.loads(pickle.dumps(Visitors(1200, 7)))
+
+        assert (found, found.spans, found.is_distinct) == (1200, 7, False)
+        assert (str(found), repr(found)) == ("1200", "Visitors(1200, spans=7)")
+        assert json.dumps(found) == "1200"
 
     def test_nobody(self, article, rule):
         rule(visitors=True)
 
-        assert article.visitors_between(DAY, DAY) == NOBODY
+        assert article.visitors_between(DAY, DAY) == 0
+        assert article.visitors_between(DAY, DAY).spans == 0
         assert get_visitors([]) == {}
 
     def test_counter_that_counts_none_says_how_to(self, article):
@@ -471,7 +484,7 @@ class TestUniqueVisitors:
 
         with django_assert_num_queries(2):
             found = [*Article.objects.with_visitors().order_by("pk")]
-        assert all(is_about(n, each.hit_visitors.count) for n, each in enumerate(found))
+        assert all(is_about(n, each.hit_visitors) for n, each in enumerate(found))
 
     def test_queryset_with_hits_and_visitors(self, article, rule):
         rule(visitors=True)
@@ -479,9 +492,9 @@ class TestUniqueVisitors:
             article.record_hit(request_of(visitor))
         (found,) = Article.objects.with_hits().with_visitors(days=7, name="readers")
 
-        assert (found.hit_total, found.readers.count) == (3, 2)
+        assert (found.hit_total, found.readers) == (3, 2)
         chunks = Article.objects.with_visitors().iterator(chunk_size=1)
-        assert [each.hit_visitors.count for each in chunks] == [2]
+        assert [each.hit_visitors for each in chunks] == [2]
 
     def test_list_of_a_hundred_is_one_round_trip_and_one_query(
         self, redis, redis_buffer, settings, django_assert_num_queries
@@ -492,8 +505,30 @@ class TestUniqueVisitors:
 
         get_visitors(articles)
         with sends() as sent, django_assert_num_queries(1):
-            assert {v.count for v in get_visitors(articles).values()} == {1}
+            assert {*get_visitors(articles).values()} == {1}
         assert sent() == 1
+
+    @pytest.mark.parametrize(("objects", "trips"), [(20, 2), (60, 3)])
+    def test_list_of_merged_ranges_costs_one_more_of_each(
+        self, redis, redis_rule, django_assert_num_queries, objects, trips
+    ):
+        """And one round trip more for each hundred sketches."""
+        redis_rule(visitors=True, VISITOR_KEY_ROTATION="never")
+        articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(objects))
+        days = [DAY - datetime.timedelta(days=n) for n in range(3)]
+        for day in days:
+            record_hits(articles, request_of(1), at=day)
+        record_hits(articles[:1], request_of(2), at=DAY)
+        flush()
+        redis.flushall()
+        record_hits(articles, request_of(1), at=DAY)
+
+        get_visitors(articles, days[-1], days[0])
+        with sends() as sent, django_assert_num_queries(2):
+            found = get_visitors(articles, days[-1], days[0])
+        assert [found[article] for article in articles] == [2] + [1] * (objects - 1)
+        assert {visitors.spans for visitors in found.values()} == {1}
+        assert sent() == trips
 
     def test_deleted_object_takes_its_visitors_along(self, rule):
         rule("daily", visitors=True)
@@ -520,7 +555,7 @@ class TestUniqueVisitors:
         await article.arecord_hit(request_of(1))
 
         assert await article.avisitors_on(day_of()) == 1
-        assert await article.avisitors_between(day_of(), day_of()) == Visitors(1, 1)
+        assert await article.avisitors_between(day_of(), day_of()) == 1
 
 
 class TestSwitchingToRedis:

@@ -59,6 +59,18 @@ class Sketch(NamedTuple):
         return self.is_new or known > self.visitors
 
 
+class SketchUnion(NamedTuple):
+    """Sketches of one counter under one visitor key, whose visitors are to be counted once."""
+
+    key: CounterKey
+
+    live: Collection[VisitorsKey]
+    """Those of the buffer."""
+
+    known: Collection[bytes]
+    """Those of the table."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Batch:
     """What one partition held when it was claimed."""
@@ -141,15 +153,9 @@ class Buffer(ABC):
         """How many visitors of counters the buffer knows, by day; estimates."""
         return {}
 
-    def union(
-        self, key: CounterKey, live: Collection[VisitorsKey], known: Collection[bytes]
-    ) -> int | None:
-        """
-        How many different visitors there are in sketches of the buffer and of the table.
-
-        All are of one counter and under one visitor key. None if nobody can tell now.
-        """
-        return None
+    def unions(self, unions: Sequence[SketchUnion]) -> Sequence[int]:
+        """How many different visitors each has; nothing if nobody can tell now."""
+        return ()
 
     def merge_sketches(self, known: Mapping[VisitorsKey, bytes]) -> Mapping[VisitorsKey, Sketch]:
         """Merge sketches of the table into those of the buffer, and return these."""

@@ -17,7 +17,7 @@ from django.db import connections
 from django_hitcount import conf, seen, signals
 from django_hitcount.breaker import Breaker
 from django_hitcount.buffers import missed, sketches
-from django_hitcount.buffers.base import Batch, Buffer, Glimpse, Mark, Sketch
+from django_hitcount.buffers.base import Batch, Buffer, Glimpse, Mark, Sketch, SketchUnion
 from django_hitcount.buffers.database import DatabaseBuffer
 from django_hitcount.buffers.exchange import Call, Command, Exchange, Reply, checked
 from django_hitcount.buffers.keys import PARTITION_COUNTS, PartitionKeys, throttle_key
@@ -323,14 +323,12 @@ class RedisBuffer(Buffer):
         except BufferUnavailable:
             return {}
 
-    def union(
-        self, key: CounterKey, live: Collection[VisitorsKey], known: Collection[bytes]
-    ) -> int | None:
-        names = self._keys[key.partition(self._partitions)]
+    def unions(self, unions: Sequence[SketchUnion]) -> Sequence[int]:
+        names = [self._keys[union.key.partition(self._partitions)] for union in unions]
         try:
-            return sketches.union(self._run, names, live, known)
+            return sketches.unions(self._run, names, unions)
         except BufferUnavailable:
-            return None
+            return ()
 
     def catch_up(self) -> int:
         count = 0

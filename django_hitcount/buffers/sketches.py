@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import datetime
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
-from django_hitcount.buffers.base import Sketch
+from django_hitcount.buffers.base import Sketch, SketchUnion
 from django_hitcount.buffers.exchange import Call, Command, Reply
 from django_hitcount.buffers.keys import PartitionKeys
-from django_hitcount.buffers.record_call import VISITORS_SECONDS, Word
+from django_hitcount.buffers.record_call import VISITORS_SECONDS
 from django_hitcount.counters import CounterKey, VisitorsKey, parse_visitors
 
 SKETCHES_AT_A_TIME = 100
-"""Sketches read in one round trip: 12 KB each at most."""
+"""Sketches that travel in one round trip: 12 KB each at most."""
 
 Run = Callable[[Sequence[Call | Command]], list[Reply]]
 
@@ -48,14 +48,19 @@ def merge(
     return {key: Sketch(*reply) for key, reply in zip(known, replies, strict=True)}
 
 
-def union(
-    run: Run, names: PartitionKeys, keys: Iterable[VisitorsKey], sketches: Iterable[bytes]
-) -> int:
-    """How many different visitors there are in sketches of Redis and in others."""
-    live = [names.sketch(key.text) for key in keys]
-    args: list[Word] = [0, *sketches]
-    ((count, _),) = run([Call("merge", [*names.scratch, *live], args)])
-    return int(count)
+def unions(run: Run, names: Sequence[PartitionKeys], unions: Sequence[SketchUnion]) -> list[int]:
+    """How many different visitors each has; ``names`` are those of their partitions."""
+    counts: list[int] = []
+    calls: list[Call | Command] = []
+    size = 0
+    for of_union, (_, live, known) in zip(names, unions, strict=True):
+        if size + len(known) > SKETCHES_AT_A_TIME:
+            counts += [int(count) for count, _ in run(calls)]
+            calls, size = [], 0
+        keys = [*of_union.scratch, *(of_union.sketch(key.text) for key in live)]
+        calls.append(Call("merge", keys, [0, *known]))
+        size += len(known)
+    return counts + [int(count) for count, _ in run(calls)]
 
 
 def counts(

@@ -158,7 +158,7 @@ class Visiting(RuleBasedStateMachine):
             for day in DAYS:
                 found = get_visitors(self.objs, day, day, counter=counter)
                 for obj in self.objs:
-                    assert found[obj].count == len(self.seen.get((obj, counter, day), ()))
+                    assert found[obj] == len(self.seen.get((obj, counter, day), ()))
 
 
 class VisitingWithoutRedis(Visiting):

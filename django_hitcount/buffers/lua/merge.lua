@@ -3,7 +3,7 @@
 -- KEYS: two names that this script may use, then sketches of Redis
 -- ARGV: seconds to keep the first sketch of Redis with all others in it ('0': leave it as it
 -- is), then sketches
--- Returns: the number of visitors, and the sketch.
+-- Returns: the number of visitors, and the first sketch of Redis if it is kept.
 
 local scratch, given = KEYS[1], KEYS[2]
 local is_kept = ARGV[1] ~= '0'
@@ -21,7 +21,7 @@ for i = 2, #ARGV do
   redis.call('SET', given, ARGV[i], 'EX', 60)
   redis.pcall('PFMERGE', target, given)
 end
-local count, sketch = redis.call('PFCOUNT', target), redis.call('GET', target)
+local count, sketch = redis.call('PFCOUNT', target), is_kept and redis.call('GET', target)
 if is_kept then
   redis.call('EXPIRE', target, ARGV[1])
 end
