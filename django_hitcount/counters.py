@@ -69,8 +69,8 @@ class Marks(NamedTuple):
 
     recent: tuple[bytes, ...] = ()
     """
-    For a rule of so many seconds: under the key of now, then that of so many seconds ago if
-    the key has rotated since.
+    For a rule of so many seconds: under the key of now, then under those that a hit may be
+    under that forbids this one, if the key rotates meanwhile.
     """
 
 

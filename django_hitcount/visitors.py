@@ -48,6 +48,9 @@ SALT_DAYS = {"day": 3, "month": 63, "never": 63}
 which visitors of this one are still known, and a day more for late hits. That of "never" is
 kept for ever; there the days are those of other salts, from before the setting was changed."""
 
+SKEW_SECONDS = 60
+"""How far a hit may be behind one that was judged before it, by the clocks of their processes."""
+
 FINGERPRINT_LETTERS = 8
 
 Identity = Callable[[HttpRequest], str | None]
@@ -108,25 +111,25 @@ def visitor_keys(day: datetime.date, *, seconds: int | None) -> VisitorKeys | No
 
     Args:
         day: the day of the hits.
-        seconds: how long after a counted hit a visitor does not count again. The key of that
-            time ago is there, too, if it has rotated since.
+        seconds: how long after a counted hit a visitor does not count again. The keys that
+            such a hit may have been marked with are there, too, if they rotate meanwhile.
 
     Costs a query the first time a process needs the key of a period, one or two more if it
     is the first of all.
     """
     try:
-        recent = [visitor_key(at) for at in _days_since(seconds)] if seconds else ()
+        recent = [visitor_key(at) for at in _days_around(seconds)] if seconds else ()
         return VisitorKeys(visitor_key(day), tuple(dict.fromkeys(recent)))
     except (BufferUnavailable, *DATABASE_ERRORS) as exc:
         logger.error("Visitors are not told from each other: %s", exc)
         return None
 
 
-def _days_since(seconds: int) -> list[datetime.date]:
-    """Today, and the day so many seconds ago."""
+def _days_around(seconds: int) -> list[datetime.date]:
+    """Today, the day so many seconds ago, and that which it is elsewhere already."""
     zone, now = timezone.get_default_timezone(), timezone.now()
-    before = now - datetime.timedelta(seconds=seconds)
-    return [now.astimezone(zone).date(), before.astimezone(zone).date()]
+    moments = [now + datetime.timedelta(seconds=offset) for offset in (0, -seconds, SKEW_SECONDS)]
+    return [moment.astimezone(zone).date() for moment in moments]
 
 
 def _mark(text: bytes, under: VisitorKey) -> bytes:

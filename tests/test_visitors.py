@@ -131,6 +131,21 @@ class TestRepeat:
         assert [hit.total for hit in hits] == [1] * 31
         assert refused() == {("views", "repeat"): 1}
 
+    @pytest.mark.parametrize(
+        ("seconds_before_midnight", "counts"), [(0.1, False), (59, False), (61, True)]
+    )
+    def test_hit_overtaken_at_midnight_is_a_repeat(
+        self, article, rule, seconds_before_midnight, counts
+    ):
+        """Its process is behind, by its clock or as it waited."""
+        rule(3600)
+        midnight = datetime.datetime(2026, 3, 10, 23, tzinfo=datetime.UTC)
+        with time_machine.travel(midnight, tick=False):
+            assert article.record_hit(request_of(1)).counted
+        late = midnight - datetime.timedelta(seconds=seconds_before_midnight)
+        with time_machine.travel(late, tick=False):
+            assert article.record_hit(request_of(1)).counted is counts
+
     def test_list_across_midnight_is_judged_by_one_moment(self, buffer, rule, monkeypatch):
         """The clock goes on while a list is marked; the key rotates in between."""
         rule(7200, PARTITIONS=1)
