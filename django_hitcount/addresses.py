@@ -5,22 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from ipaddress import (
-    IPv4Address,
-    IPv4Network,
-    IPv6Address,
-    IPv6Network,
-    ip_network,
-)
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
 from python_ipware import IpWare
 
 from django_hitcount import conf
+from django_hitcount.converters import Network
 
 Address = IPv4Address | IPv6Address
-
-Network = IPv4Network | IPv6Network
 
 _DOTTED_QUAD = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}", re.ASCII)
 
@@ -101,4 +94,5 @@ def household(address: Address) -> str:
     """What stands for a client: an IPv4 address, or the /64 network of an IPv6 address."""
     if isinstance(address, IPv4Address):
         return str(address)
-    return str(ip_network((int(address), IPV6_PREFIX), strict=False))
+    rest = 128 - IPV6_PREFIX
+    return f"{IPv6Address(int(address) >> rest << rest)}/{IPV6_PREFIX}"

@@ -40,10 +40,10 @@ def _classifier() -> Callable[[str], bool]:
 
     @lru_cache(maxsize=REMEMBERED_USER_AGENTS)
     def classify(user_agent: str) -> bool:
-        if config.not_bot_user_agents.search(user_agent):
+        if config.not_bot_user_agents.match_in(user_agent):
             return False
-        is_added = config.bot_user_agents.search(user_agent)
-        return bool(not user_agent.strip() or is_added or known.is_bot(user_agent))
+        is_added = config.bot_user_agents.match_in(user_agent)
+        return bool(is_added or not user_agent.strip() or known.is_bot(user_agent))
 
     return classify
 

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from inspect import iscoroutinefunction
+from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
+from django.utils.module_loading import import_string
 
 from django_hitcount import converters
 from django_hitcount.converters import (
     COUNTER_MAX_LENGTH,
     DEFAULT_COUNTER,
+    NO_PATTERNS,
     CounterOptions,
     Network,
+    Patterns,
     Problem,
     Rotation,
     is_counter_name,
@@ -79,10 +83,10 @@ class Config:
     )
     """Dotted paths of the refusals and their options, in the order they are asked in."""
 
-    bot_user_agents: re.Pattern[str] = converters.NOTHING
+    bot_user_agents: Patterns = NO_PATTERNS
     """User agents that are bots, too."""
 
-    not_bot_user_agents: re.Pattern[str] = converters.NOTHING
+    not_bot_user_agents: Patterns = NO_PATTERNS
     """User agents that are no bots after all."""
 
     trusted_proxies: int | tuple[Network, ...] = 0
@@ -153,6 +157,18 @@ _CONVERTERS: dict[str, Callable[[str, object], object]] = {
 }
 
 
+def imported(path: str) -> Any:
+    """What a dotted path names; raises ImportError, also for what is no dotted path."""
+    if not all(part.isidentifier() for part in path.split(".")):
+        raise ImportError(f"{path!r} is no dotted path")
+    return import_string(path)
+
+
+def is_asynchronous(function: Callable[..., object]) -> bool:
+    """Whether a call of ``function`` gives a coroutine, which is true and nobody awaits."""
+    return any(map(iscoroutinefunction, (function, type(function).__call__)))
+
+
 def problems() -> list[Problem]:
     """All that is wrong with HITCOUNT, for the system checks."""
     return _read()[1]
@@ -189,6 +205,23 @@ def _read() -> tuple[dict[str, object], list[Problem]]:
 
 def _contradictions(config: Config) -> list[Problem]:
     """What is well formed by itself and does not go together."""
+    return [*_intervals_too_long(config), *_nobody_told(config)]
+
+
+def _nobody_told(config: Config) -> list[Problem]:
+    if config.visitor_cookie or set(config.visitor_identity) != {"cookie"}:
+        return []
+    return [
+        Problem(
+            "VISITOR_IDENTITY",
+            "HITCOUNT['VISITOR_IDENTITY'] is ['cookie'], and no cookie is named: nobody is told "
+            "apart.",
+            "Set HITCOUNT['VISITOR_COOKIE'] to the name of your cookie.",
+        )
+    ]
+
+
+def _intervals_too_long(config: Config) -> list[Problem]:
     longest = converters.ROTATION_SECONDS[config.visitor_key_rotation]
     return [
         Problem(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Literal
@@ -24,9 +24,6 @@ ROTATION_SECONDS = {"day": 23 * 3600, "month": 28 * 24 * 3600, "never": 366 * 24
 a visitor is known by the key of this period and of the one before, but no longer."""
 
 _COUNTER_NAME = re.compile(r"[a-z][a-z0-9_]*")
-
-NOTHING = re.compile(r"(?!)")
-"""The pattern of an empty list of patterns."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,42 +110,50 @@ def one_of(*choices: str) -> Callable[[str, object], str]:
     return convert
 
 
-def patterns(name: str, value: object) -> re.Pattern[str]:
-    """One pattern for a list of regular expressions; case plays no part."""
+def patterns(name: str, value: object) -> Patterns:
+    """Regular expressions."""
     items = _list(name, value, 'Set it to a list of regular expressions: ["^Monitor/"].')
     try:
-        return any_pattern([text(name, item) for item in items]) if items else NOTHING
+        return compiled([text(name, item) for item in items])
     except PatternError as exc:
         raise Problem(
             name,
             f"HITCOUNT[{name!r}] holds {exc.pattern!r}, which is no regular expression: {exc}.",
-            "Correct it, or escape what is meant literally with a backslash. Leave out flags and "
-            "names of groups.",
+            "Correct it, or escape what is meant literally with a backslash.",
         ) from exc
 
 
+class Patterns(tuple[re.Pattern[str], ...]):
+    """Compiled regular expressions; case plays no part."""
+
+    __slots__ = ()
+
+    def match_in(self, text: str) -> bool:
+        """Whether one of them is found anywhere in ``text``."""
+        return any(pattern.search(text) for pattern in self)
+
+
+NO_PATTERNS = Patterns()
+
+
 class PatternError(ValueError):
-    """A pattern is no regular expression, or cannot be made one with others."""
+    """A pattern is no regular expression."""
 
     def __init__(self, pattern: str, error: Exception) -> None:
         super().__init__(str(error))
         self.pattern = pattern
 
 
-def any_pattern(patterns: Sequence[str]) -> re.Pattern[str]:
-    """One pattern for several; raises PatternError."""
-    for pattern in patterns:
-        _compiled(pattern, pattern)  # Without brackets, too: "a)|(b" would pass in them.
-        _compiled(f"(?:{pattern})", pattern)
-    together = "|".join(f"(?:{pattern})" for pattern in patterns)
-    return _compiled(together, together)
+def compiled(expressions: Iterable[str]) -> Patterns:
+    """Patterns; raises PatternError for the first expression that is none."""
+    return Patterns(map(_compiled, expressions))
 
 
-def _compiled(expression: str, pattern: str) -> re.Pattern[str]:
+def _compiled(expression: str) -> re.Pattern[str]:
     try:
         return re.compile(expression, re.IGNORECASE)
     except (re.error, OverflowError, RecursionError) as exc:
-        raise PatternError(pattern, exc) from exc
+        raise PatternError(expression, exc) from exc
 
 
 def _list(name: str, value: object, hint: str) -> list[object]:
@@ -165,13 +170,21 @@ def networks(name: str, value: object) -> tuple[Network, ...]:
 
 def _network(name: str, value: object) -> Network:
     try:
-        return ip_network(str(value))
+        return network(str(value))
     except ValueError as exc:
         raise Problem(
             name,
             f"HITCOUNT[{name!r}] holds {value!r}, which is no IP address or network: {exc}.",
             'Write an address ("192.0.2.1") or a network in CIDR notation ("192.0.2.0/24").',
         ) from exc
+
+
+def network(text: str) -> Network:
+    """An IP network or address; raises ValueError if ``text`` is none that a client can be in."""
+    found = ip_network(text)
+    if isinstance(found, IPv6Network) and found.network_address.ipv4_mapped is not None:
+        raise ValueError("addresses mapped to IPv6 are looked at as IPv4")
+    return found
 
 
 def proxies(name: str, value: object) -> int | tuple[Network, ...]:

@@ -15,8 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from inspect import iscoroutinefunction
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from inspect import isawaitable, signature
 from typing import Any
 
 from django.contrib.auth import get_user_model
@@ -24,7 +23,6 @@ from django.core.signals import setting_changed
 from django.db.models import ForeignKey, Model
 from django.http import HttpRequest
 from django.utils.functional import Promise
-from django.utils.module_loading import import_string
 from django.utils.translation import gettext_lazy as _
 
 from django_hitcount import bots, conf, converters
@@ -101,7 +99,7 @@ def refusal(name: str, reason: str | Promise) -> Callable[[Callable[[Ask], bool]
 
 def check_synchronous(refuses: Callable[[Ask], bool]) -> None:
     """Raise ValueError if ``refuses`` would have to be awaited."""
-    if iscoroutinefunction(refuses):
+    if conf.is_asynchronous(refuses):
         raise ValueError(
             f"{refuses!r} is a coroutine function, whose result nobody awaits: a coroutine is "
             "true, and would refuse everything. Make it a plain function."
@@ -191,12 +189,12 @@ def owner(of: str | Callable[[Model], object]) -> Refusal:
 
 def _owner_of(of: object) -> Callable[[Model], object]:
     if isinstance(of, str) and "." in of:
-        of = import_string(of)
+        of = conf.imported(of)
     if callable(of):
         return of
-    if not isinstance(of, str) or not of.replace("__", "").isidentifier():
+    *relations, last = of.split("__") if isinstance(of, str) else [""]
+    if not all(name.isidentifier() for name in (*relations, last)):
         raise ValueError(f"of is {of!r}: use the name of a field, or a callable")
-    *relations, last = of.split("__")
 
     def read(obj: Model) -> object:
         found: Any = obj
@@ -227,9 +225,9 @@ def addresses(networks: Iterable[str]) -> Refusal:
     return has_address
 
 
-def _network(text: str) -> IPv4Network | IPv6Network:
+def _network(text: str) -> converters.Network:
     try:
-        return ip_network(text)
+        return converters.network(text)
     except ValueError as exc:
         raise ValueError(
             f"{text!r} is no IP address or network ({exc}); write 192.0.2.1 or 192.0.2.0/24"
@@ -240,14 +238,14 @@ def user_agents(patterns: Iterable[str]) -> Refusal:
     """Refuse user agents that one of these regular expressions is found in; case plays no part."""
     wanted = _texts(patterns, "patterns", "regular expressions")
     try:
-        search = converters.any_pattern(wanted).search
+        compiled = converters.compiled(wanted)
     except converters.PatternError as exc:
         raise ValueError(f"{exc.pattern!r} is no regular expression: {exc}") from exc
 
     @refusal("user_agent", _("The user agent is one that is not counted."))
     def has_user_agent(ask: Ask) -> bool:
         user_agent = ask.request.META.get("HTTP_USER_AGENT", "")
-        return search(user_agent[: bots.LONGEST_USER_AGENT]) is not None
+        return compiled.match_in(user_agent[: bots.LONGEST_USER_AGENT])
 
     return has_user_agent
 
@@ -278,11 +276,14 @@ def refusal_of(ask: Ask, refuse: Callable[[Ask], bool] | None = None) -> str | N
 
 def _holds(refuses: Callable[[Ask], bool], ask: Ask) -> bool:
     try:
-        return refuses(ask)
+        answer = refuses(ask)
+        if answer and isawaitable(answer):
+            raise TypeError(f"{answer!r} is no answer: nobody awaits it")
     except Exception:
         # Counting must not break a page, and a hit is not lost by a mistake elsewhere.
         logger.exception("A refusal failed, and refuses nothing: %r", refuses)
         return False
+    return answer
 
 
 @cache
@@ -297,7 +298,7 @@ def get_refusals() -> tuple[Refusal, ...]:
 
 def _made(path: str, options: Mapping[str, object]) -> Refusal:
     try:
-        found = import_string(path)
+        found = conf.imported(path)
     except ImportError as exc:
         raise conf.misconfigured(
             "REFUSALS", f"HITCOUNT['REFUSALS'] names {path!r}: {exc}.", f"Use one of {_BUILT_IN}."
@@ -308,7 +309,7 @@ def _made(path: str, options: Mapping[str, object]) -> Refusal:
         raise conf.misconfigured(
             "REFUSALS",
             f"HITCOUNT['REFUSALS'] gives {path!r} the OPTIONS {dict(options)!r}: {exc}.",
-            "Correct them as docs/settings.rst describes.",
+            f"It takes {_options_of(found)}.",
         ) from exc
     if not isinstance(made, Refusal):
         raise conf.misconfigured(
@@ -317,6 +318,13 @@ def _made(path: str, options: Mapping[str, object]) -> Refusal:
             "Decorate a function with @refusal(name, reason), and give OPTIONS to what takes some.",
         )
     return made
+
+
+def _options_of(found: object) -> str:
+    try:
+        return f"the OPTIONS {', '.join(map(repr, signature(found).parameters))}"  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return "no OPTIONS"  # A refusal as it is, or nothing that can be called.
 
 
 _BUILT_IN = ", ".join(

@@ -16,7 +16,6 @@ import secrets
 from collections.abc import Callable
 from functools import cache, lru_cache
 from hashlib import blake2b
-from inspect import iscoroutinefunction
 from typing import Any, NamedTuple
 
 from django.contrib.auth import SESSION_KEY
@@ -25,7 +24,6 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 from django.utils.functional import LazyObject, empty
-from django.utils.module_loading import import_string
 
 from django_hitcount import conf
 from django_hitcount.addresses import client_household
@@ -250,10 +248,10 @@ def _identity(name: str) -> Identity:
         return IDENTITIES[name]
     problem = "is none of ours and no dotted path" if "." not in name else "is no plain function"
     try:
-        found = import_string(name) if "." in name else None
+        found = conf.imported(name) if "." in name else None
     except ImportError as exc:
         found, problem = None, f"cannot be imported: {exc}"
-    if not callable(found) or iscoroutinefunction(found):
+    if not callable(found) or conf.is_asynchronous(found):
         raise conf.misconfigured(
             "VISITOR_IDENTITY",
             f"HITCOUNT['VISITOR_IDENTITY'] names {name!r}, which {problem}.",

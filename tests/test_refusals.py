@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from asyncio import Future, new_event_loop
 from collections.abc import Iterator
 from types import SimpleNamespace
 
@@ -438,8 +439,21 @@ class TestMistakes:
             make(name)
 
     def test_coroutine_function_is_no_refusal(self):
-        with pytest.raises(ValueError, match="Make it a plain function"):
-            refusal("mine", "A reason.")(self.never_awaited)
+        class Asynchronous:
+            async def __call__(self, ask: Ask) -> bool:
+                return False
+
+        for refuses in (self.never_awaited, Asynchronous()):
+            with pytest.raises(ValueError, match="Make it a plain function"):
+                refusal("mine", "A reason.")(refuses)
+
+    def test_awaitable_answer_is_logged_as_an_error(self, caplog):
+        ask = Ask(RequestFactory(headers=BROWSER).get("/"), Article(), "views")
+        answer = Future(loop=new_event_loop())
+        answer.get_loop().close()
+
+        assert refusal_of(ask, lambda ask: answer) is None
+        assert "nobody awaits it" in caplog.text
 
     def test_coroutine_function_does_not_decide_on_a_hit(self):
         ask = Ask(RequestFactory(headers=BROWSER).get("/"), Article(), "views")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 
 from django.core.signals import setting_changed
-from django.utils.module_loading import import_string
 
 from django_hitcount import conf
 from django_hitcount.buffers.base import Buffer
@@ -29,7 +28,7 @@ def get_buffer() -> Buffer:
     """
     path = conf.get_config().buffer
     try:
-        cls = import_string(path)
+        cls = conf.imported(path)
     except ImportError as exc:
         raise conf.misconfigured(
             "BUFFER",
