@@ -58,9 +58,11 @@ class HitCountQuerySet(models.QuerySet[ModelT]):
         They are no annotation: a database cannot merge the visitors of several days. Costs
         what get_visitors() costs, once for all objects (once per chunk with iterator()).
 
-        Raises VisitorsNotCounted if the counter does not count them, and InvalidDay if
-        ``days`` is no number of days.
+        Raises VisitorsNotCounted if the counter does not count them, InvalidDay if ``days``
+        is no number of days, and ValueError if ``name`` is that of a field.
         """
+        if name in {field.name for field in self.model._meta.get_fields()}:
+            raise ValueError(f"{name!r} is a field of {self.model._meta.label}: use another name.")
         clone = self.all()
         last_days(days)
         clone.hit_visitors[name] = (unique_visitors.counting_visitors(counter), days)

@@ -51,6 +51,8 @@ SKEW_SECONDS = 60
 
 FINGERPRINT_LETTERS = 8
 
+_ON_REQUEST = "_hitcount_session"
+
 Identity = Callable[[HttpRequest], str | None]
 
 logger = logging.getLogger("django_hitcount")
@@ -177,29 +179,45 @@ def user(request: HttpRequest) -> str | None:
     found = getattr(request, "user", None)
     is_unknown = isinstance(found, LazyObject) and found._wrapped is empty
     if is_unknown and hasattr(request, "session"):
-        return _read_session(request, lambda session: session.get(SESSION_KEY))
+        return _told_by_session(request).user
     return str(found.pk) if found and found.is_authenticated else None
 
 
 def session(request: HttpRequest) -> str | None:
     """The key of a session that exists; none is made."""
-    return _read_session(request, lambda session: bool(session.keys()) and session.session_key)
+    return _told_by_session(request).key
 
 
-def _read_session(request: HttpRequest, read: Callable[[Any], Any]) -> str | None:
+class _Told(NamedTuple):
+    """What the session of a request tells of who sent it."""
+
+    user: str | None = None
+    key: str | None = None
+
+
+def _told_by_session(request: HttpRequest) -> _Told:
+    """What the session tells, if there is one; read once for a request."""
+    session = getattr(request, "session", None)
+    if session is None or not session.session_key:
+        return _Told()
+    told: _Told | None = request.__dict__.get(_ON_REQUEST)
+    if told is None:
+        told = request.__dict__[_ON_REQUEST] = _read_session(session)
+    return told
+
+
+def _read_session(session: Any) -> _Told:
     """
-    Read the session, if there is one, and leave it as if nobody had.
+    Read a session and leave it as if nobody had.
 
     Django would tell caches that the page varies by cookie, delete the cookie of a session
     that is over, and save one that is forged.
     """
-    session = getattr(request, "session", None)
-    if session is None or not session.session_key:
-        return None
     before = session.accessed, session.modified, session.session_key
     try:
         with _session_breaker.guard():
-            return read(session) or None
+            exists = bool(session.keys())
+            return _Told(session.get(SESSION_KEY), session.session_key if exists else None)
     finally:
         session.accessed, session.modified, key = before
         if session.session_key != key:

@@ -136,6 +136,13 @@ class TestUser:
 
         assert identify(through_middleware(get(**cookies))) == f"session:{cookies['sessionid']}"
 
+    def test_session_that_is_over_is_looked_for_once(self, db, told_by, django_assert_num_queries):
+        told_by("user", "session", "address")
+        request = through_middleware(get(sessionid="over" * 8))
+
+        with django_assert_num_queries(1):
+            assert identify(request).startswith("address:")
+
     def test_lazy_user_of_a_site_without_sessions(self, user):
         request = get()
         request.user = SimpleLazyObject(lambda: user)

@@ -423,6 +423,15 @@ class TestVisitors:
 
         assert call("visitors", [KEYS.sketches_of(5, "a")], *args) == [[]]
 
+    def test_set_that_is_none_is_empty(self, redis, call):
+        redis.set(KEYS.sketches_of(5, "b"), "no set")
+        args = (KEYS.sketches, "2026-01-01", "2026-01-01", "views")
+
+        assert call("visitors", [KEYS.sketches_of(5, name) for name in "ba"], *args) == [
+            [],
+            [b"5:views:2026-01-01:k1:a", 3],
+        ]
+
 
 class TestMerge:
     @pytest.fixture

@@ -45,6 +45,12 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long]
 REAL_LOG = os.environ.get("HITCOUNT_TEST_LOG")
 REQUESTS = 2000
 REQUESTS_PER_FLUSH = 250
+INTERVAL_SECONDS = 1800
+COUNTERS = {
+    "views": {"visitors": True},
+    "readers": {"repeat": "daily"},
+    "sessions": {"repeat": INTERVAL_SECONDS},
+}
 ZONE = ZoneInfo(test_settings.TIME_ZONE)
 NOT_SENT = "-"
 LINE = re.compile(
@@ -67,7 +73,10 @@ class Asked(NamedTuple):
 
     @property
     def day(self) -> datetime.date:
-        return self.at.astimezone(ZONE).date()
+        return self.day_after(0)
+
+    def day_after(self, seconds: int) -> datetime.date:
+        return (self.at + datetime.timedelta(seconds=seconds)).astimezone(ZONE).date()
 
     @property
     def refusal(self) -> str | None:
@@ -179,16 +188,23 @@ class Replay:
 
 def due(log: Iterable[Asked]) -> Counts:
     refused, hits, totals, visitors = Counter(), Counter(), Counter(), Counter()
-    seen = set()
+    seen, within_interval = set(), set()
     for asked in log:
         is_repeat = (asked.page, asked.day, asked.visitor) in seen
-        for counter in ("views", "readers"):
-            refusal = asked.refusal or ("repeat" if is_repeat and counter == "readers" else None)
+        # The clocks of the servers stand still, compared to that of the log: an interval ends
+        # only where the visitor can no longer be told, as the visitor key has changed since.
+        days = {asked.day, asked.day_after(-INTERVAL_SECONDS), asked.day_after(60)}
+        is_soon = any((asked.page, day, asked.visitor) in within_interval for day in days)
+        repeats = {"views": False, "readers": is_repeat, "sessions": is_soon}
+        for counter, is_refused in repeats.items():
+            refusal = asked.refusal or ("repeat" if is_refused else None)
             if refusal:
                 refused[asked.day, counter, refusal] += 1
             else:
                 hits[asked.page, counter, asked.day] += 1
                 totals[asked.page, counter] += 1
+        if not asked.refusal and not is_soon:
+            within_interval.add((asked.page, asked.day, asked.visitor))
         if not asked.refusal and not is_repeat:
             seen.add((asked.page, asked.day, asked.visitor))
             visitors[asked.page, asked.day] += 1
@@ -202,7 +218,8 @@ def show_page(request: HttpRequest, pk: int) -> HttpResponse:
 
 @cache
 def template() -> Template:
-    return Template("{% load hitcount %}{% hit_count page %}{% hit_count page counter='readers' %}")
+    tags = [f"{{% hit_count page counter={counter!r} %}}" for counter in COUNTERS]
+    return Template("{% load hitcount %}" + "".join(tags))
 
 
 urlpatterns = [path("<int:pk>/", show_page)]
@@ -331,7 +348,7 @@ def source(request):
 def replay(source, buffer, redis, settings):
     settings.HITCOUNT = {
         **settings.HITCOUNT,
-        "COUNTERS": {"views": {"visitors": True}, "readers": {"repeat": "daily"}},
+        "COUNTERS": COUNTERS,
         "TRUSTED_PROXIES": 0,
     }
     settings.ROOT_URLCONF = __name__
@@ -412,6 +429,10 @@ def test_daily_rule_counts_each_visitor_once_a_day(replay):
     assert min(missing.values()) == 0
     # The Bloom filter of Redis may take 1 of 1,000 new visitors for one that it has seen.
     assert sum(missing.values()) <= (0 if replay.is_exact else sum(wanted.values()) / 1000)
+
+
+def test_rule_of_seconds_counts_each_visitor_once_in_an_interval(replay):
+    assert of_counter(replay.found.hits, "sessions") == of_counter(replay.due.hits, "sessions")
 
 
 def test_each_repeat_is_a_refused_hit(replay):

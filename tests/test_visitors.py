@@ -340,6 +340,21 @@ class TestUniqueVisitors:
         assert (is_about(90, found), found.spans) == (True, 1)
         assert is_about(50, article.visitors_on(DAY))
 
+    @pytest.mark.parametrize("key_id", ["", "v1"])
+    def test_sketch_of_somebody_else_is_left_out(self, redis, redis_rule, key_id):
+        redis_rule(visitors=True)
+        article = Article.objects.create(title="Tea")
+        article.record_hit(request_of(1))
+        (name,) = redis.keys("hitcount:*:sketches_of:*")
+        (sketch,) = redis.smembers(name)
+        *start, _, pk = sketch.split(b":")
+        stranger = b":".join([*start, key_id.encode(), pk])
+        redis.pfadd(stranger, "x", "y")
+        redis.sadd(name, stranger)
+
+        found = article.visitors_between(day_of(), day_of())
+        assert found == (3 if key_id == "v1" else 1)
+
     def test_what_redis_lost_is_not_lost(self, redis, redis_rule):
         redis_rule(visitors=True)
         article = Article.objects.create(title="Tea")
@@ -500,6 +515,12 @@ class TestUniqueVisitors:
         with django_assert_num_queries(2):
             found = [*Article.objects.with_visitors().order_by("pk")]
         assert all(is_about(n, each.hit_visitors) for n, each in enumerate(found))
+
+    def test_queryset_does_not_write_over_a_field(self, rule):
+        rule(visitors=True)
+
+        with pytest.raises(ValueError, match=r"'title' is a field of app\.Article"):
+            Article.objects.with_visitors(name="title")
 
     def test_queryset_with_hits_and_visitors(self, article, rule):
         rule(visitors=True)

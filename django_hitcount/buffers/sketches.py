@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 
 from django_hitcount.buffers.base import Sketch, SketchUnion
 from django_hitcount.buffers.exchange import Call, Command, Reply
@@ -83,7 +84,8 @@ def counts(
     for objects in run(calls):
         for flat in objects:
             for field, count in zip(flat[::2], flat[1::2], strict=True):
-                found[parse_visitors(field.decode())] = int(count)
+                with suppress(ValueError):  # Not of our making.
+                    found[parse_visitors(field.decode())] = int(count)
     return found
 
 
