@@ -27,7 +27,7 @@ def judged(hits: Sequence[Hits], *, using: str) -> list[Hits]:
 
     The caller opens the transaction that writes the hits, so that a visitor is remembered if
     and only if the hit is. Costs one statement for each hit of a counter with ``visitors`` or
-    the rule "daily", and up to five more with a rule of so many seconds, in lock order.
+    the rule "daily", and up to six more with a rule of so many seconds, in lock order.
     """
     in_lock_order = sorted(range(len(hits)), key=lambda place: hits[place].key)
     found = {place: _judged(hits[place], using) for place in in_lock_order}

@@ -388,6 +388,19 @@ class TestPages:
         assert self.is_untouched(self.page(article, **login()))
         assert article.hits == 1
 
+    @pytest.mark.parametrize(
+        ("view", "queries"),
+        [("articles", ["article", "session"]), ("greeting", ["article", "session", "user"])],
+    )
+    def test_session_is_read_once_for_page_and_hit(
+        self, redis_buffer, article, login, django_assert_num_queries, view, queries
+    ):
+        cookies = login()
+        self.page(article, view, **cookies)
+
+        with django_assert_num_queries(len(queries)):
+            self.page(article, view, **cookies)
+
     def test_page_that_shows_its_user_varies(self, buffer, article, login):
         response = self.page(article, "greeting", **login())
 
