@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long]
 RECORDERS = 16
 HITS = 100_000
 OBJECTS = 50
-VICTIMS = {"flusher": 3, "compactor": 2}
+VICTIMS = {"flusher": 2, "compactor": 2}
 FEWEST_KILLS = 100
 SECONDS = 240
 
