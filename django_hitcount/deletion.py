@@ -145,8 +145,7 @@ def _delete_rows(model: type[CounterRow], objects: list[ObjectPair], using: str)
     take_write_lock(using)
     locked = manager.filter(_any_of(objects)).order_by(*order).select_for_update()
     pks = [*locked.values_list("pk", flat=True)[:ROWS_PER_TRANSACTION]]
-    if pks:
-        manager.filter(pk__in=pks)._raw_delete(using)
+    manager.filter(pk__in=pks)._raw_delete(using)
     return len(pks)
 
 

@@ -43,11 +43,11 @@ def add_hits(hits: Iterable[Hits], *, slot: int, using: str) -> None:
     daily: Counter[tuple[CounterKey, datetime.date]] = Counter()
     refused: Counter[Refused] = Counter()
     for hit in hits:
-        if hit.refusal:
-            refused[Refused(hit.day, hit.key.counter, hit.refusal)] += max(hit.amount, 0)
-        else:
+        if not hit.refusal:
             totals[hit.key] += hit.amount
             daily[hit.key, hit.day] += hit.amount
+        elif hit.amount > 0:
+            refused[Refused(hit.day, hit.key.counter, hit.refusal)] += hit.amount
     add_totals(totals, slot=slot, using=using)
     add_daily(daily, slot=slot, using=using)
     add_refused(refused, slot=slot, using=using)
@@ -69,7 +69,7 @@ def add_daily(
 
 def add_refused(amounts: Mapping[Refused, int], *, slot: int, using: str) -> None:
     """Add to the hits that were refused, in ``slot``, in lock order."""
-    rows = [(*key, slot, amounts[key]) for key in sorted(amounts) if amounts[key]]
+    rows = [(*key, slot, amounts[key]) for key in sorted(amounts)]
     upsert(RefusedHitSlot, rows, using)
 
 

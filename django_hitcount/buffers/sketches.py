@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from django_hitcount.buffers.base import Sketch, SketchUnion
@@ -41,27 +41,35 @@ def merge(
     run: Run, names: PartitionKeys, known: Mapping[VisitorsKey, bytes]
 ) -> dict[VisitorsKey, Sketch]:
     """Merge sketches into those of Redis, so that these lack nothing that the table has."""
-    calls: list[Call | Command] = [
+    calls = [
         Call("merge", [*names.scratch, names.sketch(key.text)], [VISITORS_SECONDS, sketch])
         for key, sketch in known.items()
     ]
-    replies = run(calls)
+    replies = _run_merges(run, calls)
     return {key: Sketch(*reply) for key, reply in zip(known, replies, strict=True)}
 
 
 def unions(run: Run, names: Sequence[PartitionKeys], unions: Sequence[SketchUnion]) -> list[int]:
     """How many different visitors each has; ``names`` are those of their partitions."""
-    counts: list[int] = []
-    calls: list[Call | Command] = []
+    calls = [
+        Call("merge", [*own.scratch, *(own.sketch(key.text) for key in live)], [0, *known])
+        for own, (_, live, known) in zip(names, unions, strict=True)
+    ]
+    return [int(count) for count, _ in _run_merges(run, calls)]
+
+
+def _run_merges(run: Run, calls: Iterable[Call]) -> Iterator[Reply]:
+    """The replies to calls of merge.lua; a round trip for each hundred sketches given to it."""
+    chunk: list[Call | Command] = []
     size = 0
-    for of_union, (_, live, known) in zip(names, unions, strict=True):
-        if size + len(known) > SKETCHES_AT_A_TIME:
-            counts += [int(count) for count, _ in run(calls)]
-            calls, size = [], 0
-        keys = [*of_union.scratch, *(of_union.sketch(key.text) for key in live)]
-        calls.append(Call("merge", keys, [0, *known]))
-        size += len(known)
-    return counts + [int(count) for count, _ in run(calls)]
+    for call in calls:
+        sketches = len(call.args) - 1
+        if size + sketches > SKETCHES_AT_A_TIME:
+            yield from run(chunk)
+            chunk, size = [], 0
+        chunk.append(call)
+        size += sketches
+    yield from run(chunk)
 
 
 def counts(

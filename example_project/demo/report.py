@@ -10,7 +10,6 @@ from blog.paths import path_to_url
 from demo.due import NO_PAGE, Due
 from django_hitcount.refusals import get_refusals
 
-COUNTED = "counted"
 WIDEST_PATH = 60
 """A longer one pushes its figures to the right, and only its own."""
 
@@ -65,6 +64,10 @@ def are_so_many(estimate: int, visitors: int, *, days: int = 1) -> bool:
     """Is this an estimate of so many visitors? The only one, and nobody, are told for sure."""
     error = min(visitors - 1, 2 + ERROR * visitors) if visitors else 0
     return visitors - error <= estimate <= (visitors + error) * days
+
+
+def marked(row: RefusalRow | PageRow, line: str) -> str:
+    return line if row.agrees else f"{line}  DIFFERS"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -127,10 +130,10 @@ class Report:
         sentences[NO_PAGE] = "Neither GET nor HEAD: the site does not show the page."
         yield f"{'refused as':12}  requests    share  in the table"
         for row in self.refusals:
-            mark = "" if row.agrees else "  DIFFERS"
-            yield (
+            yield marked(
+                row,
                 f"{row.reason:12}  {row.requests:8,}  {row.requests / total.requests:7.1%}  "
-                f"{row.stored:12,}  {sentences.get(row.reason, '')}{mark}"
+                f"{row.stored:12,}  {sentences.get(row.reason, '')}",
             )
         share = total.hits_due / total.requests
         yield f"{'(counted)':12}  {total.hits_due:8,}  {share:7.1%}  {total.hits:12,}"
@@ -140,10 +143,10 @@ class Report:
         yield f"{'':{width}}            ------ hits ------  ---- visitors ----"
         yield f"{'page':{width}}  requests       due  in table       due  estimate"
         for row in self.pages:
-            mark = "" if row.agrees else "  DIFFERS"
-            yield (
+            yield marked(
+                row,
                 f"{path_to_url(row.path):{width}}  {row.requests:8,}  {row.hits_due:8,}  "
-                f"{row.hits:8,}  {row.visitors_due:8,}  {row.visitors:8,}{mark}"
+                f"{row.hits:8,}  {row.visitors_due:8,}  {row.visitors:8,}",
             )
 
     def _verdict(self) -> str:

@@ -4,45 +4,23 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from contextlib import suppress
-from unittest import mock
 
 import pytest
 import time_machine
-from django.conf import settings
-from django.test import RequestFactory, override_settings
-from django_redis import get_redis_connection
-from hypothesis import HealthCheck, Phase
-from hypothesis import settings as hypothesis_settings
+from django.test import RequestFactory
+from hypothesis import Phase
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import initialize, invariant, rule
 
-from django_hitcount import daily_visitors, flushing, slots
-from django_hitcount.buffers import get_buffer
-from django_hitcount.buffers.redis import RedisBuffer
-from django_hitcount.compaction import compact
 from django_hitcount.flushing import flush
 from django_hitcount.recording import record_hits
 from django_hitcount.refused_hits import refused_between
-from django_hitcount.tables import (
-    DailyHitSlot,
-    DailyVisitors,
-    FlushedBatch,
-    HitSlot,
-    RefusedHitSlot,
-    SeenVisitor,
-)
 from django_hitcount.totals import get_totals
 from django_hitcount.unique_visitors import get_visitors
 from tests.app.models import Page
 from tests.browsers import BROWSER
-from tests.conftest import DATABASE_BUFFER, REDIS_BUFFER
+from tests.conftest import DATABASE_BUFFER
+from tests.laws.machine import Machine, run
 
 NOON = datetime.datetime(2026, 2, 27, 12, tzinfo=datetime.UTC)
 DAYS = [NOON.date() - datetime.timedelta(days=1), NOON.date()]
@@ -52,41 +30,18 @@ VISITORS = range(3)
 """So few that two of them share a register of a sketch once in 5,000 sketches."""
 
 
-class Crash(BaseException):
-    """A process ends here: nothing that it would have done afterwards is done."""
-
-
-CRASHES = {
-    "before the batch is read": (RedisBuffer, "_scan"),
-    "before the refused hits": (slots, "add_refused"),
-    "before the visitors": (daily_visitors, "put"),
-    "before the settle": (RedisBuffer, "settle"),
-}
-
-
-class Visiting(RuleBasedStateMachine):
-    buffer = REDIS_BUFFER
-
+class Visiting(Machine):
     @initialize()
     def empty(self) -> None:
         self.traveller = time_machine.travel(NOON, tick=False)
         self.traveller.start()
         self.lost: set[tuple] = set()
-        options = {"views": {"repeat": "daily", "visitors": True}, "downloads": {"visitors": True}}
-        self.override = override_settings(
-            HITCOUNT={
-                **settings.HITCOUNT,
-                "BUFFER": self.buffer,
-                "PARTITIONS": 2,
-                "SLOTS": 3,
-                "COUNTERS": options,
+        self.begin(
+            COUNTERS={
+                "views": {"repeat": "daily", "visitors": True},
+                "downloads": {"visitors": True},
             }
         )
-        self.override.enable()
-        get_redis_connection("hitcount").flushall()
-        tables = (HitSlot, DailyHitSlot, RefusedHitSlot, DailyVisitors, SeenVisitor, FlushedBatch)
-        for table in (*tables, Page):
-            table.objects.all().delete()
         self.objs = Page.objects.bulk_create([Page(path="a:b"), Page(path="2026-02-27:v1:x")])
         self.hits: Counter[tuple] = Counter()
         self.seen: dict[tuple, set[int]] = {}
@@ -95,7 +50,7 @@ class Visiting(RuleBasedStateMachine):
     def teardown(self) -> None:
         flush()
         found = {(r.day, r.counter): r.hits for r in refused_between(DAYS[0], DAYS[-1])}
-        self.override.disable()
+        super().teardown()
         self.traveller.stop()
         assert found == self.refused
 
@@ -124,26 +79,10 @@ class Visiting(RuleBasedStateMachine):
             self.lost -= visited
 
     @rule()
-    def flush(self) -> None:
-        flush()
-
-    @rule(step=st.sampled_from(sorted(CRASHES)), partition=st.integers(0, 1))
-    def crash_while_flushing(self, step, partition) -> None:
-        if get_buffer().keeps_hits:
-            with mock.patch.object(*CRASHES[step], side_effect=Crash), suppress(Crash):
-                flushing.flush_partition(get_buffer(), partition)
-
-    @rule()
-    def compact(self) -> None:
-        compact()
-
-    @rule()
     def redis_loses_what_is_flushed(self) -> None:
         """The sketches alone: the filters are all that knows who has been counted."""
         flush()
-        redis = get_redis_connection("hitcount")
-        for key in redis.scan_iter("hitcount:*:visitors:*"):
-            redis.delete(key)
+        self.drop_keys("hitcount:*:visitors:*")
         self.lost |= self.seen.keys()
 
     @invariant()
@@ -169,14 +108,4 @@ class VisitingWithoutRedis(Visiting):
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("machine", [Visiting, VisitingWithoutRedis])
 def test_visitors_count_once_a_day(valkey, machine):
-    run_state_machine_as_test(
-        machine,
-        settings=hypothesis_settings(
-            max_examples=15,
-            stateful_step_count=20,
-            deadline=None,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-            phases=[Phase.explicit, Phase.generate],
-        ),
-    )
+    run(machine, max_examples=15, phases=[Phase.explicit, Phase.generate])

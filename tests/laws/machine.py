@@ -1,0 +1,90 @@
+"""What the laws have in common: a site to begin with, and what may happen to it at any time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from unittest import mock
+
+from django.apps import apps
+from django.conf import settings
+from django.test import override_settings
+from django_redis import get_redis_connection
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+
+from django_hitcount import daily_visitors, flushing, slots
+from django_hitcount.buffers import get_buffer
+from django_hitcount.buffers.redis import RedisBuffer
+from django_hitcount.compaction import compact
+from django_hitcount.flushing import flush
+from django_hitcount.tables import FlushedBatch
+from tests.app.models import Article, Page
+from tests.conftest import REDIS_BUFFER
+
+
+class Crash(BaseException):
+    """A process ends here: nothing that it would have done afterwards is done."""
+
+
+CRASHES = {
+    "before the batch is read": (RedisBuffer, "_scan"),
+    "before the ledger": (FlushedBatch, "save"),
+    "before the totals": (slots, "add_totals"),
+    "before the days": (slots, "add_daily"),
+    "before the refused hits": (slots, "add_refused"),
+    "before the visitors": (daily_visitors, "put"),
+    "before the settle": (RedisBuffer, "settle"),
+}
+
+
+class Machine(RuleBasedStateMachine):
+    buffer = REDIS_BUFFER
+
+    def begin(self, **options: object) -> None:
+        """Nothing is there yet; ``options`` are keys of HITCOUNT."""
+        own: Mapping[str, object] = {"BUFFER": self.buffer, "PARTITIONS": 2, "SLOTS": 3}
+        self.override = override_settings(HITCOUNT={**settings.HITCOUNT, **own, **options})
+        self.override.enable()
+        get_redis_connection("hitcount").flushall()
+        for model in (*apps.get_app_config("django_hitcount").get_models(), Article, Page):
+            model._base_manager.all().delete()
+
+    def teardown(self) -> None:
+        self.override.disable()
+
+    @rule()
+    def flush(self) -> None:
+        flush()
+
+    @rule(step=st.sampled_from(sorted(CRASHES)), partition=st.integers(0, 1))
+    def crash_while_flushing(self, step, partition) -> None:
+        if get_buffer().keeps_hits:
+            with mock.patch.object(*CRASHES[step], side_effect=Crash), suppress(Crash):
+                flushing.flush_partition(get_buffer(), partition)
+
+    @rule()
+    def compact(self) -> None:
+        compact()
+
+    def drop_keys(self, pattern: str) -> None:
+        redis = get_redis_connection("hitcount")
+        for key in redis.scan_iter(pattern):
+            redis.delete(key)
+
+
+def run(machine: type[Machine], *, max_examples: int, **options: object) -> None:
+    """Try ``machine`` out; ``options`` are settings of Hypothesis."""
+    run_state_machine_as_test(
+        machine,
+        settings=hypothesis_settings(
+            max_examples=max_examples,
+            stateful_step_count=20,
+            deadline=None,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+            **options,
+        ),
+    )
