@@ -90,9 +90,13 @@ class NotLocked(models.Subquery):
     template = "(%(subquery)s FOR UPDATE SKIP LOCKED)"
 
 
-def admit(name: str, microseconds: int, *, using: str) -> bool:
+def admit(name: str, microseconds: int, *, using: str, backdated: int = 0) -> bool:
     """
     Admit the caller, unless somebody was admitted under ``name`` whose interval still runs.
+
+    The row says that the interval began ``backdated`` microseconds ago, so that it does not
+    tell when that was. A clock that is set back by less goes unnoticed then, and makes the
+    interval as much longer.
 
     Costs one read without a lock if refused. Once the interval is over, costs a transaction
     of one more statement, or of two on MySQL and for a new name.
@@ -114,7 +118,7 @@ def admit(name: str, microseconds: int, *, using: str) -> bool:
     interval = _read(name, using)
     if interval and not (interval.is_over or interval.is_ahead):
         return False
-    take = partial(_take, name, microseconds, interval, using)
+    take = partial(_take, name, microseconds, backdated, interval, using)
     if is_in_transaction:
         return take()
     return in_transaction(take, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=False)
@@ -135,12 +139,12 @@ def _read(name: str, using: str) -> Interval | None:
     return Interval(*found) if found else None
 
 
-def _take(name: str, microseconds: int, seen: Interval | None, using: str) -> bool:
+def _take(name: str, microseconds: int, backdated: int, seen: Interval | None, using: str) -> bool:
     is_ahead = seen is not None and seen.is_ahead
     row = _row(name, using).filter(INTERVAL_IS_AHEAD if is_ahead else INTERVAL_IS_OVER)
     if seen or not _insert(name, using):
         row = _locked(row, using)
-    begun = row.update(admitted_at=Clock(), expires_at=Clock() + microseconds)
+    begun = row.update(admitted_at=Clock() - backdated, expires_at=Clock() + microseconds)
     return bool(begun) and not is_ahead
 
 

@@ -8,17 +8,18 @@ not to be counted again for a while. Each is written once, whoever else tries to
 from __future__ import annotations
 
 import datetime
+import secrets
 from collections.abc import Iterable, Sequence
 
 from django.db import connections
 
-from django_hitcount import admissions, conf, slots
+from django_hitcount import admissions, conf, jitter, slots
 from django_hitcount.counters import CounterKey, Hits, Marks
 from django_hitcount.refusals import REPEAT
 from django_hitcount.tables import SeenVisitor
 from django_hitcount.transactions import take_write_lock
 
-COLUMNS = ("content_type_id", "object_id", "counter", "day", "visitor_key", "visitor")
+COLUMNS = ("id", "content_type_id", "object_id", "counter", "day", "visitor_key", "visitor")
 
 
 def judged(hits: Sequence[Hits], *, using: str) -> list[Hits]:
@@ -52,16 +53,23 @@ def _is_admitted(recent: Iterable[bytes], seconds: int, using: str) -> bool:
     name, *earlier = [f"repeat:{mark.hex()}" for mark in recent]
     if earlier:
         take_write_lock(using)
+    shortest = seconds * 1000
+    lasting, other = jitter.lengthened(shortest, count=2)
     return all(admissions.is_due(old, using=using) for old in earlier) and (
-        admissions.admit(name, seconds * 1_000_000, using=using)
+        admissions.admit(name, lasting * 1000, using=using, backdated=(other - shortest) * 1000)
     )
 
 
 def _insert(hit: Hits, marks: Marks, using: str) -> bool:
     """Remember the visitor of a hit; False if somebody did before."""
     day = connections[using].ops.adapt_datefield_value(hit.day)
-    values = [*hit.key, day, marks.key_id, marks.own.hex()]
+    values = [random_row(), *hit.key, day, marks.key_id, marks.own.hex()]
     return slots.insert_or_ignore(SeenVisitor, COLUMNS, values, using)
+
+
+def random_row() -> int:
+    """A primary key that does not tell which rows were written together."""
+    return 1 + secrets.randbelow(2**62)
 
 
 def oldest(days: Sequence[datetime.date], limit: int, *, using: str) -> dict[int, Hits]:

@@ -204,7 +204,7 @@ class SeenVisitor(CounterRow):
     A visitor of a counter on one day, for as long as the day is open.
 
     ``visitor`` is a keyed hash of the visitor *and* the counter: rows of one visitor on
-    two objects have nothing in common.
+    two objects have nothing in common, not even that their primary keys follow each other.
     """
 
     day = models.DateField(_("day"))

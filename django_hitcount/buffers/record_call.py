@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from django_hitcount import conf
+from django_hitcount import conf, jitter
 from django_hitcount.buffers.bloom import Geometry
 from django_hitcount.buffers.exchange import Call
 from django_hitcount.buffers.keys import PartitionKeys
@@ -85,7 +85,10 @@ def _add_judged(
     options = config.options_of(first.key.counter)
     recent = len(first.marks.recent) if first.marks else 0
     args += _rule(options, config.repeat_error_rate, first.key.counter, first.day, recent)
-    for hit in hits:
+    repeat_seconds = options.repeat if isinstance(options.repeat, int) else 0
+    of_marks = _milliseconds_kept(repeat_seconds, len(hits))
+    of_sketches = _milliseconds_kept(VISITORS_SECONDS if options.visitors else 0, len(hits))
+    for hit, of_mark, of_sketch in zip(hits, of_marks, of_sketches, strict=True):
         marks: Marks = hit.marks  # type: ignore[assignment]
         words = _words(names, hit.key, hit.day)
         visitors = _visitors_words(names, VisitorsKey(hit.key, hit.day, marks.key_id))
@@ -95,9 +98,14 @@ def _add_judged(
         if options.visitors:
             keys += visitors.keys
         args += words.field, words.daily_field, hit.amount, _refused_field(hit)
-        args += marks.own, visitors.field
+        args += marks.own, of_mark, visitors.field, of_sketch
     if options.repeat == "daily":
         keys.append(names.seen(first.day, marks.key_id))
+
+
+def _milliseconds_kept(seconds: int, count: int) -> list[int]:
+    """How long Redis keeps so many keys for ``seconds``; 0 if there are none."""
+    return jitter.lengthened(seconds * 1000, count=count) if seconds else [0] * count
 
 
 @lru_cache(maxsize=64)
@@ -108,9 +116,8 @@ def _rule(
     is_daily = options.repeat == "daily"
     return (
         "seconds" if isinstance(options.repeat, int) else options.repeat,
-        options.repeat * 1000 if isinstance(options.repeat, int) else 0,
         recent,
-        VISITORS_SECONDS if options.visitors else 0,
+        int(options.visitors),
         Refused(day, counter, REPEAT).text,
         Geometry(rate=error_rate).for_script if is_daily else "",
         VISITORS_SECONDS,

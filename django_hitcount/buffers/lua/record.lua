@@ -1,15 +1,15 @@
 -- Take hits of one partition in, once however often the command is sent.
 --
 -- KEYS: pending, pending_daily, pending_refused, pending_visitors, malformed, epoch, batch_id,
--- recorder, then per hit: total, as many repeat keys as ARGV[6] says (that of now first), and,
+-- recorder, then per hit: total, as many repeat keys as ARGV[5] says (that of now first), and,
 -- if visitors are counted: sketch, sketches_of; in the end, for the rule 'daily': seen
 -- ARGV: sequence, seconds to remember it, pending counters that call for an early flush
 -- ('0': none do), rule ('seconds', 'daily', 'always', or '' if nothing is known of a visitor);
--- unless that is '': milliseconds of the rule 'seconds', repeat keys per hit, seconds to keep a
--- sketch ('0': visitors are not counted), field of pending_refused for repeats, geometry of the
--- filter of the rule 'daily', seconds to keep it; then per hit: field, daily field, amount,
--- field of pending_refused if the hit is refused (''), and, unless the rule is '': visitor,
--- visitors field
+-- unless that is '': repeat keys per hit, '1' if visitors are counted, field of pending_refused
+-- for repeats, geometry of the filter of the rule 'daily', seconds to keep it; then per hit:
+-- field, daily field, amount, field of pending_refused if the hit is refused (''), and, unless
+-- the rule is '': visitor, milliseconds to keep a repeat key, visitors field, milliseconds to
+-- keep a sketch
 -- Returns: 1 if this call brought pending over that number and 0 if not, the numbers of the
 -- hits that were refused as repeats, a total or nil per hit, and, if one is nil, epoch and
 -- batch id.
@@ -20,8 +20,8 @@ local has_visitor = rule ~= ''
 local first_arg, args_per_hit = 4, 4
 local repeat_keys, counts_visitors = 0, false
 if has_visitor then
-  first_arg, args_per_hit = 10, 6
-  repeat_keys, counts_visitors = tonumber(ARGV[6]), ARGV[7] ~= '0'
+  first_arg, args_per_hit = 9, 8
+  repeat_keys, counts_visitors = tonumber(ARGV[5]), ARGV[6] == '1'
 end
 local keys_per_hit = 1 + repeat_keys + (counts_visitors and 2 or 0)
 local hits = (#KEYS - FIRST_KEY - (rule == 'daily' and 1 or 0)) / keys_per_hit
@@ -64,9 +64,9 @@ local function known_total(key)
 end
 
 -- Whether the visitor has been counted already; if not, that is known from now on.
-local function is_repeat(key_at, visitor)
+local function is_repeat(key_at, visitor, milliseconds)
   if rule == 'daily' then
-    return seen_before(KEYS[#KEYS], ARGV[9], ARGV[10], visitor)
+    return seen_before(KEYS[#KEYS], ARGV[8], ARGV[9], visitor)
   elseif rule == 'always' or repeat_keys == 0 then
     return false
   end
@@ -75,12 +75,12 @@ local function is_repeat(key_at, visitor)
       return true
     end
   end
-  return not redis.call('SET', KEYS[key_at + 1], '1', 'NX', 'PX', ARGV[5])
+  return not redis.call('SET', KEYS[key_at + 1], '1', 'NX', 'PX', milliseconds)
 end
 
 -- A sketch that is begun here has no TTL yet, and is noted with its object, so that it goes
 -- when that goes.
-local function count_visitor(key_at, visitor, field)
+local function count_visitor(key_at, visitor, field, milliseconds)
   local sketch, sketches_of = KEYS[key_at + repeat_keys + 1], KEYS[key_at + repeat_keys + 2]
   if attempt(sketch, 'PFADD', sketch, visitor) == 0 then
     return
@@ -88,9 +88,9 @@ local function count_visitor(key_at, visitor, field)
   if redis.call('TTL', sketch) >= 0 then
     attempt(KEYS[4], 'HSETNX', KEYS[4], field, '0')
   else
-    redis.call('EXPIRE', sketch, ARGV[7])
+    redis.call('PEXPIRE', sketch, milliseconds)
     attempt(sketches_of, 'SADD', sketches_of, sketch)
-    redis.call('EXPIRE', sketches_of, ARGV[7])
+    redis.call('PEXPIRE', sketches_of, milliseconds)
     attempt(KEYS[4], 'HSET', KEYS[4], field, '1')
   end
 end
@@ -111,12 +111,12 @@ for n = 1, hits do
   local field, daily, amount, refused = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
   local total = known_total(KEYS[key_at])
   if is_new and refused == '' and has_visitor then
-    if is_repeat(key_at, ARGV[at + 5]) then
+    if is_repeat(key_at, ARGV[at + 5], ARGV[at + 6]) then
       repeats[#repeats + 1] = n
-      refused = ARGV[8]
+      refused = ARGV[7]
     end
     if counts_visitors then
-      count_visitor(key_at, ARGV[at + 5], ARGV[at + 6])
+      count_visitor(key_at, ARGV[at + 5], ARGV[at + 7], ARGV[at + 8])
     end
   end
   -- An amount of 0 tells of a visitor only, and taking hits back is refused without a count.
