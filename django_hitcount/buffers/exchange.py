@@ -15,16 +15,26 @@ from django.core.cache import InvalidCacheBackendError
 from django_redis import get_redis_connection
 from hiredis import pack_command
 from redis.backoff import NoBackoff
-from redis.exceptions import BusyLoadingError, NoScriptError, RedisError, ResponseError
+from redis.exceptions import (
+    AuthenticationError,
+    BusyLoadingError,
+    NoScriptError,
+    RedisError,
+    ResponseError,
+)
 from redis.retry import Retry
 
 from django_hitcount import conf
+from django_hitcount.buffers.deadlines import Deadline, bound, seconds_left
 from django_hitcount.exceptions import AnswerLost, BufferUnavailable
 
 Reply = Any
 
 Command = tuple[Any, ...]
 """A Redis command word by word."""
+
+REFUSED = (ResponseError, BusyLoadingError, AuthenticationError)
+"""What redis-py raises for an answer that says no; all else is no answer."""
 
 FRAGMENTS = {"record": ("seen_before",), "see": ("seen_before",)}
 """Files in ``lua/`` with the local functions that a script calls, by script."""
@@ -99,7 +109,7 @@ class Exchange:
         self._pool = _connection_pool(alias)
         _limit_waits(self._pool, timeout_seconds)
         self.timeout_seconds: float = self._pool.connection_kwargs["socket_timeout"]
-        """Longest wait for an answer."""
+        """Longest wait for the answers of one call, connecting included."""
         self._idle = _IDLE.setdefault(self._pool, _Idle())
 
     def run(self, commands: Sequence[Call | Command]) -> list[Reply]:
@@ -108,24 +118,25 @@ class Exchange:
 
         A command that was refused has a BufferUnavailable in place of its reply, one whose
         answer was lost an AnswerLost. Raises BufferUnavailable if nothing was sent.
+
+        Waits for timeout_seconds at most, and no longer than a deadline that is set already.
         """
-        connection = self._take()
+        with Deadline(self.timeout_seconds):
+            return self._run_on(self._take(), commands)
+
+    def _run_on(self, connection: Any, commands: Sequence[Call | Command]) -> list[Reply]:
         replies: list[Reply] = []
         is_in_step = False
         try:
             _converse(connection, commands, replies)
             is_in_step = True
-        except BusyLoadingError as exc:
-            replies += [_refused(exc)] * (len(commands) - len(replies))
         except (RedisError, OSError) as exc:
             replies += [_lost(exc)] * (len(commands) - len(replies))
         finally:
             if is_in_step:
                 self._idle.push(connection)
             else:
-                # An answer that nobody read must not meet the next question.
-                connection.disconnect()
-                self._pool.release(connection)
+                self._drop(connection)  # An answer that nobody read must not meet a question.
         return replies
 
     def _take(self) -> Any:
@@ -139,11 +150,18 @@ class Exchange:
             while connection := self._idle.pop():
                 if _is_open(connection):
                     return connection
-                connection.disconnect()
-                self._pool.release(connection)
-            return self._pool.get_connection()
+                self._drop(connection)
+            connection = self._pool.get_connection()
         except (RedisError, OSError) as exc:
             raise BufferUnavailable(f"Redis cannot be reached: {exc}") from exc
+        if seconds_left() == 0:
+            self._drop(connection)
+            raise BufferUnavailable("Redis cannot be reached: opening a connection took too long.")
+        return connection
+
+    def _drop(self, connection: Any) -> None:
+        connection.disconnect()
+        self._pool.release(connection)
 
     def run_all(self, commands: Sequence[Call | Command]) -> list[Reply]:
         """As run(), but raises the first BufferUnavailable among the replies."""
@@ -164,6 +182,7 @@ def _connection_pool(alias: str) -> Any:
 
 def _limit_waits(pool: Any, seconds: float) -> None:
     """See that no wait of a page goes on for longer than it was told, or than ``seconds``."""
+    bound(pool)
     options = pool.connection_kwargs
     for name in ("socket_timeout", "socket_connect_timeout"):
         if options.get(name) is None:
@@ -208,8 +227,9 @@ def _is_open(connection: Any) -> bool:
 
 def _read(connection: Any) -> Reply:
     try:
-        return connection.read_response(disable_decoding=True, disconnect_on_error=True)
-    except ResponseError as exc:
+        # Whoever called closes the connection, but after a refusal the next answer follows.
+        return connection.read_response(disable_decoding=True, disconnect_on_error=False)
+    except REFUSED as exc:
         return _refused(exc)
 
 

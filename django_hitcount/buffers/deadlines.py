@@ -1,0 +1,169 @@
+"""
+No wait for Redis goes on past a deadline, in however many pieces an answer comes.
+
+redis-py begins its timeout anew with each piece that it reads, each address that it tries and
+each step of opening a connection.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from contextlib import suppress
+from contextvars import ContextVar, Token
+from typing import TYPE_CHECKING, Any
+
+from redis.connection import DefaultParser
+
+if TYPE_CHECKING:
+    from redis.connection import AbstractConnection
+else:
+    AbstractConnection = object
+
+SHORTEST_SECONDS = 0.001
+"""Timeout of a step of connecting that begins when the time is up: 0 would mean not to wait."""
+
+CLOSE_ENOUGH = 0.1
+"""Share of a timeout that may be off: to set it takes a system call."""
+
+_deadline: ContextVar[float | None] = ContextVar("hitcount_deadline", default=None)
+
+
+class Deadline:
+    """
+    Ends all waits of bounded connections within so many seconds from now.
+
+    Within another deadline, the earlier one holds.
+    """
+
+    __slots__ = ("_seconds", "_token")
+    _token: Token[float | None]
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def __enter__(self) -> None:
+        end, outer = time.monotonic() + self._seconds, _deadline.get()
+        self._token = _deadline.set(end if outer is None else min(end, outer))
+
+    def __exit__(self, *error: object) -> None:
+        _deadline.reset(self._token)
+
+
+def seconds_left() -> float | None:
+    """Seconds until the deadline, 0 once it is over, or None if there is none."""
+    end = _deadline.get()
+    return None if end is None else max(end - time.monotonic(), 0.0)
+
+
+def bound(pool: Any) -> None:
+    """Bound the connections of a pool of redis-py by the deadlines in which they are used."""
+    if issubclass(pool.connection_class, BoundedConnection):
+        return
+    name = f"Bounded{pool.connection_class.__name__}"
+    pool.connection_class = type(name, (BoundedConnection, pool.connection_class), {})
+    # Connections that somebody has opened already know no deadline.
+    with suppress(TypeError):  # The BlockingConnectionPool of redis-py 6 leaves them to reset().
+        pool.disconnect(inuse_connections=False)
+    pool.reset()
+
+
+class BoundedConnection(AbstractConnection):
+    """
+    Goes before a connection class of redis-py.
+
+    Of what redis-py keeps to itself it uses one name: ``_connect()``, which returns the socket.
+    It parses by hiredis, whatever the alias says: the parsers in Python read the answer LOADING
+    again and again, instead of the one after it.
+    """
+
+    _is_connecting = False
+
+    def __init__(self, **kwargs: Any) -> None:
+        self._timeouts: dict[str, float | None] = {}
+        super().__init__(**{**kwargs, "parser_class": DefaultParser})
+        for name in ("socket_timeout", "socket_connect_timeout"):
+            self._timeouts[name] = kwargs.get(name)
+
+    @property
+    def socket_timeout(self) -> float | None:
+        """The timeout of one wait; redis-py reads it to open a socket, and for nothing else."""
+        return self._timeout_of("socket_timeout")
+
+    @socket_timeout.setter
+    def socket_timeout(self, seconds: float | None) -> None:
+        self._timeouts["socket_timeout"] = seconds
+
+    @property
+    def socket_connect_timeout(self) -> float | None:
+        """The timeout of one try to connect."""
+        return self._timeout_of("socket_connect_timeout")
+
+    @socket_connect_timeout.setter
+    def socket_connect_timeout(self, seconds: float | None) -> None:
+        self._timeouts["socket_connect_timeout"] = seconds
+
+    def _timeout_of(self, name: str) -> float | None:
+        told = self._timeouts.get(name)
+        if not self._is_connecting:
+            return told
+        seconds = _shorter(told, seconds_left())
+        return seconds and max(seconds, SHORTEST_SECONDS)
+
+    def _connect(self) -> BoundedSocket:
+        self._is_connecting = True
+        try:
+            # Untyped, and made abstract for the classes that this one goes before.
+            sock = super()._connect()  # type: ignore[no-untyped-call,safe-super]
+        finally:
+            self._is_connecting = False
+        return BoundedSocket(sock, self.socket_timeout)
+
+
+class BoundedSocket:
+    """A socket of redis-py whose every wait ends by the deadline."""
+
+    def __init__(self, sock: socket.socket, seconds: float | None) -> None:
+        self._sock = sock
+        self.settimeout(seconds)
+        self.fileno = sock.fileno  # Asked for before each command: spare it __getattr__().
+
+    def settimeout(self, seconds: float | None) -> None:
+        self._told = self._set = seconds
+        self._sock.settimeout(seconds)
+
+    def sendall(self, *args: Any) -> None:
+        self._limit()
+        self._sock.sendall(*args)
+
+    def recv(self, *args: Any) -> bytes:
+        self._limit()
+        return self._sock.recv(*args)
+
+    def recv_into(self, *args: Any) -> int:
+        self._limit()
+        return self._sock.recv_into(*args)
+
+    def _limit(self) -> None:
+        left = seconds_left()
+        if left == 0:
+            raise TimeoutError("the deadline is over")
+        seconds = _shorter(self._told, left)
+        if not _is_close(self._set, seconds):
+            self._set = seconds
+            self._sock.settimeout(seconds)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sock, name)
+
+
+def _shorter(one: float | None, other: float | None) -> float | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)
+
+
+def _is_close(one: float | None, other: float | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return abs(one - other) <= CLOSE_ENOUGH * other
