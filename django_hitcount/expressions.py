@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db import models
+from django.db import models, router
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models.expressions import Combinable, Expression
-from django.db.models.functions import Cast, Collate, Concat, Substr
+from django.db.models.expressions import Combinable, Expression, OuterRef, Subquery
+from django.db.models.functions import Cast, Coalesce, Collate, Concat, Substr
 from django.db.models.sql.compiler import SQLCompiler
 
 from django_hitcount import conf
-from django_hitcount.counters import content_type_id_of
+from django_hitcount.counters import content_type_id_of, declared_counter
+from django_hitcount.exceptions import HitCountError
 from django_hitcount.fields import exact_collation
+from django_hitcount.tables import HitSlot
 
 UUID_PARTS = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
 """Start and length of the parts between the dashes, in 32 hexadecimal digits."""
@@ -74,3 +76,39 @@ def _with_dashes(digits: Expression) -> Concat:
     for start, length in UUID_PARTS:
         parts += [Substr(digits, start, length), models.Value("-")]
     return Concat(*parts[:-1])
+
+
+class TotalInTables(Coalesce):
+    """The total of a counter as the tables of the query's own database hold it."""
+
+    def __init__(self, model: type[models.Model], counter: str) -> None:
+        rows = (
+            HitSlot.objects.filter(
+                content_type_id=ContentTypeId(model),
+                object_id=KeyText(OuterRef("pk"), model=model),
+                counter=counter,
+            )
+            .order_by()
+            .values("counter")
+            .values(total=models.Sum("hits"))
+        )
+        big = models.BigIntegerField()
+        super().__init__(Subquery(rows, output_field=big), models.Value(0), output_field=big)
+        self.model = model
+        self.counter = counter
+
+    def as_sql(  # type: ignore[override]
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra_context: Any
+    ) -> Any:
+        declared_counter(self.counter)
+        self._check_database(connection.alias)
+        return super().as_sql(compiler, connection, **extra_context)
+
+    def _check_database(self, alias: str) -> None:
+        homes = [router.db_for_read(HitSlot), router.db_for_write(HitSlot)]
+        if alias not in homes:
+            raise HitCountError(
+                f"with_hits() needs {self.model._meta.label} and HitSlot in one database; the "
+                f"query is for {alias!r}, and the counts are in {homes[0]!r}. Use "
+                "get_totals(objects) instead."
+            )

@@ -6,24 +6,24 @@ import datetime
 from typing import Any
 
 from django.db import models
+from django.db.models.signals import class_prepared
 from django.http import HttpRequest
 
 from django_hitcount import deletion, recording, totals, unique_visitors
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.querysets import HitCountQuerySet
+from django_hitcount.querysets import HitCountManager
 
 
 class HitCountMixin(models.Model):
     """
-    Gives a model ``record_hit()``, ``hits`` and a manager with ``with_hits()``::
+    Gives a model ``record_hit()``, ``hits`` and more::
 
         class Article(HitCountMixin, models.Model): ...
 
-    Deleting an object deletes its counts. A manager of your own can be made with
-    ``HitCountQuerySet.as_manager()`` or ``Manager.from_queryset(HitCountQuerySet)``.
+    Deleting an object deletes its counts. Where Django makes a manager by itself, as no base
+    and no line of the class has one, it is a HitCountManager, whose querysets know
+    with_hits(). Managers that the model or a base declares stay as they are.
     """
-
-    objects = HitCountQuerySet.as_manager()
 
     class Meta:
         abstract = True
@@ -96,3 +96,33 @@ class HitCountMixin(models.Model):
         return await recording.arecord_hit(
             self, request, counter=counter, amount=amount, at=at, refuse=refuse
         )
+
+
+# Django hands the Meta of the first base on, and with it of this class, which says nothing:
+# the ordering or the default manager of a base further right would be lost.
+del HitCountMixin.Meta
+
+
+def _give_manager(sender: type[models.Model], **kwargs: Any) -> None:
+    """
+    Put a HitCountManager in the place of the manager that Django made by itself.
+
+    A manager that the mixin declared would hide those of every base to its right: one that
+    creates users, or hides drafts.
+    """
+    if not issubclass(sender, HitCountMixin):
+        return
+    managers = sender._meta.managers_map
+    made = managers.get("objects")
+    if made is None or not made.auto_created or type(made) is not models.Manager:
+        return
+    opts = sender._meta
+    opts.local_managers[:] = [
+        manager for manager in opts.local_managers if manager.name != made.name
+    ]
+    manager: HitCountManager[Any] = HitCountManager()
+    manager.auto_created = True
+    sender.add_to_class(made.name, manager)
+
+
+class_prepared.connect(_give_manager, dispatch_uid="django_hitcount.mixins")

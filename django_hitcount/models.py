@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from django_hitcount.mixins import HitCountMixin
-from django_hitcount.querysets import HitCountQuerySet
+from django_hitcount.querysets import (
+    HitCountManager,
+    HitCountQuerySet,
+    with_hits,
+    with_visitors,
+)
 from django_hitcount.tables import (
     Admission,
     DailyHitSlot,
@@ -21,6 +26,7 @@ __all__ = [
     "DailyHitSlot",
     "DailyVisitors",
     "FlushedBatch",
+    "HitCountManager",
     "HitCountMixin",
     "HitCountQuerySet",
     "HitSlot",
@@ -28,4 +34,6 @@ __all__ = [
     "RefusedHitSlot",
     "SeenVisitor",
     "VisitorSalt",
+    "with_hits",
+    "with_visitors",
 ]

@@ -2,134 +2,129 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
+import functools
 from typing import Any, Self, TypeVar
 
-from django.db import models, router
-from django.db.models.expressions import OuterRef, Subquery
-from django.db.models.functions import Coalesce
-from django.db.models.query import ModelIterable
+from django.db import models
+from django.utils.functional import cached_property
 
-from django_hitcount import totals, unique_visitors
-from django_hitcount.buffers import get_buffer
+from django_hitcount import iterables
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters import counter_key, declared_counter, last_days
-from django_hitcount.exceptions import HitCountError
-from django_hitcount.expressions import ContentTypeId, KeyText
-from django_hitcount.tables import HitSlot
+from django_hitcount.counters import last_days
+from django_hitcount.expressions import TotalInTables
+from django_hitcount.iterables import VisitorsWanted
 
 ModelT = TypeVar("ModelT", bound=models.Model)
+
+QuerySetT = TypeVar("QuerySetT", bound=models.QuerySet[Any])
+
+
+def with_hits(
+    queryset: QuerySetT, counter: str = DEFAULT_COUNTER, *, name: str = "hit_total"
+) -> QuerySetT:
+    """
+    Annotate each object of any queryset with the total of ``counter``, under ``name``.
+
+    In SQL (to filter, order, aggregate or take values) it is what the tables hold: with
+    Redis, all hits up to the last flush. On the objects themselves it is exact. Costs a
+    subquery, and with Redis one round trip for all objects (one per chunk with
+    iterator()), and one more with one query for totals that Redis does not know.
+
+    Raises ValueError if objects need ``name`` themselves. Settings are not read before the
+    queryset is evaluated; it then raises UnknownCounter if ``counter`` is not declared, and
+    HitCountError if the counts are in another database.
+    """
+    _check_free(queryset.model, name)
+    return _exact(queryset.annotate(**{name: TotalInTables(queryset.model, counter)}))
+
+
+def with_visitors(
+    queryset: QuerySetT,
+    counter: str = DEFAULT_COUNTER,
+    *,
+    days: int = 1,
+    name: str = "hit_visitors",
+) -> QuerySetT:
+    """
+    Put the Visitors of the last ``days``, today included, on each object, under ``name``.
+
+    They are no annotation: a database cannot merge the visitors of several days. Costs
+    what get_visitors() costs, once for all objects (once per chunk with iterator()).
+
+    Raises ValueError if objects need ``name`` themselves or an annotation has it, and
+    InvalidDay if ``days`` is no number of days. When it is evaluated, the queryset raises
+    UnknownCounter, or VisitorsNotCounted if the counter does not count them.
+    """
+    _check_free(queryset.model, name)
+    if name in queryset.query.annotations:
+        raise ValueError(f"{name!r} is an annotation of this queryset: use another name.")
+    last_days(days)
+    clone = queryset.all()
+    iterables.want_visitors(clone.query, name, VisitorsWanted(counter, days))
+    return _exact(clone)
+
+
+def _exact(queryset: QuerySetT) -> QuerySetT:
+    rows: iterables.Rows = queryset._iterable_class
+    queryset._iterable_class = iterables.exact(rows)
+    return queryset
+
+
+def _check_free(model: type[models.Model], name: str) -> None:
+    """Raise ValueError if an attribute ``name`` would hide something that objects need."""
+    label = model._meta.label
+    if name.startswith("_"):
+        raise ValueError(f"{name!r} is a private name of {label}: use another name.")
+    if name in _names_of_fields(model):
+        raise ValueError(f"{name!r} is a field of {label}: use another name.")
+    if _is_needed(model, name):
+        raise ValueError(f"{name!r} is part of the class {label}: use another name.")
+
+
+def _names_of_fields(model: type[models.Model]) -> set[str]:
+    fields = model._meta.get_fields()
+    return {field.name for field in fields} | {getattr(field, "attname", "") for field in fields}
+
+
+def _is_needed(model: type[models.Model], name: str) -> bool:
+    """A plain value is a default, and a cached property is made to be filled in."""
+    found = next((vars(cls)[name] for cls in model.__mro__ if name in vars(cls)), None)
+    if isinstance(found, cached_property | functools.cached_property):
+        return False
+    return callable(found) or hasattr(found, "__get__")
 
 
 class HitCountQuerySet(models.QuerySet[ModelT]):
     """A queryset that knows how often its objects were hit."""
 
-    hit_totals: dict[str, str]
-    """Counters by the name of the attribute that holds their total."""
-
-    hit_visitors: dict[str, tuple[str, int]]
-    """Counters and days by the name of the attribute that holds their visitors."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.hit_totals = {}
-        self.hit_visitors = {}
-
     def with_hits(self, counter: str = DEFAULT_COUNTER, *, name: str = "hit_total") -> Self:
-        """
-        Annotate each object with the total of ``counter``, under ``name``.
-
-        In SQL (to filter, order, aggregate or take values) it is what the tables hold: with
-        Redis, all hits up to the last flush. On the objects themselves it is exact. Costs a
-        subquery, and with Redis one round trip for all objects (one per chunk with
-        iterator()), and one more with one query for totals that Redis does not know.
-        """
-        annotated = self.annotate(**{name: self._total_in_tables(counter)})
-        annotated.hit_totals[name] = counter
-        return annotated._exact()
+        """See with_hits() of this module."""
+        return with_hits(self, counter, name=name)
 
     def with_visitors(
         self, counter: str = DEFAULT_COUNTER, *, days: int = 1, name: str = "hit_visitors"
     ) -> Self:
+        """See with_visitors() of this module."""
+        return with_visitors(self, counter, days=days, name=name)
+
+    @property
+    def _iterable_class(self) -> iterables.Rows:
         """
-        Put the Visitors of the last ``days``, today included, on each object, under ``name``.
+        What QuerySet keeps under this name, made exact when the query wants it.
 
-        They are no annotation: a database cannot merge the visitors of several days. Costs
-        what get_visitors() costs, once for all objects (once per chunk with iterator()).
-
-        Raises VisitorsNotCounted if the counter does not count them, InvalidDay if ``days``
-        is no number of days, and ValueError if ``name`` is that of a field.
+        So a query that was pickled, and an iterable that another library sets later, do not
+        bring the figures of the tables.
         """
-        if name in {field.name for field in self.model._meta.get_fields()}:
-            raise ValueError(f"{name!r} is a field of {self.model._meta.label}: use another name.")
-        clone = self.all()
-        last_days(days)
-        clone.hit_visitors[name] = (unique_visitors.counting_visitors(counter), days)
-        return clone._exact()
+        rows: iterables.Rows = self._rows
+        return iterables.exact(rows) if iterables.wants_figures(self.query) else rows
 
-    def _exact(self) -> Self:
-        if issubclass(self._iterable_class, ModelIterable):
-            self._iterable_class = _ExactIterable
-        return self
-
-    def _total_in_tables(self, counter: str) -> Coalesce:
-        hits_db = router.db_for_read(HitSlot)
-        if hits_db != self.db:
-            raise HitCountError(
-                f"with_hits() needs {self.model._meta.label} and HitSlot in one database; they "
-                f"are in {self.db!r} and {hits_db!r}. Use get_totals(objects) instead."
-            )
-        rows = (
-            HitSlot.objects.filter(
-                content_type_id=ContentTypeId(self.model),
-                object_id=KeyText(OuterRef("pk"), model=self.model),
-                counter=declared_counter(counter),
-            )
-            .order_by()
-            .values("counter")
-        )
-        total = Subquery(
-            rows.values(total=models.Sum("hits")), output_field=models.BigIntegerField()
-        )
-        return Coalesce(total, models.Value(0), output_field=models.BigIntegerField())
-
-    def _clone(self) -> Self:
-        clone: Self = super()._clone()  # type: ignore[misc]
-        clone.hit_totals = {**self.hit_totals}
-        clone.hit_visitors = {**self.hit_visitors}
-        return clone
+    @_iterable_class.setter
+    def _iterable_class(self, rows: iterables.Rows) -> None:
+        self._rows = rows
 
 
-class _ExactIterable(ModelIterable):  # type: ignore[type-arg]
-    """Objects that get exact totals and their visitors, a chunk at a time."""
-
-    def __iter__(self) -> Iterator[models.Model]:
-        queryset: HitCountQuerySet[Any] = self.queryset  # type: ignore[assignment]
-        hit_totals = queryset.hit_totals if get_buffer().keeps_hits else {}
-        objs = super().__iter__()
-        if not hit_totals and not queryset.hit_visitors:
-            yield from objs
-            return
-        size = self.chunk_size if self.chunked_fetch else None
-        while chunk := [*islice(objs, size)]:
-            _set_totals(chunk, hit_totals)
-            for name, (counter, days) in queryset.hit_visitors.items():
-                _set_visitors(chunk, name, counter, days)
-            yield from chunk
+_FromQuerySet = models.Manager.from_queryset(HitCountQuerySet)
 
 
-def _set_totals(objs: list[models.Model], counters: dict[str, str]) -> None:
-    wanted = {
-        (obj, name): counter_key(obj, counter) for name, counter in counters.items() for obj in objs
-    }
-    found = totals.totals_or_none(set(wanted.values())) if wanted else {}
-    for (obj, name), key in wanted.items():
-        if key in found:
-            setattr(obj, name, found[key])
-
-
-def _set_visitors(objs: list[models.Model], name: str, counter: str, days: int) -> None:
-    found = unique_visitors.visitors_or_none(objs, *last_days(days), counter=counter)
-    for obj in objs:
-        setattr(obj, name, found.get(obj))
+class HitCountManager(_FromQuerySet[ModelT]):
+    """A manager whose querysets know with_hits() and with_visitors()."""

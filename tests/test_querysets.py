@@ -1,14 +1,39 @@
 from __future__ import annotations
 
+import pickle
+
 import pytest
 from asgiref.sync import sync_to_async
+from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
+from django.db.models import F, Prefetch, QuerySet, Value
+from django.db.models.query import ModelIterable, ValuesIterable
+from django.test import RequestFactory
 
-from django_hitcount.exceptions import HitCountError, UnknownCounter
+from django_hitcount.exceptions import (
+    HitCountError,
+    InvalidDay,
+    UnknownCounter,
+    VisitorsNotCounted,
+)
 from django_hitcount.flushing import flush
-from django_hitcount.models import HitCountQuerySet
+from django_hitcount.models import HitCountQuerySet, with_hits, with_visitors
 from django_hitcount.recording import record_hit
-from tests.app.models import Article, Cover, OldPhoto, Page, Photo, Plain, Review, Small
+from tests.app.models import (
+    Article,
+    Cover,
+    Essay,
+    LiveQuerySet,
+    Novel,
+    OldPhoto,
+    Page,
+    Photo,
+    Plain,
+    Review,
+    Small,
+    Tag,
+)
+from tests.browsers import BROWSER
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -110,13 +135,242 @@ def test_a_queryset_of_any_model(buffer):
     assert totals(HitCountQuerySet(Plain).with_hits()) == {plain.pk: 1}
 
 
-def test_unknown_counter_is_an_error_at_once():
-    with pytest.raises(UnknownCounter, match="'viewz'"):
-        Article.objects.with_hits("viewz")
+class TestOneObjectInSeveralRows:
+    @pytest.fixture
+    def article(self, buffer):
+        article = Article.objects.create(title="Tea")
+        for _ in range(2):
+            Tag.objects.create().articles.add(article)
+        record_hit(article, amount=3)
+        flush()
+        record_hit(article, amount=4)
+        return article
+
+    def test_of_a_join(self, article):
+        rows = Article.objects.filter(tags__pk__gt=0).with_hits()
+
+        assert [row.hit_total for row in rows] == [7, 7]
+        assert [row.hit_total for row in rows.iterator(chunk_size=1)] == [7, 7]
+
+    def test_of_a_union(self, article):
+        rows = Article.objects.with_hits()
+
+        assert [row.hit_total for row in rows.union(rows, all=True)] == [7, 7]
+
+    def test_of_a_prefetch(self, article):
+        tags = Tag.objects.prefetch_related(
+            Prefetch("articles", Article.objects.with_hits().with_hits(name="again"))
+        )
+
+        found = [(a.hit_total, a.again) for tag in tags for a in tag.articles.all()]
+        assert found == [(7, 7), (7, 7)]
+
+    def test_of_a_join_with_visitors(self, article, settings):
+        settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": {"visitors": True}}}
+        record_hit(article, RequestFactory(headers=BROWSER).get("/"))
+
+        rows = Article.objects.filter(tags__pk__gt=0).with_visitors()
+        assert [row.hit_visitors for row in rows] == [1, 1]
 
 
-def test_counts_in_another_database_are_an_error(settings):
-    settings.DATABASE_ROUTERS = ["tests.routers.Elsewhere"]
+TAKEN = [
+    *("pk", "id", "title", "tags", "hits", "record_hit", "objects", "save", "DoesNotExist"),
+    *("_state", "_meta", "__class__"),
+]
 
-    with pytest.raises(HitCountError, match=r"in 'default' and 'elsewhere'.*get_totals"):
-        Article.objects.with_hits()
+
+class TestNames:
+    @pytest.mark.parametrize("name", TAKEN)
+    @pytest.mark.parametrize("method", ["with_hits", "with_visitors"])
+    def test_that_objects_need_themselves_are_refused(self, method, name):
+        with pytest.raises(ValueError, match=rf"'{name}'.*Article.*another name"):
+            getattr(Article.objects.all(), method)(name=name)
+
+    def test_of_a_column_is_refused(self):
+        with pytest.raises(ValueError, match="'photo_id'"):
+            Cover.objects.with_hits(name="photo_id")
+
+    def test_of_a_plain_value_or_a_cached_property_may_be_taken(self, buffer):
+        record_hit(Novel.published.create(), amount=2)
+
+        found = Novel.published.with_hits(name="readings").with_hits(name="lazy_total").get()
+        assert (found.readings, found.lazy_total) == (2, 2)
+
+    def test_of_an_annotation_is_refused_for_visitors(self):
+        with pytest.raises(ValueError, match=r"'hit_total'.*another name"):
+            Article.objects.with_hits().with_visitors(name="hit_total")
+
+
+class TestLaterAnnotations:
+    @pytest.fixture
+    def article(self, buffer):
+        article = Article.objects.create(title="Tea")
+        record_hit(article, amount=3)
+        return article
+
+    def test_of_the_same_name_win(self, article):
+        queryset = Article.objects.with_hits().annotate(hit_total=Value("mine"))
+
+        assert [found.hit_total for found in queryset] == ["mine"]
+
+    def test_of_the_name_of_visitors_win(self, article, settings):
+        settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": {"visitors": True}}}
+        queryset = Article.objects.with_visitors().annotate(hit_visitors=Value("mine"))
+
+        assert [found.hit_visitors for found in queryset] == ["mine"]
+
+    def test_that_copy_the_total_are_exact_too(self, article):
+        found = Article.objects.with_hits().annotate(copy=F("hit_total")).get()
+
+        assert (found.hit_total, found.copy) == (3, 3)
+
+    def test_with_another_counter_win(self, article):
+        record_hit(article, counter="downloads", amount=5)
+
+        assert Article.objects.with_hits().with_hits("downloads").get().hit_total == 5
+
+
+class TestPickle:
+    @pytest.fixture
+    def article(self, buffer, settings):
+        settings.HITCOUNT = {
+            **settings.HITCOUNT,
+            "COUNTERS": {"views": {"visitors": True}},
+        }
+        article = Article.objects.create(title="Tea")
+        record_hit(article, RequestFactory(headers=BROWSER).get("/"))
+        return article
+
+    def test_of_a_queryset(self, article):
+        queryset = Article.objects.with_hits().with_visitors(days=2)
+
+        again = pickle.loads(pickle.dumps(queryset)).all().get()
+        assert (again.hit_total, again.hit_visitors) == (1, 1)
+
+    def test_of_a_query(self, article):
+        """What Django's documentation advises to pickle."""
+        queryset = Article.objects.all()
+        queryset.query = pickle.loads(
+            pickle.dumps(Article.objects.with_hits().with_visitors(days=2).query)
+        )
+
+        found = queryset.get()
+        assert (found.hit_total, found.hit_visitors) == (1, 1)
+
+    def test_of_a_queryset_of_another_class(self, article):
+        queryset = with_visitors(with_hits(QuerySet(Article)))
+        queryset._iterable_class = Shouting
+        queryset = with_hits(queryset)
+
+        again = pickle.loads(pickle.dumps(queryset)).all().get()
+        assert (again.hit_total, again.hit_visitors, again.title) == (1, 1, "TEA")
+
+
+class Shouting(ModelIterable):
+    """What another library makes of rows."""
+
+    def __iter__(self):
+        for obj in super().__iter__():
+            obj.title = obj.title.upper()
+            yield obj
+
+
+class Pairs(ValuesIterable):
+    """Rows that are no objects."""
+
+    def __iter__(self):
+        yield from (tuple(row.items()) for row in super().__iter__())
+
+
+class TestAnyQueryset:
+    @pytest.fixture
+    def essay(self, buffer):
+        Essay.objects.create(live=False)
+        essay = Essay.objects.create(live=True)
+        record_hit(essay, amount=3)
+        flush()
+        record_hit(essay, amount=4)
+        return essay
+
+    def test_of_another_class_gives_exact_totals(self, essay):
+        queryset = with_hits(Essay.objects.all()).live().order_by("-hit_total")
+
+        assert type(queryset) is LiveQuerySet
+        assert [(found.pk, found.hit_total) for found in queryset] == [(essay.pk, 7)]
+        assert queryset.values_list("hit_total", flat=True).count() == 1
+
+    def test_of_a_model_without_the_mixin(self, buffer):
+        plain = Plain.objects.create(name="x")
+        record_hit(plain)
+
+        assert with_hits(Plain.objects.all()).get().hit_total == 1
+
+    def test_gives_visitors(self, essay, settings):
+        settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": {"visitors": True}}}
+        record_hit(essay, RequestFactory(headers=BROWSER).get("/"))
+
+        assert with_visitors(Essay.objects.all()).get().hit_visitors == 1
+
+    @pytest.mark.parametrize("make", [QuerySet, HitCountQuerySet])
+    def test_keeps_the_objects_that_another_library_makes(self, buffer, make):
+        record_hit(Article.objects.create(title="Tea"))
+        before, after = make(Article), with_hits(make(Article))
+        before._iterable_class = Shouting
+
+        assert [(a.title, a.hit_total) for a in with_hits(before)] == [("TEA", 1)]
+        if make is HitCountQuerySet:
+            after._iterable_class = Shouting
+            assert [(a.title, a.hit_total) for a in after] == [("TEA", 1)]
+
+    def test_leaves_rows_alone_that_are_no_objects(self, buffer):
+        article = Article.objects.create(title="Tea")
+        record_hit(article)
+        flush()
+        rows = Article.objects.values("title")
+        rows._iterable_class = Pairs
+
+        assert [*with_hits(rows)] == [(("title", "Tea"), ("hit_total", 1))]
+
+    async def test_in_async_code(self, buffer):
+        essay = await Essay.objects.acreate(live=True)
+        await essay.arecord_hit()
+
+        assert [found.hit_total async for found in with_hits(Essay.objects.all())] == [1]
+        await sync_to_async(connections.close_all)()
+
+
+class TestBuildingReadsNoSettings:
+    @pytest.fixture
+    def build(self):
+        return lambda: Article.objects.with_hits("viewz").with_visitors("viewz", days=2)
+
+    def test_wrong_settings_are_an_error_where_they_are_used(self, build, settings):
+        settings.HITCOUNT = {"COUNTRES": {}}
+        queryset = build()
+
+        with pytest.raises(ImproperlyConfigured, match="COUNTRES"):
+            list(queryset)
+
+    def test_unknown_counter_is_an_error_where_it_is_used(self, build):
+        queryset = build()
+
+        with pytest.raises(UnknownCounter, match="'viewz'"):
+            list(queryset)
+
+    def test_visitors_that_are_not_counted_are_an_error_where_they_are_used(self, buffer):
+        Article.objects.create(title="Tea")
+        queryset = Article.objects.with_visitors()
+
+        with pytest.raises(VisitorsNotCounted, match="'views'"):
+            list(queryset)
+
+    def test_days_that_make_no_sense_are_an_error_at_once(self):
+        with pytest.raises(InvalidDay, match="0"):
+            Article.objects.with_visitors(days=0)
+
+    def test_counts_in_another_database_are_an_error_where_they_are_used(self, settings):
+        settings.DATABASE_ROUTERS = ["tests.routers.Elsewhere"]
+        queryset = Article.objects.with_hits()
+
+        with pytest.raises(HitCountError, match=r"'default'.*'elsewhere'.*get_totals"):
+            list(queryset)

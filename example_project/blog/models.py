@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Self
 
 from django.core.exceptions import ValidationError
 from django.db import models
@@ -8,7 +9,15 @@ from django.urls import reverse
 from django.utils import timezone
 
 from blog.paths import clean_path, is_reserved, path_to_url
-from django_hitcount.models import HitCountMixin
+from django_hitcount.models import HitCountManager, HitCountMixin, HitCountQuerySet
+
+
+class ArticleQuerySet(HitCountQuerySet):
+    """Methods of its own beside with_hits() and with_visitors()."""
+
+    def listed(self) -> Self:
+        """All but the one that opens the front page."""
+        return self.exclude(path="")
 
 
 class Article(HitCountMixin, models.Model):
@@ -21,6 +30,8 @@ class Article(HitCountMixin, models.Model):
     title = models.CharField(max_length=200)
     body = models.TextField()
     published_at = models.DateTimeField(default=timezone.now)
+
+    objects = HitCountManager.from_queryset(ArticleQuerySet)()
 
     class Meta:
         ordering = ["-published_at", "-pk"]
@@ -43,7 +54,10 @@ class Article(HitCountMixin, models.Model):
 
 
 class Page(HitCountMixin, models.Model):
-    """A page beside the blog. Its key is a string: any primary key can be counted."""
+    """A page beside the blog. Its key is a string: any primary key can be counted.
+
+    It declares no manager, so the mixin makes ``objects`` one that knows with_hits().
+    """
 
     slug = models.SlugField(primary_key=True)
     title = models.CharField(max_length=200)

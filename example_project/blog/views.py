@@ -26,7 +26,7 @@ class ArticleListView(ListView):
     template_name = "blog/article_list.html"
 
     def get_queryset(self) -> QuerySet[Article]:
-        articles = Article.objects.exclude(path="").with_hits().with_visitors(days=7)
+        articles = Article.objects.listed().with_hits().with_visitors(days=7)
         if self.order() == "popular":
             return articles.order_by("-hit_total", "-published_at", "-pk")
         return articles

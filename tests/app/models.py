@@ -3,9 +3,11 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+from django.contrib.auth.models import AbstractUser
 from django.db import models
+from django.utils.functional import cached_property
 
-from django_hitcount.models import HitCountMixin
+from django_hitcount.models import HitCountMixin, HitCountQuerySet
 
 
 class Article(HitCountMixin, models.Model):
@@ -83,3 +85,72 @@ class Cover(HitCountMixin, models.Model):
     """A key that is a foreign key to a UUID."""
 
     photo = models.OneToOneField(Photo, primary_key=True, on_delete=models.CASCADE)
+
+
+class Tag(models.Model):
+    """Many articles each, so that a join or a prefetch meets one article several times."""
+
+    articles = models.ManyToManyField(Article, related_name="tags")
+
+
+class LiveQuerySet(models.QuerySet["Draft"]):
+    """A queryset class that is not ours."""
+
+    def live(self) -> LiveQuerySet:
+        return self.filter(live=True)
+
+
+class LiveManager(models.Manager.from_queryset(LiveQuerySet)):  # type: ignore[misc]
+    """Hides drafts."""
+
+    def get_queryset(self) -> LiveQuerySet:
+        return super().get_queryset().live()
+
+
+class Draft(models.Model):
+    """An abstract base that hides drafts, with options in its Meta."""
+
+    live = models.BooleanField(default=False)
+
+    objects = LiveManager()
+    everything: models.Manager[Draft] = models.Manager()
+
+    class Meta:
+        abstract = True
+        ordering = ["-pk"]
+
+
+class Essay(HitCountMixin, Draft):
+    """The mixin before a base with managers."""
+
+
+class Poem(Draft, HitCountMixin):
+    """The mixin after it."""
+
+
+class Reader(HitCountMixin, AbstractUser):
+    """A user whose views are counted."""
+
+    groups = None  # type: ignore[assignment]
+    user_permissions = None  # type: ignore[assignment]
+
+
+class LiveHitCountQuerySet(HitCountQuerySet["Novel"]):
+    """A queryset class that inherits ours."""
+
+    def live(self) -> LiveHitCountQuerySet:
+        return self.filter(live=True)
+
+
+class Novel(HitCountMixin, models.Model):
+    """A manager of its own that knows with_hits()."""
+
+    live = models.BooleanField(default=False)
+
+    published = LiveHitCountQuerySet.as_manager()
+
+    readings = 0
+
+    @cached_property
+    def lazy_total(self) -> int:
+        return self.hits

@@ -5,13 +5,17 @@ from __future__ import annotations
 import datetime
 from typing import assert_type
 
+from django.contrib.auth.models import UserManager
 from django.db import models
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from django_hitcount.flushing import Flush, flush
-from django_hitcount.models import HitCountMixin
+from django_hitcount.models import HitCountManager, HitCountMixin, HitCountQuerySet, with_hits
 from django_hitcount.recording import Hit, arecord_hit, record_hit, record_hits
 from django_hitcount.totals import aget_total, get_total, get_totals, hits_between
+from tests.app import models as app
+from tests.app.models import LiveHitCountQuerySet
 
 
 class Article(HitCountMixin, models.Model):
@@ -45,3 +49,12 @@ async def twins(article: Article) -> None:
 
 def flushes() -> None:
     assert_type(flush(), Flush)
+
+
+def managers() -> None:
+    assert_type(app.Article.objects, HitCountManager[app.Article])
+    assert_type(app.Article.objects.with_hits(), HitCountQuerySet[app.Article])
+    assert_type(app.Featured.objects.with_visitors(days=7), HitCountQuerySet[app.Featured])
+    assert_type(app.Reader.objects, UserManager[app.Reader])
+    assert_type(with_hits(app.Reader.objects.all()), QuerySet[app.Reader, app.Reader])
+    assert_type(app.Novel.published.with_hits(), LiveHitCountQuerySet)
