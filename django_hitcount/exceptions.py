@@ -12,7 +12,8 @@ What django_hitcount raises, as a tree::
     ├── InvalidThrottle (ValueError)
     ├── BufferUnavailable
     │   └── AnswerLost
-    └── TotalsMoving
+    ├── TotalsMoving
+    └── TransactionLost
 
 A wrong setting raises Django's own ``ImproperlyConfigured``.
 """
@@ -66,3 +67,11 @@ class AnswerLost(BufferUnavailable):
 
 class TotalsMoving(HitCountError):
     """No quiet instant between two flushes was found to read a total in."""
+
+
+class TransactionLost(HitCountError):
+    """
+    The database has undone the transaction of the view, or the connection is gone.
+
+    What the view wrote is not there any more, so this alone is not kept from it.
+    """

@@ -26,6 +26,7 @@ from django_hitcount.counters import (
 )
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.refusals import NO_REQUEST, REPEAT, UNAVAILABLE, Ask, refusal_of
+from django_hitcount.savepoints import OpenTransactions
 from django_hitcount.transactions import DATABASE_ERRORS, when_committed
 
 logger = logging.getLogger("django_hitcount")
@@ -109,8 +110,10 @@ def record_hits(
     objs = list(objs)
     valid_amount(amount)
     day = day_of(at)
+    view = OpenTransactions()
     try:
-        keys = [counter_key(obj, counter) for obj in objs]
+        with view.unspoiled():
+            keys = [counter_key(obj, counter) for obj in objs]
     except DATABASE_ERRORS as exc:
         logger.error("%d hits are not counted: %s", len(objs), exc)
         return [Hit(False, UNAVAILABLE, None)] * len(objs)
@@ -119,24 +122,26 @@ def record_hits(
     else:
         asks = [Ask(request, obj, counter) for obj in objs]
         hits = [
-            Hits(key, day, amount, refusal_of(ask, refuse))
+            Hits(key, day, amount, refusal_of(ask, refuse, view=view))
             for key, ask in zip(keys, asks, strict=True)
         ]
-        identity = _identity(hits, request, counter)
+        identity = _identity(hits, request, counter, view)
     results = _record(hits, identity, {db for obj in objs for db in _databases_of(obj)})
     if request is not None:
         _remembered(request).update(zip(keys, results, strict=True))
     return results
 
 
-def _identity(hits: Sequence[Hits], request: HttpRequest, counter: str) -> str | None:
+def _identity(
+    hits: Sequence[Hits], request: HttpRequest, counter: str, view: OpenTransactions
+) -> str | None:
     """What tells the visitor, if the counter asks and a hit is left that may count."""
     options = get_config().counters[counter]
     if options.repeat == "always" and not options.visitors:
         return None
     if all(hit.refusal or hit.amount < 0 for hit in hits):
         return None
-    return visitors.identify(request)
+    return visitors.identify(request, view=view)
 
 
 def record_page_hit(

@@ -27,6 +27,8 @@ from django.utils.translation import gettext_lazy as _
 
 from django_hitcount import bots, conf, converters
 from django_hitcount.addresses import client_address, is_within
+from django_hitcount.exceptions import TransactionLost
+from django_hitcount.savepoints import OpenTransactions
 
 CALLER = "caller"
 """The callable that record_hit() was given as ``refuse`` said so."""
@@ -264,21 +266,30 @@ def _user(ask: Ask) -> Any:
     return user if getattr(user, "is_authenticated", False) else None
 
 
-def refusal_of(ask: Ask, refuse: Callable[[Ask], bool] | None = None) -> str | None:
+def refusal_of(
+    ask: Ask,
+    refuse: Callable[[Ask], bool] | None = None,
+    *,
+    view: OpenTransactions | None = None,
+) -> str | None:
     """The name of the first refusal that holds, or None to count the hit."""
+    view = view or OpenTransactions()
     if refuse:
         check_synchronous(refuse)
     for item in get_refusals():
-        if _holds(item.refuses, ask):
+        if _holds(item.refuses, ask, view):
             return item.name
-    return CALLER if refuse and _holds(refuse, ask) else None
+    return CALLER if refuse and _holds(refuse, ask, view) else None
 
 
-def _holds(refuses: Callable[[Ask], bool], ask: Ask) -> bool:
+def _holds(refuses: Callable[[Ask], bool], ask: Ask, view: OpenTransactions) -> bool:
     try:
-        answer = refuses(ask)
-        if answer and isawaitable(answer):
-            raise TypeError(f"{answer!r} is no answer: nobody awaits it")
+        with view.unspoiled():
+            answer = refuses(ask)
+            if answer and isawaitable(answer):
+                raise TypeError(f"{answer!r} is no answer: nobody awaits it")
+    except TransactionLost:
+        raise
     except Exception:
         # Counting must not break a page, and a hit is not lost by a mistake elsewhere.
         logger.exception("A refusal failed, and refuses nothing: %r", refuses)

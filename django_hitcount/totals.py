@@ -17,7 +17,8 @@ from django_hitcount.buffers.base import Glimpse
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters import CounterKey, counter_key, hits_alias, valid_days
 from django_hitcount.exceptions import TotalsMoving
-from django_hitcount.transactions import DATABASE_ERRORS, savepoint
+from django_hitcount.savepoints import savepoint
+from django_hitcount.transactions import DATABASE_ERRORS
 
 ATTEMPTS = 100
 """Tries to read the tables between two steps of a flush; the first one nearly always does."""

@@ -6,7 +6,6 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Generic, TypeVar
 
 from django.db import (
@@ -86,17 +85,6 @@ def take_write_lock(using: str) -> None:
     """
     if not connections[using].features.has_select_for_update:
         FlushedBatch.objects.using(using).filter(pk=NO_BATCH).update(flushed_at=None)
-
-
-def savepoint(using: str) -> AbstractContextManager[None]:
-    """
-    Keep an error of a query from spoiling the transaction of the view it is part of.
-
-    Costs two statements within a transaction and nothing without.
-    """
-    if connections[using].in_atomic_block:
-        return transaction.atomic(using=using)
-    return nullcontext()
 
 
 class _Attempt(Generic[T]):

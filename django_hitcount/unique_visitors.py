@@ -25,7 +25,8 @@ from django_hitcount.counters import (
     valid_days,
 )
 from django_hitcount.exceptions import VisitorsNotCounted
-from django_hitcount.transactions import DATABASE_ERRORS, savepoint
+from django_hitcount.savepoints import savepoint
+from django_hitcount.transactions import DATABASE_ERRORS
 
 logger = logging.getLogger("django_hitcount")
 

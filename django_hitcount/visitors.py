@@ -16,9 +16,8 @@ import secrets
 from collections.abc import Callable
 from functools import cache, lru_cache
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from django.contrib.auth import SESSION_KEY
 from django.core.signals import setting_changed
 from django.http import HttpRequest
 from django.utils import timezone
@@ -30,7 +29,9 @@ from django_hitcount.addresses import client_household
 from django_hitcount.breaker import Breaker
 from django_hitcount.converters import Rotation
 from django_hitcount.counters import CounterKey, Marks, hits_alias
-from django_hitcount.exceptions import BufferUnavailable
+from django_hitcount.exceptions import BufferUnavailable, TransactionLost
+from django_hitcount.savepoints import OpenTransactions
+from django_hitcount.sessions import told_by_session
 from django_hitcount.tables import VisitorSalt
 from django_hitcount.transactions import DATABASE_ERRORS
 
@@ -51,15 +52,11 @@ SKEW_SECONDS = 60
 
 FINGERPRINT_LETTERS = 8
 
-_ON_REQUEST = "_hitcount_session"
-
 Identity = Callable[[HttpRequest], str | None]
 
 logger = logging.getLogger("django_hitcount")
 
 _breaker = Breaker("The database of visitor salts")
-
-_session_breaker = Breaker("The database of sessions")
 
 
 class VisitorKey(NamedTuple):
@@ -71,16 +68,20 @@ class VisitorKey(NamedTuple):
     secret: bytes
 
 
-def identify(request: HttpRequest) -> str | None:
+def identify(request: HttpRequest, *, view: OpenTransactions | None = None) -> str | None:
     """
     What tells the visitor, for this process's memory only; None if nothing does.
 
     The first of HITCOUNT["VISITOR_IDENTITY"] that answers. What one of them raises is logged.
     """
+    view = view or OpenTransactions()
     for name, identity in get_identities():
         try:
-            if answer := identity(request):
-                return f"{name}:{answer}"
+            with view.unspoiled():
+                if answer := identity(request):
+                    return f"{name}:{answer}"
+        except TransactionLost:
+            raise
         except (BufferUnavailable, *DATABASE_ERRORS) as exc:
             logger.error("The visitor identity %r tells nobody: %s", name, exc)
         except Exception:
@@ -179,50 +180,13 @@ def user(request: HttpRequest) -> str | None:
     found = getattr(request, "user", None)
     is_unknown = isinstance(found, LazyObject) and found._wrapped is empty
     if is_unknown and hasattr(request, "session"):
-        return _told_by_session(request).user
+        return told_by_session(request).user
     return str(found.pk) if found and found.is_authenticated else None
 
 
 def session(request: HttpRequest) -> str | None:
     """The key of a session that exists; none is made."""
-    return _told_by_session(request).key
-
-
-class _Told(NamedTuple):
-    """What the session of a request tells of who sent it."""
-
-    user: str | None = None
-    key: str | None = None
-
-
-def _told_by_session(request: HttpRequest) -> _Told:
-    """What the session tells, if there is one; read once for a request."""
-    session = getattr(request, "session", None)
-    if session is None or not session.session_key:
-        return _Told()
-    told: _Told | None = request.__dict__.get(_ON_REQUEST)
-    if told is None:
-        told = request.__dict__[_ON_REQUEST] = _read_session(session)
-    return told
-
-
-def _read_session(session: Any) -> _Told:
-    """
-    Read a session and leave it as if nobody had.
-
-    Django would tell caches that the page varies by cookie, delete the cookie of a session
-    that is over, and save one that is forged.
-    """
-    before = session.accessed, session.modified, session.session_key
-    try:
-        with _session_breaker.guard():
-            exists = bool(session.keys())
-            return _Told(session.get(SESSION_KEY), session.session_key if exists else None)
-    finally:
-        session.accessed, session.modified, key = before
-        if session.session_key != key:
-            session._session_key = key
-            session.__dict__.pop("_session_cache", None)  # To be loaded by whoever wants it.
+    return told_by_session(request).key
 
 
 def cookie(request: HttpRequest) -> str | None:

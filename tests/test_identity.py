@@ -123,6 +123,7 @@ class TestUser:
 
         assert [identify(request) for request in requests] == ["user:5"] * 2
 
+    @pytest.mark.django_db(transaction=True)
     def test_costs_the_session_and_not_the_user(self, login, django_assert_num_queries):
         request = through_middleware(get(**login()))
 
@@ -136,7 +137,8 @@ class TestUser:
 
         assert identify(through_middleware(get(**cookies))) == f"session:{cookies['sessionid']}"
 
-    def test_session_that_is_over_is_looked_for_once(self, db, told_by, django_assert_num_queries):
+    @pytest.mark.django_db(transaction=True)
+    def test_session_that_is_over_is_looked_for_once(self, told_by, django_assert_num_queries):
         told_by("user", "session", "address")
         request = through_middleware(get(sessionid="over" * 8))
 

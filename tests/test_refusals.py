@@ -292,6 +292,7 @@ class TestGroups:
 
         assert reason(get(user=user)) == expected
 
+    @pytest.mark.django_db(transaction=True)
     def test_costs_a_query_if_somebody_is_logged_in(self, user, django_assert_num_queries):
         with django_assert_num_queries(0):
             assert reason(get()) is None

@@ -12,7 +12,7 @@ from django.template import Context, Template
 from django.test import Client, RequestFactory
 from django.utils.functional import SimpleLazyObject
 
-from django_hitcount import counters, slots, totals, visitors
+from django_hitcount import counters, sessions, slots, totals
 from django_hitcount.breaker import Breaker
 from django_hitcount.buffers import get_buffer
 from django_hitcount.recording import Hit, record_hit
@@ -189,7 +189,7 @@ class SessionsAway(SessionStore):
 def test_sessions_that_are_away_are_asked_once(redis_buffer, settings, monkeypatch, caplog):
     options = {"repeat": "daily", "visitors": True}
     settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": options}}
-    monkeypatch.setattr(visitors, "_session_breaker", Breaker("The database of sessions"))
+    monkeypatch.setattr(sessions, "_breaker", Breaker("The database of sessions"))
     article = Article.objects.create(title="Tea")
     request = RequestFactory(headers=BROWSER).get("/")
     for _ in range(3):

@@ -1,0 +1,64 @@
+"""What the session of a request tells of who sent it, read without leaving a trace."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from django.contrib.auth import SESSION_KEY
+from django.http import HttpRequest
+
+from django_hitcount.breaker import Breaker
+
+_ON_REQUEST = "_hitcount_session"
+
+_POSSIBLE_KEY = re.compile("[!-~]+").fullmatch
+
+_breaker = Breaker("The database of sessions")
+
+
+class Told(NamedTuple):
+    """What a session tells."""
+
+    user: str | None = None
+    key: str | None = None
+
+
+def told_by_session(request: HttpRequest) -> Told:
+    """What the session tells, if there is one; read once for a request."""
+    session = getattr(request, "session", None)
+    if session is None or not is_possible_key(session.session_key):
+        return Told()
+    told: Told | None = request.__dict__.get(_ON_REQUEST)
+    if told is None:
+        told = request.__dict__[_ON_REQUEST] = _read(session)
+    return told
+
+
+def is_possible_key(key: str | None) -> bool:
+    """
+    Whether any backend would make such a session key: of visible ASCII characters.
+
+    A client can send anything as its cookie. Databases answer with an error to a NUL, or to
+    a character that the column of the keys cannot hold.
+    """
+    return bool(key and _POSSIBLE_KEY(key))
+
+
+def _read(session: Any) -> Told:
+    """
+    Read a session and leave it as if nobody had.
+
+    Django would tell caches that the page varies by cookie, delete the cookie of a session
+    that is over, and save one that is forged.
+    """
+    before = session.accessed, session.modified, session.session_key
+    try:
+        with _breaker.guard():
+            exists = bool(session.keys())
+            return Told(session.get(SESSION_KEY), session.session_key if exists else None)
+    finally:
+        session.accessed, session.modified, key = before
+        if session.session_key != key:
+            session._session_key = key
+            session.__dict__.pop("_session_cache", None)  # To be loaded by whoever wants it.
