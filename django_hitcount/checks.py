@@ -88,9 +88,9 @@ def check_schedule(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> li
         CheckWarning(
             "Hits wait in the buffer, and Celery beat has no entry that flushes them.",
             hint=(
-                "Set app.conf.beat_schedule to django_hitcount.tasks.beat_schedule(), and load "
-                "the Celery app in the package of your settings. If something else runs the "
-                "command flush_hits, silence this check."
+                "Add them: app.conf.beat_schedule |= django_hitcount.tasks.beat_schedule(), and "
+                "load the Celery app in the package of your settings. If something else runs "
+                "the command flush_hits, silence this check."
             ),
             id="django_hitcount.W004",
         )

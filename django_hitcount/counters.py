@@ -166,9 +166,14 @@ def object_id_of(obj: Model) -> str:
             f"Cannot count hits of {obj!r}: a composite primary key has no single text form. "
             "Count on a related object with a plain key."
         )
-    if obj.pk is None or obj._state.adding:
+    if is_unsaved(obj):
         raise UnsavedObject(f"Cannot count hits of {obj!r}: save the object first.")
     return deleted_object_id(obj)
+
+
+def is_unsaved(obj: object) -> bool:
+    """Whether ``obj`` is an object of a model that has no row yet, as in a preview."""
+    return isinstance(obj, Model) and (obj.pk is None or obj._state.adding)
 
 
 def deleted_object_id(obj: Model) -> str:

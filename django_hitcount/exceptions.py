@@ -34,7 +34,13 @@ class UnknownCounter(InvalidHit):
 
 
 class UnsavedObject(InvalidHit):
-    """The object has no row yet, so there is nothing to count hits for."""
+    """
+    The object has no row yet, so there is nothing to count hits for.
+
+    A template that shows ``{{ article.hits }}`` in a preview prints nothing.
+    """
+
+    silent_variable_failure = True
 
 
 class InvalidKey(InvalidHit):

@@ -19,8 +19,15 @@ from django.db.models.sql import Query
 
 from django_hitcount import totals, unique_visitors
 from django_hitcount.buffers import get_buffer
-from django_hitcount.counters import CounterKey, counter_key, declared_counter, last_days
+from django_hitcount.counters import (
+    CounterKey,
+    counter_key,
+    declared_counter,
+    hits_alias,
+    last_days,
+)
 from django_hitcount.expressions import TotalInTables
+from django_hitcount.fresh_totals import bring_total
 
 Rows = type[Any]
 """A subclass of BaseIterable: makes of each row of a query what a queryset gives."""
@@ -102,17 +109,25 @@ class _ExactObjects(BaseIterable):  # type: ignore[type-arg]
 
     def _filled_in(self, rows: Iterator[Any]) -> Iterator[Any]:
         query = self.queryset.query
-        hit_totals = totals_wanted(query) if get_buffer().keeps_hits else {}
-        hit_visitors = visitors_wanted(query)
+        hit_totals, hit_visitors = totals_wanted(query), visitors_wanted(query)
+        set_totals = _set_totals if get_buffer().keeps_hits else self._tables_have_them
         for wanted in hit_visitors.values():
             unique_visitors.counting_visitors(declared_counter(wanted.counter))
         size = self.chunk_size if self.chunked_fetch else None
         while chunk := [*islice(rows, size)]:
             objs = [row for row in chunk if isinstance(row, Model)]
-            _set_totals(objs, hit_totals)
+            set_totals(objs, hit_totals)
             for name, wanted in hit_visitors.items():
                 _set_visitors(objs, name, wanted)
             yield from chunk
+
+    def _tables_have_them(self, objs: Sequence[Model], counters: Mapping[str, str]) -> None:
+        """Without a buffer the annotation is exact, but for a replica that lags behind."""
+        if self.queryset.db != hits_alias():
+            return
+        for name, counter in counters.items():
+            for obj in objs:
+                bring_total(obj, counter, getattr(obj, name))
 
 
 def _set_totals(objs: Sequence[Model], counters: Mapping[str, str]) -> None:
@@ -126,6 +141,7 @@ def _set_totals(objs: Sequence[Model], counters: Mapping[str, str]) -> None:
         for obj, key in zip(objs, keys[counter], strict=True):
             if key in found:
                 setattr(obj, name, found[key])
+                bring_total(obj, counter, found[key])
 
 
 def _set_visitors(objs: Sequence[Model], name: str, wanted: VisitorsWanted) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Self
 
 from django.db import models
 from django.db.models.signals import class_prepared
@@ -11,6 +12,7 @@ from django.http import HttpRequest
 
 from django_hitcount import deletion, recording, totals, unique_visitors
 from django_hitcount.conf import DEFAULT_COUNTER
+from django_hitcount.fresh_totals import drop_totals, fresh_total
 from django_hitcount.querysets import HitCountManager
 
 
@@ -34,8 +36,26 @@ class HitCountMixin(models.Model):
 
     @property
     def hits(self) -> int:
-        """The exact total of "views". Costs what get_total() does; never writes."""
-        return totals.get_total(self)
+        """
+        The exact total of "views". Costs what get_total() does; never writes.
+
+        Costs nothing on an object that ``with_hits()`` has given its total, for ten seconds:
+        so a list that shows it asks once. record_hit() on the object and refresh_from_db()
+        end that, and then it is read again.
+        """
+        total = fresh_total(self, DEFAULT_COUNTER)
+        return totals.get_total(self) if total is None else total
+
+    def refresh_from_db(
+        self,
+        using: str | None = None,
+        fields: Iterable[str] | None = None,
+        from_queryset: models.QuerySet[Self] | None = None,
+    ) -> None:
+        """See Model.refresh_from_db(); without ``fields``, ``hits`` is read anew, too."""
+        if fields is None:  # A deferred field that is read now is no reason to ask again.
+            drop_totals(self)
+        super().refresh_from_db(using, fields, from_queryset)
 
     def hits_between(
         self, first_day: datetime.date, last_day: datetime.date, *, counter: str = DEFAULT_COUNTER

@@ -22,10 +22,12 @@ from django_hitcount.counters import (
     counter_key,
     day_of,
     hits_alias,
+    is_unsaved,
     valid_amount,
 )
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.refusals import NO_REQUEST, REPEAT, UNAVAILABLE, Ask, refusal_of
+from django_hitcount.fresh_totals import drop_total
+from django_hitcount.refusals import NO_REQUEST, REPEAT, UNAVAILABLE, UNSAVED, Ask, refusal_of
 from django_hitcount.savepoints import OpenTransactions
 from django_hitcount.transactions import DATABASE_ERRORS, when_committed
 
@@ -126,6 +128,8 @@ def record_hits(
             for key, ask in zip(keys, asks, strict=True)
         ]
         identity = _identity(hits, request, counter, view)
+    for obj in objs:
+        drop_total(obj, counter)
     results = _record(hits, identity, {db for obj in objs for db in _databases_of(obj)})
     if request is not None:
         _remembered(request).update(zip(keys, results, strict=True))
@@ -150,9 +154,12 @@ def record_page_hit(
     """
     Count a view of the page that ``request`` asks for, once however often it is called.
 
-    Without a request nothing is counted. Costs nothing from the second call on, and what
-    record_hit() costs at the first.
+    Without a request nothing is counted, nor is an object that is not saved, which has no
+    total: a preview. Costs nothing from the second call on, and what record_hit() costs at
+    the first.
     """
+    if is_unsaved(obj):
+        return Hit(False, UNSAVED, None)
     if request is None:
         return Hit(False, NO_REQUEST, totals.total_or_none(obj, counter))
     try:

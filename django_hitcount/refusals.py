@@ -42,7 +42,10 @@ REPEAT = "repeat"
 UNAVAILABLE = "unavailable"
 """Neither the buffer nor the database takes hits."""
 
-RESERVED = (CALLER, NO_REQUEST, REPEAT, UNAVAILABLE)
+UNSAVED = "unsaved"
+"""A page shows an object that is not saved: a preview."""
+
+RESERVED = (CALLER, NO_REQUEST, REPEAT, UNAVAILABLE, UNSAVED)
 """Names that no refusal of HITCOUNT["REFUSALS"] may have."""
 
 logger = logging.getLogger("django_hitcount")

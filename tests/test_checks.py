@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -279,7 +280,9 @@ class TestW004:
     def test_nothing_flushes(self, settings, redis):
         settings.HITCOUNT = {"BUFFER": REDIS_BUFFER}
 
-        assert ids(run_checks()) == ["W004"]
+        (message,) = hitcount_messages()
+        assert ids([message]) == ["W004"]
+        assert "app.conf.beat_schedule |= django_hitcount" in message.hint
 
     def test_without_a_buffer_nothing_needs_to(self, settings):
         settings.HITCOUNT = {}
@@ -291,6 +294,14 @@ class TestW004:
         monkeypatch.setattr("django.apps.apps.is_installed", lambda name: True)
 
         assert ids(run_checks()) == []
+
+
+def test_queryset_in_a_class_body_leaves_wrong_settings_to_the_checks(settings):
+    settings.HITCOUNT = {"COUNTRES": {}}
+    settings.ROOT_URLCONF = "tests.listing_urls"  # Imported by the checks, not before.
+    sys.modules.pop("tests.listing_urls", None)
+
+    assert ids(run_checks()) == ["E001"]
 
 
 def test_ids_are_used_once():

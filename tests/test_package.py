@@ -19,6 +19,7 @@ REFUSALS = [
     *(r.name for r in vars(refusals).values() if isinstance(r, refusals.Refusal)),
     *("group", "owner", "address", "user_agent"),  # Made by functions that take options.
     *(refusals.CALLER, refusals.NO_REQUEST, refusals.REPEAT, refusals.UNAVAILABLE),
+    refusals.UNSAVED,
 ]
 SOURCE = sorted((ROOT / "django_hitcount").rglob("*.py"))
 

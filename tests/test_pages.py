@@ -7,7 +7,10 @@ from django.db import connections
 from django.template import Context, Template
 from django.test import Client, RequestFactory
 
+from django_hitcount.exceptions import UnsavedObject
 from django_hitcount.flushing import flush
+from django_hitcount.models import HitSlot
+from django_hitcount.recording import Hit, record_hit, record_page_hit
 from django_hitcount.totals import get_total
 from tests.app.models import Article
 from tests.browsers import BROWSER
@@ -62,6 +65,29 @@ class TestHitCount:
     def test_wrong_object_is_an_error_that_names_it(self, article, request_):
         with pytest.raises(ValueError, match="Cannot count hits of ''"):
             render("{% hit_count nobody %}", article, request=request_)
+
+
+class TestUnsavedObject:
+    """A preview: it has no row yet, or its row is of another version."""
+
+    @pytest.mark.parametrize("tag", ["hit_count", "hit_total", "hit_visitors"])
+    @pytest.mark.parametrize("pk", [None, 7])
+    def test_tags_print_nothing_and_count_nothing(self, article, request_, tag, pk):
+        preview = Article(pk=pk, title="Draft")
+
+        assert render("[{% " + tag + " a %}]", preview, request=request_) == "[]"
+        flush()
+        assert not HitSlot.objects.exists()
+
+    def test_hits_print_nothing(self, article):
+        assert render("[{{ a.hits }}]", Article(title="Draft")) == "[]"
+
+    def test_view_counts_nothing(self, article, request_):
+        assert record_page_hit(request_, Article()) == Hit(False, "unsaved", None)
+
+    def test_recording_one_outside_of_a_page_is_an_error(self):
+        with pytest.raises(UnsavedObject, match="save the object first"):
+            record_hit(Article())
 
 
 class TestHitTotal:

@@ -8,7 +8,7 @@ from django import template
 from django.db.models import Model
 
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters import last_days
+from django_hitcount.counters import is_unsaved, last_days
 from django_hitcount.recording import record_page_hit
 from django_hitcount.totals import total_or_none
 from django_hitcount.unique_visitors import Visitors, visitors_or_none
@@ -27,6 +27,8 @@ def hit_count(
 @register.simple_tag
 def hit_total(obj: Model, counter: str = DEFAULT_COUNTER) -> int | Literal[""]:
     """Print the total of ``obj``, or nothing if it is unknown; counts nothing."""
+    if is_unsaved(obj):
+        return ""
     return _or_nothing(total_or_none(obj, counter))
 
 
@@ -35,6 +37,8 @@ def hit_visitors(
     obj: Model, counter: str = DEFAULT_COUNTER, days: int = 1
 ) -> Visitors | Literal[""]:
     """Print the visitors of the last ``days``, today included, or nothing if they are unknown."""
+    if is_unsaved(obj):
+        return ""
     return visitors_or_none([obj], *last_days(days), counter=counter).get(obj, "")
 
 
