@@ -8,15 +8,12 @@ import time
 from types import TracebackType
 
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.transactions import DATABASE_AWAY
+from django_hitcount.failures import is_server_away
 
 FIRST_PAUSE_SECONDS = 1.0
 """How long a server is left alone after its first failure; twice as long after each further one."""
 
 LONGEST_PAUSE_SECONDS = 15.0
-
-FAILURES = (BufferUnavailable, *DATABASE_AWAY)
-"""Errors that say: the server is away, slow or read-only."""
 
 logger = logging.getLogger("django_hitcount")
 
@@ -104,7 +101,7 @@ class Call:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if isinstance(error, FAILURES):
+        if error and is_server_away(error):
             self._breaker.fail(error, self._is_probe)
         elif error is None or isinstance(error, Exception):
             self._breaker.recover(self._is_probe)

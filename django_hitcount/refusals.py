@@ -29,6 +29,7 @@ from django_hitcount import bots, conf, converters
 from django_hitcount.addresses import client_address, is_within
 from django_hitcount.exceptions import TransactionLost
 from django_hitcount.savepoints import OpenTransactions
+from django_hitcount.sessions import is_forged
 
 CALLER = "caller"
 """The callable that record_hit() was given as ``refuse`` said so."""
@@ -264,7 +265,10 @@ def _texts(value: object, option: str, what: str) -> list[str]:
 
 
 def _user(ask: Ask) -> Any:
-    """The user who is logged in, or None."""
+    """The user who is logged in, or None; nobody is by a session that is forged."""
+    session = getattr(ask.request, "session", None)
+    if session is not None and is_forged(session):
+        return None
     user = getattr(ask.request, "user", None)
     return user if getattr(user, "is_authenticated", False) else None
 

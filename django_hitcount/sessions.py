@@ -27,7 +27,7 @@ class Told(NamedTuple):
 def told_by_session(request: HttpRequest) -> Told:
     """What the session tells, if there is one; read once for a request."""
     session = getattr(request, "session", None)
-    if session is None or not is_possible_key(session.session_key):
+    if session is None or not session.session_key or is_forged(session):
         return Told()
     told: Told | None = request.__dict__.get(_ON_REQUEST)
     if told is None:
@@ -35,14 +35,15 @@ def told_by_session(request: HttpRequest) -> Told:
     return told
 
 
-def is_possible_key(key: str | None) -> bool:
+def is_forged(session: Any) -> bool:
     """
-    Whether any backend would make such a session key: of visible ASCII characters.
+    Whether a session has a key that no backend makes: one of other than visible ASCII.
 
     A client can send anything as its cookie. Databases answer with an error to a NUL, or to
-    a character that the column of the keys cannot hold.
+    a character that their column cannot hold.
     """
-    return bool(key and _POSSIBLE_KEY(key))
+    key = getattr(session, "session_key", None)
+    return bool(key) and not _POSSIBLE_KEY(str(key))
 
 
 def _read(session: Any) -> Told:

@@ -175,6 +175,15 @@ class TestSession:
         assert identify(request).startswith("address:")
         assert not request.session.modified
 
+    @pytest.mark.parametrize("character", ["\0", "\U0001f36a", "\ud800", "\xe9", " ", "\x7f", "\n"])
+    def test_key_that_no_backend_makes_is_not_looked_for(
+        self, engine, character, django_assert_num_queries
+    ):
+        request = through_middleware(get(sessionid=f"{character}" + "x" * 31))
+
+        with django_assert_num_queries(0):
+            assert identify(request).startswith("address:")
+
     def test_none_is_made(self, engine):
         request = through_middleware(get())
 

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import AnonymousUser, Group, User
+from django.contrib.sessions.backends.db import SessionStore
 from django.db import connections, models
 from django.test import RequestFactory
 from django.test.utils import isolate_apps
@@ -269,6 +270,16 @@ class TestStaff:
     @pytest.mark.parametrize("user", [None, SimpleNamespace(is_staff=True, is_authenticated=False)])
     def test_nobody_is_logged_in(self, user):
         assert reason(get(user=user)) is None
+
+
+@pytest.mark.parametrize("key", ["\0" * 32, "\U0001f36a" * 32])
+def test_session_that_no_backend_makes_is_of_nobody(refuse, key):
+    """Its user is not asked for: databases answer such a key with an error."""
+    refuse("django_hitcount.refusals.staff")
+    request = get(user=SimpleLazyObject(lambda: 1 / 0))
+    request.session = SessionStore(key)
+
+    assert reason(request) is None
 
 
 def test_site_without_users(refuse):
