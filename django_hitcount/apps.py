@@ -22,6 +22,7 @@ class HitCountConfig(AppConfig):
         register(checks.check_visitors)
         register(checks.check_schedule)
         register(checks.check_database)
+        register(checks.check_keys, Tags.models)
         if find_spec("celery"):
             signals.partition_full.connect(_flush_early)
 

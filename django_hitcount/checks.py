@@ -12,6 +12,8 @@ from django.core.checks import Warning as CheckWarning
 from django.db import connections
 
 from django_hitcount import conf
+from django_hitcount.exceptions import InvalidKey
+from django_hitcount.primary_keys import HINT, key_type
 
 VENDORS = ("sqlite", "postgresql", "mysql")
 """What Django calls the databases whose upsert and locks the tests cover."""
@@ -72,6 +74,22 @@ def check_database(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> li
             id="django_hitcount.E003",
         )
     ]
+
+
+def check_keys(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """E005: a model that is to be counted has a primary key that cannot be."""
+    from django_hitcount.deletion import connected_models
+
+    messages: list[CheckMessage] = []
+    for model in connected_models():
+        if app_configs is not None and model._meta.app_config not in app_configs:
+            continue
+        try:
+            key_type(model)
+        except InvalidKey as exc:
+            message = str(exc).removesuffix(HINT).rstrip()
+            messages.append(Error(message, hint=HINT, obj=model, id="django_hitcount.E005"))
+    return messages
 
 
 def check_schedule(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import datetime
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 from zlib import crc32
 
-from django.contrib.contenttypes.models import ContentType, ContentTypeManager
 from django.db import router
-from django.db.models import CompositePrimaryKey, Model
+from django.db.models import Model
 from django.utils import timezone
 
 from django_hitcount import conf
-from django_hitcount.exceptions import (
-    InvalidAmount,
-    InvalidDay,
-    InvalidKey,
-    UnknownCounter,
-    UnsavedObject,
-)
+from django_hitcount.content_types import content_type_id
+from django_hitcount.exceptions import InvalidAmount, InvalidDay, UnknownCounter
+from django_hitcount.objects import counted_model, object_id_of
 from django_hitcount.tables import HitSlot
 
 CONTENT_TYPE_IDS = range(1, 2**31)
@@ -146,58 +141,13 @@ def declared_counter(counter: str) -> str:
 
 
 def content_type_id_of(obj: Model | type[Model]) -> int:
-    """The content type id of a model; a proxy's is that of its concrete model."""
-    pk: int = _content_types(hits_alias()).get_for_model(obj).pk
-    return pk
+    """
+    The content type id of the model that ``obj`` counts as, see counted_model().
 
-
-@cache
-def _content_types(using: str) -> ContentTypeManager:
-    """Kept, as Django copies the manager whenever it is asked for that of a database."""
-    return ContentType.objects.db_manager(using)
-
-
-def object_id_of(obj: Model) -> str:
-    """The primary key of a saved object as text, checked to fit its column."""
-    if not isinstance(obj, Model):
-        raise UnsavedObject(f"Cannot count hits of {obj!r}: pass a saved model instance.")
-    if isinstance(obj._meta.pk, CompositePrimaryKey):
-        raise InvalidKey(
-            f"Cannot count hits of {obj!r}: a composite primary key has no single text form. "
-            "Count on a related object with a plain key."
-        )
-    if is_unsaved(obj):
-        raise UnsavedObject(f"Cannot count hits of {obj!r}: save the object first.")
-    return deleted_object_id(obj)
-
-
-def is_unsaved(obj: object) -> bool:
-    """Whether ``obj`` is an object of a model that has no row yet, as in a preview."""
-    return isinstance(obj, Model) and (obj.pk is None or obj._state.adding)
-
-
-def deleted_object_id(obj: Model) -> str:
-    """The primary key as text of an object that may have been deleted a moment ago."""
-    text = str(obj._meta.pk.to_python(obj.pk))
-    if len(text) > conf.OBJECT_ID_MAX_LENGTH:
-        raise InvalidKey(
-            f"The primary key {text[:40]!r}... has {len(text)} characters; "
-            f"hits can be counted for keys of up to {conf.OBJECT_ID_MAX_LENGTH}."
-        )
-    if "\0" in text or not _encodes(text):
-        raise InvalidKey(
-            f"The primary key {text!r} holds a character that cannot be stored "
-            "(NUL or half a surrogate pair): remove it from the key."
-        )
-    return text
-
-
-def _encodes(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    Costs one query the first time a process meets the model, none after.
+    """
+    # Not type(obj): request.user is a lazy object, which only looks like its model.
+    return content_type_id(counted_model(obj._meta.model), using=hits_alias())
 
 
 def valid_amount(amount: int) -> int:

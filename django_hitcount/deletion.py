@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any
 
-from django.apps import apps
 from django.db import connections, models, transaction
-from django.db.models.signals import post_delete
+from django.db.models.signals import class_prepared, post_delete
 
 from django_hitcount.buffers import get_buffer
-from django_hitcount.counters import content_type_id_of, deleted_object_id, hits_alias
+from django_hitcount.counters import content_type_id_of, hits_alias
 from django_hitcount.exceptions import BufferUnavailable, InvalidKey
 from django_hitcount.flushing import flush_partition
+from django_hitcount.objects import counted_model, deleted_object_id
 from django_hitcount.tables import (
     CounterRow,
     DailyHitSlot,
@@ -40,23 +40,49 @@ ObjectPair = tuple[int, str]
 """Content type id and object id."""
 
 
+_connected: set[type[models.Model]] = set()
+"""Models that count, see counted_model(), and whose proxies are connected with them."""
+
+
 def connect(model: type[models.Model]) -> None:
     """
     Forget the hits of objects of ``model`` when they are deleted.
 
-    HitCountMixin does this itself; for other models, call it in AppConfig.ready(). The
-    objects of a model that is connected, and of its proxies, are read before a queryset
-    deletes them.
+    HitCountMixin does this itself; for other models, call it in AppConfig.ready(). What is
+    connected is the model that they count as, see counted_model(), with all its proxies: the
+    objects of it are read before a queryset deletes them. A child that is deleted with
+    ``keep_parents=True`` leaves its counts to the parent.
     """
-    for sender in {model, *_proxies_of(model)}:
-        post_delete.connect(_on_delete, sender=sender, dispatch_uid="django_hitcount.deletion")
+    counted = counted_model(model)
+    _connected.add(counted)
+    for sender in (counted, *_proxies_of(counted)):
+        _connect_sender(sender)
 
 
-def _proxies_of(model: type[models.Model]) -> list[type[models.Model]]:
+def connected_models() -> list[type[models.Model]]:
+    """The models whose objects lose their hits when they are deleted; without proxies."""
+    return sorted(_connected, key=lambda model: model._meta.label)
+
+
+def _connect_sender(sender: type[models.Model]) -> None:
+    post_delete.connect(_on_delete, sender=sender, dispatch_uid="django_hitcount.deletion")
+
+
+def _proxies_of(model: type[models.Model]) -> Iterator[type[models.Model]]:
     """Deleting through a proxy sends the proxy's signal alone."""
-    if not apps.models_ready:
-        return []  # A model with the mixin; its proxies inherit the mixin.
-    return [other for other in apps.get_models() if other._meta.concrete_model is model]
+    for subclass in model.__subclasses__():
+        if subclass._meta.proxy:  # Of the same concrete model, or it would be no proxy.
+            yield subclass
+            yield from _proxies_of(subclass)
+
+
+def _on_class_prepared(sender: type[models.Model], **kwargs: Any) -> None:
+    """Connect a proxy that is made after its model was connected."""
+    if sender._meta.proxy and sender._meta.concrete_model in _connected:
+        _connect_sender(sender)
+
+
+class_prepared.connect(_on_class_prepared, dispatch_uid="django_hitcount.deletion")
 
 
 class _ForgetOnCommit:

@@ -11,13 +11,14 @@ from typing import Any
 from django.db import models, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.expressions import Combinable, Expression, OuterRef, Subquery
-from django.db.models.functions import Cast, Coalesce, Collate, Concat, Substr
+from django.db.models.functions import Cast, Coalesce, Collate, Concat, RTrim, Substr
 from django.db.models.sql.compiler import SQLCompiler
 
 from django_hitcount import conf
 from django_hitcount.counters import content_type_id_of, declared_counter
 from django_hitcount.exceptions import HitCountError
 from django_hitcount.fields import exact_collation
+from django_hitcount.primary_keys import KeyType, is_uuid_as_digits, key_field, key_type
 from django_hitcount.tables import HitSlot
 
 UUID_PARTS = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
@@ -38,37 +39,31 @@ class ContentTypeId(Expression):
 
 
 class KeyText(models.Func):
-    """A primary key as the text that ``object_id`` holds."""
+    """
+    A primary key as the text that ``object_id`` holds; see key_text().
+
+    Compiling it raises InvalidKey if hits of such a key cannot be counted.
+    """
 
     def __init__(self, expression: Combinable, *, model: type[models.Model]) -> None:
         super().__init__(
             expression, output_field=models.CharField(max_length=conf.OBJECT_ID_MAX_LENGTH)
         )
-        self.key_field = _key_field(model)
+        self.model = model
 
     def as_sql(  # type: ignore[override]
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra_context: Any
     ) -> Any:
+        kind = key_type(self.model)
+        field = key_field(self.model)
         text: Expression = Cast(self.get_source_expressions()[0], self.output_field)
-        if self._is_uuid_as_digits(connection):
+        if kind is KeyType.UUID and is_uuid_as_digits(field, connection):
             text = _with_dashes(text)
+        if kind is KeyType.PADDED_TEXT:
+            text = RTrim(text)
         if connection.vendor == "mysql":
             text = Collate(text, exact_collation(connection))
         return compiler.compile(text)
-
-    def _is_uuid_as_digits(self, connection: BaseDatabaseWrapper) -> bool:
-        if not isinstance(self.key_field, models.UUIDField):
-            return False
-        return (self.key_field.db_type(connection) or "").startswith("char")
-
-
-def _key_field(model: type[models.Model]) -> models.Field[Any, Any]:
-    """The primary key, or what it refers to in the end."""
-    field: Any = model._meta.pk
-    while field.remote_field:
-        field = field.target_field
-    key_field: models.Field[Any, Any] = field
-    return key_field
 
 
 def _with_dashes(digits: Expression) -> Concat:

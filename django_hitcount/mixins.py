@@ -30,10 +30,6 @@ class HitCountMixin(models.Model):
     class Meta:
         abstract = True
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        deletion.connect(cls)
-
     @property
     def hits(self) -> int:
         """
@@ -123,15 +119,20 @@ class HitCountMixin(models.Model):
 del HitCountMixin.Meta
 
 
-def _give_manager(sender: type[models.Model], **kwargs: Any) -> None:
+def _on_class_prepared(sender: type[models.Model], **kwargs: Any) -> None:
+    """Only now does a model know its managers, and the parents that its objects count as."""
+    if issubclass(sender, HitCountMixin):
+        _give_manager(sender)
+        deletion.connect(sender)
+
+
+def _give_manager(sender: type[models.Model]) -> None:
     """
     Put a HitCountManager in the place of the manager that Django made by itself.
 
     A manager that the mixin declared would hide those of every base to its right: one that
     creates users, or hides drafts.
     """
-    if not issubclass(sender, HitCountMixin):
-        return
     managers = sender._meta.managers_map
     made = managers.get("objects")
     if made is None or not made.auto_created or type(made) is not models.Manager:
@@ -145,4 +146,4 @@ def _give_manager(sender: type[models.Model], **kwargs: Any) -> None:
     sender.add_to_class(made.name, manager)
 
 
-class_prepared.connect(_give_manager, dispatch_uid="django_hitcount.mixins")
+class_prepared.connect(_on_class_prepared, dispatch_uid="django_hitcount.mixins")

@@ -21,6 +21,7 @@ def daily_sums(objs: Iterable[Model], counter: str = "views") -> dict[Model, int
 
 
 def _sum(table, obj: Model, counter: str) -> int:
+    """For a child of multi-table inheritance, ask for its topmost parent."""
     rows = table.objects.filter(
         content_type=ContentType.objects.get_for_model(obj), object_id=str(obj.pk), counter=counter
     )

@@ -8,6 +8,7 @@ from django.db import models
 from django.utils.functional import cached_property
 
 from django_hitcount.models import HitCountMixin, HitCountQuerySet
+from tests.app import keys  # noqa: F401 - its models are those of the app, too
 
 
 class Article(HitCountMixin, models.Model):
@@ -76,7 +77,7 @@ class PlainProxy(Plain):
 
 
 class Review(Article):
-    """A child table of its own: counts as a Review."""
+    """A child table with the key of its parent: the same object, so it counts as an Article."""
 
     stars = models.IntegerField(default=5)
 
@@ -154,3 +155,42 @@ class Novel(HitCountMixin, models.Model):
     @cached_property
     def lazy_total(self) -> int:
         return self.hits
+
+
+class LongReview(Review):
+    """A grandchild."""
+
+
+class FeaturedReview(Review):
+    """A proxy of a child."""
+
+    class Meta:
+        proxy = True
+
+
+class Event(models.Model):
+    """A parent without the mixin."""
+
+    name = models.CharField(max_length=50)
+
+
+class Concert(HitCountMixin, Event):
+    """A child with it: the parent is connected for its sake."""
+
+
+class FeaturedEvent(Event):
+    """A proxy that is made after the parent was connected."""
+
+    class Meta:
+        proxy = True
+
+
+class Festival(Concert, Plain):
+    """Two parents with tables; the first gives the key."""
+
+
+class Ticket(HitCountMixin, Event):
+    """A child with a key of its own: another object than its event."""
+
+    number = models.AutoField(primary_key=True)
+    event = models.OneToOneField(Event, parent_link=True, on_delete=models.CASCADE)
