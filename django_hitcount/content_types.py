@@ -23,11 +23,12 @@ def content_type_id(model: type[models.Model], *, using: str) -> int:
     """
     The id of the content type of ``model`` in the database ``using``.
 
-    Costs one query the first time a process meets the model, none after.
+    Costs one query the first time a process meets the model, none after; and one each time
+    within the transaction that makes the content type.
     """
     manager = _content_types(using)
     content_type = manager.get_for_model(model)
-    if _UNCOMMITTED in content_type.__dict__ and not _is_own_transaction(content_type, using):
+    if _UNCOMMITTED in content_type.__dict__ and not _is_there(content_type, using):
         forget_content_types()
         content_type = manager.get_for_model(model)
     pk: int = content_type.pk
@@ -45,33 +46,35 @@ def _content_types(using: str) -> ContentTypeManager:
     return ContentType.objects.db_manager(using)
 
 
-class _Committed:
-    """A callback after COMMIT; while it waits, the transaction that made the row is open."""
+def _is_there(content_type: ContentType, using: str) -> bool:
+    """
+    Whether the row is there, for this thread; remembers it if no transaction can take it back.
 
-    def __init__(self, content_type: ContentType) -> None:
-        self.content_type = content_type
-        self.__qualname__ = type(self).__qualname__  # Django logs the name of one that fails.
+    Asked of the database, since Django does not tell of a savepoint that was rolled back by
+    hand, nor another thread of the end of a transaction.
+    """
+    if not ContentType.objects.using(using).filter(pk=content_type.pk).exists():
+        return False
+    if not _in_transaction(using):
+        content_type.__dict__.pop(_UNCOMMITTED, None)
+    return True
 
-    def __call__(self) -> None:
-        self.content_type.__dict__.pop(_UNCOMMITTED, None)
 
-
-def _is_own_transaction(content_type: ContentType, using: str) -> bool:
-    """Whether this thread's transaction has made the row, and not rolled it back."""
-    waiting = (callback for _, callback, *_ in connections[using].run_on_commit)
-    return any(
-        isinstance(callback, _Committed) and callback.content_type is content_type
-        for callback in waiting
-    )
+def _in_transaction(using: str) -> bool:
+    connection = connections[using]
+    return connection.in_atomic_block or not connection.get_autocommit()
 
 
 def _on_save(instance: ContentType, created: bool, using: str, **kwargs: Any) -> None:
-    connection = connections[using]
-    if not created or not (connection.in_atomic_block or not connection.get_autocommit()):
+    if not created or not _in_transaction(using):
         return
     setattr(instance, _UNCOMMITTED, True)
-    if connection.in_atomic_block:
-        transaction.on_commit(_Committed(instance), using=using, robust=True)
+    if connections[using].in_atomic_block:
+
+        def look_again() -> None:  # A function and no partial: Django logs its name if it fails.
+            _is_there(instance, using)
+
+        transaction.on_commit(look_again, using=using, robust=True)
 
 
 def _on_delete(**kwargs: Any) -> None:

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from asgiref.sync import sync_to_async
-from django.db import router
+from django.db import IntegrityError, router
 from django.db.models import Model
 from django.http import HttpRequest
 
 from django_hitcount import totals, visitors
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
+from django_hitcount.content_types import forget_content_types
 from django_hitcount.counters import (
     CounterKey,
     Hits,
@@ -198,6 +199,8 @@ def _record_now(hits: Sequence[Hits], identity: str | None, results: list[Hit]) 
         glimpse = get_buffer().record(hits)
     except (BufferUnavailable, *DATABASE_ERRORS) as exc:
         logger.error("%d hits are not counted: %s", len(hits), exc)
+        if isinstance(exc, IntegrityError):
+            forget_content_types()  # One was deleted elsewhere; the next hit finds the new one.
         known = totals.totals_or_none(keys)
         results += [Hit(False, hit.refusal or UNAVAILABLE, known.get(hit.key)) for hit in hits]
         return

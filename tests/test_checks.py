@@ -312,4 +312,4 @@ def test_ids_are_used_once():
     used = re.findall(r'id="django_hitcount\.(\w+)"', source)
 
     assert sorted(used) == sorted(set(used))
-    assert set(used) == {"E001", "E002", "E003", "E004", "W001", "W002", "W003", "W004"}
+    assert set(used) == {"E001", "E002", "E003", "E004", "E005", "W001", "W002", "W003", "W004"}
