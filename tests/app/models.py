@@ -105,7 +105,8 @@ class LiveManager(models.Manager.from_queryset(LiveQuerySet)):  # type: ignore[m
     """Hides drafts."""
 
     def get_queryset(self) -> LiveQuerySet:
-        return super().get_queryset().live()
+        drafts: LiveQuerySet = super().get_queryset()
+        return drafts.live()
 
 
 class Draft(models.Model):

@@ -12,7 +12,7 @@ from django.template import Context, Template
 from django.test import Client, RequestFactory
 from django.utils.functional import SimpleLazyObject
 
-from django_hitcount import counters, sessions, slots, totals
+from django_hitcount import content_types, sessions, slots, totals
 from django_hitcount.breaker import Breaker
 from django_hitcount.buffers import get_buffer
 from django_hitcount.recording import Hit, record_hit
