@@ -26,8 +26,8 @@ from django_hitcount.counters import (
     valid_amount,
 )
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.objects import is_unsaved
 from django_hitcount.fresh_totals import drop_total
+from django_hitcount.objects import is_unsaved
 from django_hitcount.refusals import NO_REQUEST, REPEAT, UNAVAILABLE, UNSAVED, Ask, refusal_of
 from django_hitcount.savepoints import OpenTransactions
 from django_hitcount.transactions import DATABASE_ERRORS, when_committed

@@ -8,6 +8,7 @@ import uuid
 
 import pytest
 from django.core.checks import run_checks
+from django.utils.functional import SimpleLazyObject
 
 from django_hitcount import deletion
 from django_hitcount.exceptions import InvalidKey
@@ -16,6 +17,7 @@ from django_hitcount.models import HitCountQuerySet
 from django_hitcount.recording import record_hit
 from django_hitcount.totals import get_total
 from tests.app import keys
+from tests.app.models import Article
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -105,3 +107,11 @@ def test_e005_a_model_to_be_counted_has_such_a_key(monkeypatch, model):
 
 def test_other_keys_are_not_reported():
     assert not [message for message in run_checks() if message.id == "django_hitcount.E005"]
+
+
+def test_lazy_object_counts_as_what_it_stands_for(buffer):
+    """As request.user does."""
+    article = Article.objects.create(title="Tea")
+
+    assert record_hit(SimpleLazyObject(lambda: article)).total == 1
+    assert get_total(article) == 1
