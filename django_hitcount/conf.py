@@ -31,8 +31,11 @@ __all__ = [
     "ADMISSION_NAME_MAX_LENGTH",
     "COUNTER_MAX_LENGTH",
     "DEFAULT_COUNTER",
+    "GENERATION_MAX_LENGTH",
+    "MOST_PARTITIONS",
     "OBJECT_ID_MAX_LENGTH",
     "REFUSAL_MAX_LENGTH",
+    "RUN_ID_MAX_LENGTH",
     "THROTTLE_NAME_MAX_LENGTH",
     "VISITOR_KEY_MAX_LENGTH",
     "Config",
@@ -59,6 +62,15 @@ ADMISSION_NAME_MAX_LENGTH = 200
 
 THROTTLE_NAME_MAX_LENGTH = 150
 """Characters of the name of a throttle: admissions put a few before it."""
+
+MOST_PARTITIONS = 1024
+"""The largest PARTITIONS. A flush looks at as many, since the number may have been changed."""
+
+GENERATION_MAX_LENGTH = 100
+"""Length of the ``generation`` column: a change needs a migration."""
+
+RUN_ID_MAX_LENGTH = 40
+"""Length of the ``run_id`` column: a change needs a migration."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -149,7 +161,7 @@ _CONVERTERS: dict[str, Callable[[str, object], object]] = {
     "VISITOR_COOKIE": converters.text_or_none,
     "VISITOR_KEY_ROTATION": converters.one_of("day", "month", "never"),
     "REPEAT_ERROR_RATE": converters.rate,
-    "PARTITIONS": converters.whole_number(1, 1024),
+    "PARTITIONS": converters.whole_number(1, MOST_PARTITIONS),
     "SLOTS": converters.whole_number(1, 32_767),
     "REDIS_TIMEOUT_SECONDS": converters.seconds,
     "TOTAL_TTL_SECONDS": converters.whole_number(1, 30 * 24 * 3600),

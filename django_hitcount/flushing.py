@@ -6,7 +6,8 @@ apply: the batch is written, together with its id in the ledger, in one transact
 settle: the batch is dropped from the buffer.
 
 There is no lock. Two flushers of a partition get the same batch, and the ledger lets one
-of them apply it. A batch that was not settled is what the next claim returns.
+of them apply it. A batch that was not settled is what the next claim returns. Should Redis
+go back in time, it offers a batch that was applied once more under the same id.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from django.contrib.contenttypes.models import ContentType
-from django.db import IntegrityError
+from django.db import IntegrityError, transaction
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from django_hitcount import daily_visitors, slots
 from django_hitcount.buffers import Buffer, get_buffer
-from django_hitcount.buffers.base import Batch
+from django_hitcount.buffers.base import Batch, BatchId
 from django_hitcount.counters import hits_alias
 from django_hitcount.tables import FlushedBatch
 from django_hitcount.transactions import in_transaction
@@ -32,7 +34,7 @@ PATIENCE_SECONDS = 10.0
 """How long a batch is tried again for before it is left to the next flush."""
 
 LEDGER_DAYS = 7
-"""How long a flusher may be asleep between claim and apply without doing harm."""
+"""How long each batch is kept in the ledger; the last one of a generation is kept for ever."""
 
 LEDGER_ROWS_PER_PRUNE = 1000
 
@@ -115,11 +117,14 @@ def flush_batch(buffer: Buffer, batch: Batch) -> Flush:
     batch = with_known_visitors(buffer, without_unknown_models(batch))
     is_applied_here = apply(batch)
     is_settled_here = buffer.settle(batch)
+    if is_applied_here and not is_settled_here:
+        # Redis may have lost the batch, and loaded totals before it came into the tables.
+        buffer.drop_totals(batch.totals)
     malformed = tuple(batch.malformed) if is_settled_here else ()
     if malformed:
         logger.error(
             "Partition %d held %d malformed fields, set aside: %r",
-            batch.partition,
+            batch.id.partition,
             len(malformed),
             malformed,
         )
@@ -194,26 +199,46 @@ def apply(batch: Batch) -> bool:
     using = hits_alias()
     slot = slots.random_slot()
 
-    def write() -> None:
-        FlushedBatch(id=batch.id).save(using=using, force_insert=True)
+    def write() -> bool:
+        FlushedBatch(id=batch.id.uuid, **batch.id._asdict()).save(using=using, force_insert=True)
+        if _is_followed(batch.id, using):
+            transaction.set_rollback(True, using=using)
+            return False
         slots.add_totals(batch.totals, slot=slot, using=using)
         slots.add_daily(batch.daily, slot=slot, using=using)
         slots.add_refused(batch.refused, slot=slot, using=using)
         daily_visitors.put(batch.visitors, using=using)
+        return True
 
     try:
-        in_transaction(write, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True)
+        return in_transaction(
+            write, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True
+        )
     except IntegrityError:
-        if not FlushedBatch.objects.using(using).filter(pk=batch.id).exists():
+        if not FlushedBatch.objects.using(using).filter(pk=batch.id.uuid).exists():
             raise
         return False
-    return True
+
+
+def _is_followed(batch_id: BatchId, using: str) -> bool:
+    """Whether a later batch is in the ledger, so that this one was, too, and has been pruned."""
+    batches = FlushedBatch.objects.using(using).filter(
+        partition=batch_id.partition, generation=batch_id.generation
+    )
+    return batches.filter(number__gt=batch_id.number).exists()
 
 
 def prune_ledger() -> int:
-    """Delete what a flusher can no longer ask for; returns the number of rows deleted."""
+    """Delete what no flusher can ask for any more; returns the number of rows deleted."""
     before = timezone.now() - datetime.timedelta(days=LEDGER_DAYS)
     batches = FlushedBatch.objects.using(hits_alias())
-    old = batches.filter(flushed_at__lt=before).values_list("pk", flat=True)
-    deleted, _ = batches.filter(pk__in=[*old[:LEDGER_ROWS_PER_PRUNE]]).delete()
+    later = batches.filter(
+        partition=OuterRef("partition"),
+        generation=OuterRef("generation"),
+        number__gt=OuterRef("number"),
+    )
+    old = batches.filter(Exists(later), flushed_at__lt=before).order_by("flushed_at")
+    deleted, _ = batches.filter(
+        pk__in=[*old.values_list("pk", flat=True)[:LEDGER_ROWS_PER_PRUNE]]
+    ).delete()
     return deleted

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import datetime
 import random
-import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from itertools import groupby
-from typing import Any
+from operator import or_
+from typing import TYPE_CHECKING, Any
 
 from django.db import connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -22,6 +23,9 @@ from django_hitcount import conf
 from django_hitcount.counters import CounterKey, Hits, Refused
 from django_hitcount.tables import DailyHitSlot, FlushedBatch, HitSlot, RefusedHitSlot, SlotRow
 from django_hitcount.transactions import take_write_lock
+
+if TYPE_CHECKING:
+    from django_hitcount.buffers.base import BatchId
 
 ROWS_PER_STATEMENT = 1000
 """Rows of one multi-row upsert; beyond this the rate no longer grows."""
@@ -170,8 +174,8 @@ def insert_or_ignore(
 
 
 def sums_and_ledger(
-    keys: Iterable[CounterKey], batch_ids: Iterable[uuid.UUID], *, using: str
-) -> tuple[dict[CounterKey, int], set[uuid.UUID]]:
+    keys: Iterable[CounterKey], batch_ids: Iterable[BatchId], *, using: str
+) -> tuple[dict[CounterKey, int], set[BatchId]]:
     """
     The slot sums of counters, and which batches are in the ledger, at one instant.
 
@@ -192,10 +196,10 @@ def sum_between_and_ledger(
     key: CounterKey,
     first_day: datetime.date,
     last_day: datetime.date,
-    batch_ids: Iterable[uuid.UUID],
+    batch_ids: Iterable[BatchId],
     *,
     using: str,
-) -> tuple[int, set[uuid.UUID]]:
+) -> tuple[int, set[BatchId]]:
     """The hits of one counter from one day to another, as sums_and_ledger() reads them."""
     rows = (
         DailyHitSlot.objects.using(using)
@@ -208,28 +212,33 @@ def sum_between_and_ledger(
 
 
 def _with_ledger(
-    rows: models.QuerySet[Any, Any], batch_ids: list[uuid.UUID], using: str
-) -> tuple[list[tuple[Any, ...]], set[uuid.UUID]]:
-    """Evaluate ``rows`` united with one row (-1 - i, "", "", 0) for each batch i in the ledger."""
+    rows: models.QuerySet[Any, Any], batch_ids: list[BatchId], using: str
+) -> tuple[list[tuple[Any, ...]], set[BatchId]]:
+    """
+    Evaluate ``rows`` united with rows of the ledger, and tell which batches it has.
+
+    A row (-1 - i, "", "", number) says which was the last batch of generation i.
+    """
     if not batch_ids:
         return list(rows), set()
-    number = models.Case(
-        *(models.When(pk=pk, then=models.Value(-1 - i)) for i, pk in enumerate(batch_ids)),
+    generations = list(dict.fromkeys((held.partition, held.generation) for held in batch_ids))
+    wanted = [models.Q(partition=p, generation=generation) for p, generation in generations]
+    place = models.Case(
+        *(models.When(of_one, then=models.Value(-1 - i)) for i, of_one in enumerate(wanted)),
         output_field=models.IntegerField(),
     )
     ledger = (
         FlushedBatch.objects.using(using)
-        .filter(id__in=batch_ids)
-        .annotate(
-            number=number,
-            no_object=models.Value(""),
-            no_counter=models.Value(""),
-            zero=models.Value(0),
-        )
-        .values_list("number", "no_object", "no_counter", "zero")
+        .filter(reduce(or_, wanted))
+        .annotate(place=place, no_object=models.Value(""), no_counter=models.Value(""))
+        .values_list("place", "no_object", "no_counter")
+        .annotate(last=models.Max("number"))
     )
     united = list(rows.union(ledger, all=True))
-    applied = {batch_ids[-1 - row[0]] for row in united if row[0] < 0}
+    last = {generations[-1 - row[0]]: row[3] for row in united if row[0] < 0}
+    applied = {
+        held for held in batch_ids if held.number <= last.get((held.partition, held.generation), -1)
+    }
     return [row for row in united if row[0] >= 0], applied
 
 

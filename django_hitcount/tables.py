@@ -113,10 +113,19 @@ class FlushedBatch(models.Model):
 
     id = models.UUIDField(primary_key=True, editable=False)
     flushed_at = models.DateTimeField(_("flushed at"), default=timezone.now)
+    partition = models.SmallIntegerField(_("partition"))
+    generation = models.CharField(_("generation"), max_length=conf.GENERATION_MAX_LENGTH)
+    number = models.BigIntegerField(_("number"))
+    """Batches of one partition and generation are applied in the order of their numbers."""
 
     class Meta:
         verbose_name = _("flushed batch")
         verbose_name_plural = _("flushed batches")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["partition", "generation", "number"], name="hitcount_flushedbatch_number"
+            ),
+        ]
         indexes = [models.Index(fields=["flushed_at"], name="hitcount_flushedbatch_at")]
 
     def __str__(self) -> str:
@@ -134,6 +143,7 @@ class MissedRecord(models.Model):
 
     recorder = models.UUIDField(_("recorder"), null=True, editable=False)
     sequence = models.BigIntegerField(_("sequence"), null=True, editable=False)
+    run_id = models.CharField(_("run of Redis"), max_length=conf.RUN_ID_MAX_LENGTH, editable=False)
     hits = models.JSONField(_("hits"), editable=False)
     missed_at = models.DateTimeField(_("missed at"), default=timezone.now)
 

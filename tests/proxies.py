@@ -1,4 +1,4 @@
-"""A server that answers slowly: a TCP proxy in front of one that does not."""
+"""TCP proxies in front of a server: one that makes it slow, one that hides a restart."""
 
 from __future__ import annotations
 
@@ -60,3 +60,65 @@ class Proxy:
                 for part in [bytes([byte]) for byte in answer] if self.drips else [answer]:
                     time.sleep(self.delay_seconds)
                     client.sendall(part)
+
+
+class KeepingProxy:
+    """
+    Keeps the connections of its clients when the server behind it is started anew.
+
+    So do proxies that speak the protocol of Redis. A request that is under way when the
+    server goes is not answered: its client is disconnected.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._server_port = port
+        self._listener = socket.create_server((HOST, 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._sockets: list[socket.socket] = [self._listener]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        for one in self._sockets:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                self._sockets.append(client)
+                threading.Thread(target=self._serve, args=[client], daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        server = None
+        with client, suppress(OSError):
+            while request := client.recv(1 << 20):
+                if server is None or _has_ended(server):
+                    server = self._connect()
+                server.sendall(request)
+                if not (answer := server.recv(1 << 20)):
+                    return
+                client.sendall(answer)
+                server.settimeout(0.005)  # The rest of a long answer, if any.
+                with suppress(TimeoutError):
+                    while rest := server.recv(1 << 20):
+                        client.sendall(rest)
+                server.settimeout(None)
+
+    def _connect(self) -> socket.socket:
+        server = socket.create_connection((HOST, self._server_port))
+        self._sockets.append(server)
+        return server
+
+
+def _has_ended(server: socket.socket) -> bool:
+    server.setblocking(False)
+    try:
+        return server.recv(1, socket.MSG_PEEK) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    finally:
+        server.setblocking(True)

@@ -10,6 +10,19 @@ from unittest import mock
 from redis import Redis
 from redis.connection import Connection
 
+from django_hitcount.buffers.exchange import RUN_ID_LETTERS
+from django_hitcount.buffers.keys import RunKeys, run_keys
+from django_hitcount.counters import CounterKey
+
+
+def names_of(redis: Redis, key: CounterKey, partitions: int = 16) -> RunKeys:
+    """The keys of the partition of a counter, as the server is running now."""
+    return run_keys(key.partition(partitions), run_id(redis))
+
+
+def run_id(redis: Redis) -> str:
+    return str(redis.info("server")["run_id"])[:RUN_ID_LETTERS]
+
 
 @contextmanager
 def round_trips(redis: Redis) -> Iterator[Callable[[], int]]:

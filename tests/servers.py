@@ -139,9 +139,13 @@ class Valkey(Server):
         except redis.RedisError:
             return False
 
+    def client(self) -> redis.Redis:
+        """A client of its own, to be closed."""
+        return redis.Redis(HOST, self.port, socket_timeout=1)
+
     def ask(self, *command: str) -> Any:
         """Send a command over a connection of its own."""
-        with redis.Redis(HOST, self.port, socket_timeout=1) as client:
+        with self.client() as client:
             return client.execute_command(*command)
 
     def connections(self) -> int:

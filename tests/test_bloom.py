@@ -22,7 +22,7 @@ A, B, C = b"a" * 16, b"b" * 16, b"c" * 16
 @pytest.fixture
 def see(redis):
     """Calls the script once for each list of marks; how many were seen before."""
-    exchange = Exchange("hitcount", timeout_seconds=5)
+    exchange = Exchange("hitcount", timeout_seconds=60)
 
     def run(*lists, geometry=SMALL, ttl_seconds=60):
         words = [geometry.for_script, ttl_seconds]

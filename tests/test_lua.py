@@ -8,12 +8,14 @@ import uuid
 import pytest
 
 from django_hitcount.buffers.exchange import Call, Exchange
-from django_hitcount.buffers.keys import PartitionKeys
+from django_hitcount.buffers.keys import RunKeys
 from django_hitcount.buffers.record_call import VISITORS_SECONDS, record_call
 from django_hitcount.buffers.recorders import REMEMBERED_SECONDS, Numbered
 from django_hitcount.counters import CounterKey, Hits, Marks
 
-KEYS = PartitionKeys(3)
+RUN_ID = "0123456789ab"
+KEYS = RunKeys(3, RUN_ID)
+GENERATION = f"{RUN_ID}:{uuid.UUID(int=7).hex}:1"
 RECORDER = uuid.UUID(int=7)
 TODAY = datetime.date(2026, 1, 1)
 ANN = Marks("k1", b"a" * 16, (b"a" * 16,))
@@ -38,7 +40,7 @@ def content(redis):
     """All of the partition, the prefix left out."""
     found = {}
     for key in redis.keys("*"):
-        name = key.decode().removeprefix("hitcount:{3}:")
+        name = key.decode().removeprefix("hitcount:{3}:").removeprefix(f"{RUN_ID}:")
         is_hash = redis.type(key) == b"hash"
         found[name] = redis.hgetall(key) if is_hash else redis.get(key)
     return found
@@ -66,11 +68,13 @@ class TestRecord:
         return apply
 
     def test_without_a_total(self, redis, record):
-        assert record(1, 4) == [0, [], None, None, None]
+        assert record(1, 4) == [0, [], None, None, None, RUN_ID.encode()]
         assert content(redis) == {
             "pending": {A.encode(): b"4"},
             "pending_daily": {A_TODAY.encode(): b"4"},
             f"recorder:{RECORDER.hex}": b"1",
+            "sequence": f"{GENERATION}:0".encode(),
+            "runs": RUN_ID.encode(),
         }
 
     def test_with_a_total(self, redis, record):
@@ -82,7 +86,7 @@ class TestRecord:
     def test_while_a_batch_is_set_aside(self, redis, record):
         redis.mset({KEYS.epoch: 7, KEYS.batch_id: "id"})
 
-        assert record(1) == [0, [], None, b"7", b"id"]
+        assert record(1) == [0, [], None, b"7", b"id", RUN_ID.encode()]
 
     @pytest.mark.parametrize(
         ("sequences", "hits"),
@@ -99,7 +103,7 @@ class TestRecord:
 
     @pytest.mark.parametrize("name", ["pending", "pending_daily", f"total:{A}"])
     def test_key_of_another_type_is_not_in_the_way(self, redis, record, name):
-        redis.rpush(f"hitcount:{{3}}:{name}", "somebody else's")
+        redis.rpush(f"hitcount:{{3}}:{RUN_ID}:{name}", "somebody else's")
 
         assert record(1, 4)[0] == 0
         assert redis.hget(KEYS.pending, A) == redis.hget(KEYS.pending_daily, A_TODAY) == b"4"
@@ -178,10 +182,21 @@ class TestRecord:
         if before:
             redis.pfadd(KEYS.sketch(VISITORS), "somebody")
             redis.expire(KEYS.sketch(VISITORS), 60)
+            redis.sadd(KEYS.merged_sketches, VISITORS)
             redis.hset(KEYS.pending_visitors, mapping=before)
         record(1, marks=ANN)
 
         assert redis.hgetall(KEYS.pending_visitors) == {VISITORS.encode(): noted}
+
+    def test_sketch_of_an_earlier_run_is_noted_as_begun(self, redis, record, rule):
+        """It may be older than what the table has."""
+        rule(visitors=True)
+        redis.pfadd(KEYS.sketch(VISITORS), "somebody")
+        redis.expire(KEYS.sketch(VISITORS), 60)
+        record(1, marks=ANN)
+
+        assert redis.hgetall(KEYS.pending_visitors) == {VISITORS.encode(): b"1"}
+        assert 0 < redis.ttl(KEYS.merged_sketches) <= VISITORS_SECONDS + 600
 
     def test_sketch_that_does_not_change_is_not_noted(self, redis, record, rule):
         rule(visitors=True)
@@ -195,7 +210,7 @@ class TestRecord:
     def test_nothing_is_in_the_way_of_a_judged_hit(self, redis, record, rule, name, repeat):
         rule(repeat, visitors=True)
         strangers = [KEYS.sketch(VISITORS), KEYS.sketches_of(5, "a"), KEYS.seen(TODAY, "k1")]
-        for key in [f"hitcount:{{3}}:{name}", *strangers]:
+        for key in [f"hitcount:{{3}}:{RUN_ID}:{name}", *strangers]:
             redis.lpush(key, "somebody else's")
         record(1, marks=ANN)
         record(2, refusal="bot")
@@ -217,21 +232,27 @@ class TestRecord:
 
 
 class TestClaim:
-    KEYS = (KEYS.batch_id, KEYS.epoch, *KEYS.pendings, *KEYS.batches)
+    EPOCH = RunKeys(3, "now").epoch
+    KEYS = (
+        *(KEYS.epoch, KEYS.batch_id, KEYS.sequence, *KEYS.pendings, *KEYS.batches),
+        *(KEYS.runs, KEYS.malformed),
+    )
 
     def test_nothing_pending(self, redis, call):
-        assert call("claim", self.KEYS, "new") is None
+        assert call("claim", self.KEYS, "new", "") == [None, 0, []]
         assert content(redis) == {}
 
     def test_pending_becomes_the_batch(self, redis, call):
         redis.hset(KEYS.pending, A, 1)
         redis.hset(KEYS.pending_daily, A_TODAY, 1)
+        redis.set(KEYS.sequence, "g:6")
 
-        assert call("claim", self.KEYS, "new") == b"new"
+        assert call("claim", self.KEYS, "new", "") == [b"g:7", 1, []]
         assert content(redis) == {
             "batch": {A.encode(): b"1"},
             "batch_daily": {A_TODAY.encode(): b"1"},
-            "batch_id": b"new",
+            "batch_id": b"g:7",
+            "sequence": b"g:7",
             "epoch": b"1",
         }
 
@@ -239,22 +260,72 @@ class TestClaim:
     def test_any_of_the_hashes_makes_a_batch(self, redis, call, name):
         redis.hset(KEYS.pending + name, "field", 1)
 
-        assert call("claim", self.KEYS, "new") == b"new"
+        assert call("claim", self.KEYS, "new", "") == [b"new:1", 1, []]
         assert content(redis)["batch" + name] == {b"field": b"1"}
         assert not redis.exists(KEYS.pending + name)
 
     def test_batch_that_is_set_aside_comes_back(self, redis, call):
         redis.hset(KEYS.pending, A, 1)
-        call("claim", self.KEYS, "old")
+        call("claim", self.KEYS, "old", "")
         redis.hset(KEYS.pending, A, 2)
 
-        assert call("claim", self.KEYS, "new") == b"old"
+        assert call("claim", self.KEYS, "new", "") == [b"old:1", 0, []]
         assert content(redis) == {
             "batch": {A.encode(): b"1"},
             "pending": {A.encode(): b"2"},
-            "batch_id": b"old",
+            "batch_id": b"old:1",
+            "sequence": b"old:1",
             "epoch": b"1",
         }
+
+    @pytest.mark.parametrize("batch_id", [None, "rubbish"])
+    def test_batch_whose_id_is_lost_is_known_by_the_sequence(self, redis, call, batch_id):
+        redis.hset(KEYS.batch, A, 1)
+        redis.set(KEYS.sequence, "g:6")
+        if batch_id:
+            redis.set(KEYS.batch_id, batch_id)
+
+        assert call("claim", self.KEYS, "new", "") == [b"g:6", 0, []]
+
+    def test_batch_of_which_nothing_is_left_comes_back(self, redis, call):
+        """A flusher may have read it before, and must find it in the ledger."""
+        redis.set(KEYS.batch_id, "g:6")
+
+        assert call("claim", self.KEYS, "new", "") == [b"g:6", 0, []]
+
+    @pytest.mark.parametrize("name", ["pending", "pending_visitors", "batch", "batch_refused"])
+    def test_key_of_another_type_is_moved_and_reported(self, redis, call, name):
+        key = f"hitcount:{{3}}:{RUN_ID}:{name}"
+        redis.hset(KEYS.pending_daily, A_TODAY, 1)
+        for n in range(2):
+            redis.rpush(key, f"somebody else's {n}")
+            _, _, moved = call("claim", self.KEYS, "new", "")
+
+            assert moved == [f"{KEYS.malformed}:{key}#{n}".encode()]
+            assert redis.lrange(moved[0], 0, -1) == [f"somebody else's {n}".encode()]
+        assert redis.hgetall(KEYS.batch_daily) == {A_TODAY.encode(): b"1"}
+
+    @pytest.mark.parametrize("name", ["epoch", "batch_id", "sequence"])
+    @pytest.mark.parametrize("put", ["set", "rpush"])
+    def test_other_keys_that_are_not_ours_are_in_nobodys_way(self, redis, call, name, put):
+        redis.hset(KEYS.pending, A, 1)
+        getattr(redis, put)(f"hitcount:{{3}}:{RUN_ID}:{name}", "rubbish")
+
+        assert call("claim", self.KEYS, "new", "") == [b"new:1", 1, []]
+        assert redis.get(KEYS.epoch).isdigit()
+        assert redis.get(KEYS.batch_id) == redis.get(KEYS.sequence) == b"new:1"
+
+    def test_run_that_is_over_is_claimed_and_retired(self, redis, call):
+        keys = (self.EPOCH, *self.KEYS[1:])
+        redis.hset(KEYS.pending, A, 1)
+        redis.mset({KEYS.sequence: "g:6", KEYS.runs: f"older {RUN_ID} now"})
+
+        assert call("claim", keys, "new", RUN_ID) == [b"g:7", 1, []]
+        redis.delete(KEYS.batch, KEYS.batch_id)
+        assert call("claim", keys, "new", RUN_ID) == [None, 0, []]
+        assert redis.get(KEYS.runs) == b"older now"
+        assert not redis.exists(KEYS.sequence, KEYS.epoch)
+        assert redis.get(self.EPOCH) == b"1"
 
 
 class TestSettle:
@@ -296,7 +367,8 @@ class TestSettle:
 
 
 class TestComplete:
-    KEYS = (KEYS.epoch, KEYS.pending, KEYS.batch, KEYS.total(A), KEYS.total(B))
+    TOTALS = (KEYS.total(A), KEYS.total(B))
+    HASHES = (KEYS.pending, KEYS.batch)
 
     @pytest.fixture(autouse=True)
     def held(self, redis):
@@ -305,46 +377,73 @@ class TestComplete:
         redis.hset(KEYS.batch, mapping={A: 30, B: 40})
 
     @pytest.mark.parametrize(
-        ("epoch", "applied", "totals"),
+        ("epoch", "hashes", "totals"),
         [
-            (5, 0, [b"132", b"240"]),
-            (5, 1, [b"102", b"200"]),
-            (4, 0, None),
-            (6, 1, None),
+            (5, HASHES, [b"132", b"240"]),
+            (5, HASHES[:1], [b"102", b"200"]),
+            (5, (), [b"100", b"200"]),
+            (4, HASHES, None),
+            (6, HASHES, None),
         ],
     )
     @pytest.mark.parametrize("ttl", [0, 60])
-    def test_totals(self, redis, call, epoch, applied, totals, ttl):
-        assert call("complete", self.KEYS, epoch, applied, ttl, A, 100, B, 200) == totals
+    def test_totals(self, redis, call, epoch, hashes, totals, ttl):
+        keys = (KEYS.epoch, *hashes, *self.TOTALS)
+
+        assert call("complete", keys, epoch, len(hashes), ttl, A, 100, B, 200) == totals
         kept = [redis.get(KEYS.total(field)) for field in (A, B)]
         assert kept == (totals if ttl and totals else [None, None])
 
-    def test_total_that_came_meanwhile_stays(self, redis, call):
+    @pytest.fixture
+    def complete(self, call):
+        keys = (KEYS.epoch, *self.HASHES, *self.TOTALS)
+        return lambda epoch, *args: call("complete", keys, epoch, 2, 60, *args)
+
+    def test_total_that_came_meanwhile_stays(self, redis, complete):
         redis.set(KEYS.total(A), 7)
 
-        assert call("complete", self.KEYS, 5, 0, 60, A, 100, B, 200) == [b"7", b"240"]
+        assert complete(5, A, 100, B, 200) == [b"7", b"240"]
 
-    def test_partition_that_was_never_claimed(self, redis, call):
+    def test_partition_that_was_never_claimed(self, redis, complete):
         redis.delete(KEYS.epoch)
 
-        assert call("complete", self.KEYS, 0, 0, 60, A, 1, B, 0) == [b"33", b"40"]
+        assert complete(0, A, 1, B, 0) == [b"33", b"40"]
 
-    def test_totals_of_many_digits_stay_whole(self, redis, call):
-        assert call("complete", self.KEYS, 5, 1, 60, A, 2**52, B, 0)[0] == str(2**52 + 2).encode()
+    def test_totals_of_many_digits_stay_whole(self, redis, complete):
+        redis.delete(KEYS.batch)
+
+        assert complete(5, A, 2**52, B, 0)[0] == str(2**52 + 2).encode()
+
+    @pytest.mark.parametrize("put", ["set", "rpush"])
+    def test_what_is_not_ours_adds_nothing(self, redis, complete, put):
+        redis.delete(KEYS.batch)
+        getattr(redis, put)(KEYS.batch, "rubbish")
+        getattr(redis, put)(KEYS.total(A), "rubbish")
+        redis.hset(KEYS.pending, B, "rubbish")
+
+        assert complete(5, A, 100, B, 200) == [b"102", b"200"]
+        assert redis.get(KEYS.total(A)) == b"102"
+
+    def test_epoch_of_another_type_is_that_of_a_new_partition(self, redis, complete):
+        redis.delete(KEYS.epoch)
+        redis.rpush(KEYS.epoch, "rubbish")
+
+        assert complete(0, A, 100, B, 200) == [b"132", b"240"]
 
 
 class TestCompleteDays:
     KEYS = (KEYS.epoch, KEYS.pending_daily, KEYS.batch_daily)
 
     @pytest.mark.parametrize(
-        ("epoch", "applied", "hits"), [(5, 0, b"33"), (5, 1, b"3"), (4, 0, None)]
+        ("epoch", "hashes", "hits"), [(5, 2, b"33"), (5, 1, b"3"), (4, 2, None)]
     )
-    def test_hits(self, redis, call, epoch, applied, hits):
+    def test_hits(self, redis, call, epoch, hashes, hits):
         redis.set(KEYS.epoch, 5)
         redis.hset(KEYS.pending_daily, mapping={"d1": 1, "d2": 2, "d3": 4})
         redis.hset(KEYS.batch_daily, mapping={"d1": 10, "d2": 20, "d4": 40})
 
-        assert call("complete_days", self.KEYS, epoch, applied, "d1", "d2", "d9") == hits
+        keys = self.KEYS[: 1 + hashes]
+        assert call("complete_days", keys, epoch, "d1", "d2", "d9") == hits
 
 
 class TestForget:

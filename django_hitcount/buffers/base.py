@@ -15,12 +15,41 @@ if TYPE_CHECKING:
     from django_hitcount.counters import CounterKey, Hits, Refused, VisitorsKey
 
 
-class Mark(NamedTuple):
+class BatchId(NamedTuple):
+    """
+    Names a batch for ever: what is claimed again from an older state of Redis has the same.
+
+    Batches of one generation have numbers that grow, and each is claimed when the one before
+    it is in the tables.
+    """
+
+    partition: int
+    generation: str
+    number: int
+
+    @property
+    def uuid(self) -> uuid.UUID:
+        """The primary key in the ledger."""
+        return uuid.uuid5(uuid.NAMESPACE_OID, f"{self.partition}:{self.generation}:{self.number}")
+
+
+class SetAside(NamedTuple):
+    """Hits that are in the tables already if the ledger knows their batch."""
+
+    id: BatchId
+    run_id: str
+    """The run of the server that they were recorded under."""
+
+    is_claimed: bool
+    """Are they in a batch? If not, they are pending, of a run that is over."""
+
+
+class FlushPosition(NamedTuple):
     """A place in the sequence of claims and settles of one partition."""
 
-    epoch: int
-    batch_id: uuid.UUID | None
-    """The batch that was set aside then, if any."""
+    run_id: str
+    epoch: str
+    set_aside: Sequence[SetAside] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,7 +59,7 @@ class Glimpse:
     totals: Mapping[CounterKey, int] = field(default_factory=dict)
     """Exact totals, of the counters whose total the buffer keeps."""
 
-    marks: Mapping[int, Mark] = field(default_factory=dict)
+    positions: Mapping[int, FlushPosition] = field(default_factory=dict)
     """By partition, when the glimpse was taken."""
 
     repeats: Sequence[CounterKey] = ()
@@ -39,9 +68,9 @@ class Glimpse:
     often as it had such hits.
     """
 
-    def batch_ids(self) -> list[uuid.UUID]:
-        """The batches that were set aside."""
-        return [mark.batch_id for mark in self.marks.values() if mark.batch_id]
+    def batch_ids(self) -> list[BatchId]:
+        """The batches to look for in the ledger."""
+        return [held.id for at in self.positions.values() for held in at.set_aside]
 
 
 class Sketch(NamedTuple):
@@ -75,8 +104,10 @@ class SketchUnion(NamedTuple):
 class Batch:
     """What one partition held when it was claimed."""
 
-    id: uuid.UUID
-    partition: int
+    id: BatchId
+    run_id: str
+    """The run of the server that its hits were recorded under."""
+
     totals: Mapping[CounterKey, int]
     daily: Mapping[tuple[CounterKey, datetime.date], int]
     refused: Mapping[Refused, int] = field(default_factory=dict)
@@ -85,7 +116,7 @@ class Batch:
     """Fields that hold no hits, though they stood among them."""
 
     is_left_over: bool = False
-    """Was it set aside before this claim, so that more may be pending?"""
+    """Was it set aside before this claim, or under another run, so that more may wait?"""
 
 
 class Buffer(ABC):
@@ -115,7 +146,7 @@ class Buffer(ABC):
     def complete(
         self,
         sums: Mapping[CounterKey, int],
-        applied: Collection[uuid.UUID],
+        applied: Collection[BatchId],
         glimpse: Glimpse,
         *,
         keep: bool,
@@ -133,7 +164,7 @@ class Buffer(ABC):
         key: CounterKey,
         days: Sequence[datetime.date],
         total: int,
-        applied: Collection[uuid.UUID],
+        applied: Collection[BatchId],
         glimpse: Glimpse,
     ) -> int | None:
         """As complete() for the hits of one counter on ``days``; None if left out."""
@@ -160,6 +191,10 @@ class Buffer(ABC):
     def merge_sketches(self, known: Mapping[VisitorsKey, bytes]) -> Mapping[VisitorsKey, Sketch]:
         """Merge sketches of the table into those of the buffer, and return these."""
         return {}
+
+    def drop_totals(self, keys: Collection[CounterKey]) -> None:
+        """Drop the totals that the buffer keeps of ``keys``, so that they are loaded anew."""
+        return
 
     def partitions(self) -> Iterable[int]:
         """The partitions that may hold hits to flush."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections import deque
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -36,7 +37,15 @@ Command = tuple[Any, ...]
 REFUSED = (ResponseError, BusyLoadingError, AuthenticationError)
 """What redis-py raises for an answer that says no; all else is no answer."""
 
-FRAGMENTS = {"record": ("seen_before",), "see": ("seen_before",)}
+FRAGMENTS = {
+    "record": ("foreign", "seen_before"),
+    "see": ("seen_before",),
+    "claim": ("foreign",),
+    "settle": ("foreign",),
+    "complete": ("foreign", "held"),
+    "complete_days": ("foreign", "held"),
+    "drop_totals": ("foreign",),
+}
 """Files in ``lua/`` with the local functions that a script calls, by script."""
 
 
@@ -47,13 +56,23 @@ class Script(NamedTuple):
     sha: str
 
 
+@lru_cache(maxsize=256)
+def script(name: str, run_id: str) -> Script:
+    """
+    The script in ``lua/<name>.lua``, behind its fragments, for one run of a server.
+
+    A server does not know the scripts of another run: whoever is behind a proxy, and has not
+    noticed that the server was started anew, is told so before anything is done.
+    """
+    source = f"-- For run {run_id}.\n{_source(name)}"
+    return Script(source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
+
+
 @cache
-def script(name: str) -> Script:
-    """The script in ``lua/<name>.lua``, behind its fragments."""
+def _source(name: str) -> str:
     directory = files(__package__).joinpath("lua")
     parts = [*FRAGMENTS.get(name, ()), name]
-    source = "\n".join(directory.joinpath(f"{p}.lua").read_text(encoding="utf-8") for p in parts)
-    return Script(source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
+    return "\n".join(directory.joinpath(f"{p}.lua").read_text(encoding="utf-8") for p in parts)
 
 
 class Call(NamedTuple):
@@ -63,33 +82,69 @@ class Call(NamedTuple):
     keys: Sequence[str]
     args: Sequence[str | int | bytes] = ()
 
-    def by_sha(self) -> Command:
+    def by_sha(self, run_id: str) -> Command:
         """The command for a Redis that has the script loaded."""
-        return ("EVALSHA", script(self.name).sha, len(self.keys), *self.keys, *self.args)
+        return ("EVALSHA", script(self.name, run_id).sha, len(self.keys), *self.keys, *self.args)
 
-    def by_source(self) -> Command:
+    def by_source(self, run_id: str) -> Command:
         """The command for a Redis that has not; it loads the script, too."""
-        return ("EVAL", script(self.name).source, len(self.keys), *self.keys, *self.args)
+        return ("EVAL", script(self.name, run_id).source, len(self.keys), *self.keys, *self.args)
+
+
+Build = Callable[[str], "Sequence[Call | Command]"]
+"""Makes commands for a server, given its run id."""
+
+
+class Answers(NamedTuple):
+    """The replies of a server, and which run of it gave them."""
+
+    run_id: str
+    replies: list[Reply]
+
+
+class Line:
+    """A connection, and the run of the server at its other end."""
+
+    __slots__ = ("connection", "run_id")
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+        self.run_id = read_run_id(connection)
+
+
+RUN_ID_LETTERS = 12
+"""Of 40: two runs of a server share them once in 10^14 times."""
+
+UNKNOWN_RUN = "unknown"
+"""For a server that does not say: it is taken for one that never goes back in time."""
+
+
+def read_run_id(connection: Any) -> str:
+    """Ask a server which run of it this is; costs a round trip."""
+    connection.send_command("INFO", "server")
+    reply = _read(connection)
+    found = re.search(rb"run_id:(\w+)", reply) if isinstance(reply, bytes) else None
+    return found[1][:RUN_ID_LETTERS].decode() if found else UNKNOWN_RUN
 
 
 class _Idle:
     """Connections of one pool that no command is under way on."""
 
     def __init__(self) -> None:
-        self._connections: deque[Any] = deque()
+        self._lines: deque[Line] = deque()
         self._pid = os.getpid()
 
-    def pop(self) -> Any:
+    def pop(self) -> Line | None:
         """The one that was used last, or None."""
         if self._pid != os.getpid():
-            self._connections, self._pid = deque(), os.getpid()  # A parent's are not a child's.
+            self._lines, self._pid = deque(), os.getpid()  # A parent's are not a child's.
         try:
-            return self._connections.pop()
+            return self._lines.pop()
         except IndexError:
             return None
 
-    def push(self, connection: Any) -> None:
-        self._connections.append(connection)
+    def push(self, line: Line) -> None:
+        self._lines.append(line)
 
 
 _IDLE: WeakKeyDictionary[Any, _Idle] = WeakKeyDictionary()
@@ -112,9 +167,9 @@ class Exchange:
         """Longest wait for the answers of one call, connecting included."""
         self._idle = _IDLE.setdefault(self._pool, _Idle())
 
-    def run(self, commands: Sequence[Call | Command]) -> list[Reply]:
+    def run(self, build: Build) -> Answers:
         """
-        Send commands in one round trip and return a reply for each.
+        Send the commands that ``build`` makes in one round trip, and return a reply for each.
 
         A command that was refused has a BufferUnavailable in place of its reply, one whose
         answer was lost an AnswerLost. Raises BufferUnavailable if nothing was sent.
@@ -122,24 +177,26 @@ class Exchange:
         Waits for timeout_seconds at most, and no longer than a deadline that is set already.
         """
         with Deadline(self.timeout_seconds):
-            return self._run_on(self._take(), commands)
+            return self._run_on(self._take(), build)
 
-    def _run_on(self, connection: Any, commands: Sequence[Call | Command]) -> list[Reply]:
+    def _run_on(self, line: Line, build: Build) -> Answers:
+        commands = build(line.run_id)
         replies: list[Reply] = []
         is_in_step = False
         try:
-            _converse(connection, commands, replies)
+            while not _converse(line, commands, replies):
+                commands = build(line.run_id)
             is_in_step = True
         except (RedisError, OSError) as exc:
             replies += [_lost(exc)] * (len(commands) - len(replies))
         finally:
             if is_in_step:
-                self._idle.push(connection)
+                self._idle.push(line)
             else:
-                self._drop(connection)  # An answer that nobody read must not meet a question.
-        return replies
+                self._drop(line.connection)  # An answer that nobody read must not meet a question.
+        return Answers(line.run_id, replies)
 
-    def _take(self) -> Any:
+    def _take(self) -> Line:
         """
         A connection that is open; raises BufferUnavailable if there is none to be had.
 
@@ -147,25 +204,33 @@ class Exchange:
         pool takes as long to hand one out as Redis takes to answer.
         """
         try:
-            while connection := self._idle.pop():
-                if _is_open(connection):
-                    return connection
-                self._drop(connection)
-            connection = self._pool.get_connection()
+            while line := self._idle.pop():
+                if _is_open(line.connection):
+                    return line
+                self._drop(line.connection)
+            line = self._open()
         except (RedisError, OSError) as exc:
             raise BufferUnavailable(f"Redis cannot be reached: {exc}") from exc
         if seconds_left() == 0:
-            self._drop(connection)
+            self._drop(line.connection)
             raise BufferUnavailable("Redis cannot be reached: opening a connection took too long.")
-        return connection
+        return line
+
+    def _open(self) -> Line:
+        connection = self._pool.get_connection()
+        try:
+            return Line(connection)
+        except BaseException:
+            self._drop(connection)
+            raise
 
     def _drop(self, connection: Any) -> None:
         connection.disconnect()
         self._pool.release(connection)
 
     def run_all(self, commands: Sequence[Call | Command]) -> list[Reply]:
-        """As run(), but raises the first BufferUnavailable among the replies."""
-        return checked(self.run(commands))
+        """As run() for commands that suit any run; raises the first BufferUnavailable."""
+        return checked(self.run(lambda run_id: commands).replies)
 
 
 def _connection_pool(alias: str) -> Any:
@@ -204,17 +269,29 @@ def checked(replies: list[Reply]) -> list[Reply]:
     return replies
 
 
-def _converse(connection: Any, commands: Sequence[Call | Command], replies: list[Reply]) -> None:
-    """Send ``commands`` and append the replies, as far as they come."""
-    words = [command.by_sha() if isinstance(command, Call) else command for command in commands]
+def _converse(line: Line, commands: Sequence[Call | Command], replies: list[Reply]) -> bool:
+    """
+    Send ``commands`` and append the replies, as far as they come.
+
+    False, and no replies, if the server turns out to be another run than the commands are for.
+    """
+    connection, run_id = line.connection, line.run_id
+    words = [
+        command.by_sha(run_id) if isinstance(command, Call) else command for command in commands
+    ]
     connection.send_packed_command([b"".join(map(pack_command, words))])
     for _ in commands:
         replies.append(_read(connection))
-    for at, command in enumerate(commands):
-        if isinstance(command, Call) and _is_unknown_script(replies[at]):
-            replies[at] = _lost("connection lost")  # Unless it is answered:
-            connection.send_command(*command.by_source())
-            replies[at] = _read(connection)
+    unknown = [at for at, reply in enumerate(replies) if _is_unknown_script(reply)]
+    if unknown and (found := read_run_id(connection)) != run_id:
+        line.run_id = found
+        replies.clear()  # No script of this run is known there, and other commands only read.
+        return False
+    for at in unknown:
+        replies[at] = _lost("connection lost")  # Unless it is answered:
+        connection.send_command(*commands[at].by_source(run_id))  # type: ignore[union-attr]
+        replies[at] = _read(connection)
+    return True
 
 
 def _is_open(connection: Any) -> bool:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import datetime
 import uuid
-from typing import Final
+from functools import lru_cache
 
-PARTITION_COUNTS: Final = "hitcount:partitions"
-"""A set of all values that PARTITIONS has had, so that no partition is left unflushed."""
+from django_hitcount.conf import MOST_PARTITIONS
 
 
 def throttle_key(name: str) -> str:
@@ -17,7 +16,7 @@ def throttle_key(name: str) -> str:
 
 class PartitionKeys:
     """
-    The keys of one partition.
+    The keys of one partition that outlive a restart of Redis.
 
     Braces make ``p`` the hash tag: Redis Cluster keeps the keys on one node, where one
     script may touch them all.
@@ -25,6 +24,47 @@ class PartitionKeys:
 
     def __init__(self, partition: int) -> None:
         self._prefix = prefix = f"hitcount:{{{partition}}}:"
+        self.runs = f"{prefix}runs"
+        """The ids of the server runs under which this partition may hold hits."""
+
+        self.malformed = f"{prefix}malformed"
+        self.scratch = (f"{prefix}scratch", f"{prefix}scratch_given")
+        self.sketches = f"{prefix}visitors:"
+        """What the names of all sketches begin with."""
+
+    def recorder(self, recorder: uuid.UUID) -> str:
+        """The number of the last command that a recorder had run."""
+        return f"{self._prefix}recorder:{recorder.hex}"
+
+    def repeat(self, mark: bytes) -> str:
+        """There for as long as a visitor does not count again."""
+        return f"{self._prefix}repeat:{mark.hex()}"
+
+    def seen(self, day: datetime.date, key_id: str) -> str:
+        """The filter of the visitors who have been counted on a day."""
+        return f"{self._prefix}seen:{day.isoformat()}:{key_id}"
+
+    def sketch(self, field: str) -> str:
+        """The HyperLogLog of the visitors with this field."""
+        return self.sketches + field
+
+    def sketches_of(self, content_type_id: int, object_id: str) -> str:
+        """The set of the names of all sketches of an object."""
+        return f"{self._prefix}sketches_of:{content_type_id}:{object_id}"
+
+
+class RunKeys(PartitionKeys):
+    """
+    The keys of one partition, with those of one run of the server.
+
+    A Redis that restarts may go back in time: to a snapshot, or to what a replica had got.
+    What it holds then may have been flushed before. New hits go under the names of the new
+    run, so that the two are never mixed.
+    """
+
+    def __init__(self, partition: int, run_id: str) -> None:
+        super().__init__(partition)
+        prefix = f"{self._prefix}{run_id}:"
         self.pending = f"{prefix}pending"
         self.pending_daily = f"{prefix}pending_daily"
         self.pending_refused = f"{prefix}pending_refused"
@@ -35,11 +75,13 @@ class PartitionKeys:
         self.batch_visitors = f"{prefix}batch_visitors"
         self.batch_id = f"{prefix}batch_id"
         self.epoch = f"{prefix}epoch"
-        self.malformed = f"{prefix}malformed"
-        self.scratch = (f"{prefix}scratch", f"{prefix}scratch_given")
-        self.sketches = f"{prefix}visitors:"
-        """What the names of all sketches begin with."""
+        self.sequence = f"{prefix}sequence"
+        """The name of the last batch that was claimed; it tells that of the next one."""
 
+        self.merged_sketches = f"{prefix}merged_sketches"
+        """The sketches of which a flush of this run is told to merge what the table has."""
+
+        self._totals = f"{prefix}total:"
         self.pendings = (
             self.pending,
             self.pending_daily,
@@ -62,28 +104,20 @@ class PartitionKeys:
         )
         """Those whose fields name objects."""
 
-        self.for_record = (*self.pendings, self.malformed, self.epoch, self.batch_id)
+        self.for_record = (
+            *self.pendings,
+            self.malformed,
+            self.epoch,
+            self.batch_id,
+            self.sequence,
+            self.runs,
+            self.merged_sketches,
+        )
 
     def total(self, field: str) -> str:
         """The running total of the counter with this field."""
-        return f"{self._prefix}total:{field}"
+        return self._totals + field
 
-    def recorder(self, recorder: uuid.UUID) -> str:
-        """The number of the last command that a recorder had run."""
-        return f"{self._prefix}recorder:{recorder.hex}"
 
-    def repeat(self, mark: bytes) -> str:
-        """There for as long as a visitor does not count again."""
-        return f"{self._prefix}repeat:{mark.hex()}"
-
-    def seen(self, day: datetime.date, key_id: str) -> str:
-        """The filter of the visitors who have been counted on a day."""
-        return f"{self._prefix}seen:{day.isoformat()}:{key_id}"
-
-    def sketch(self, field: str) -> str:
-        """The HyperLogLog of the visitors with this field."""
-        return self.sketches + field
-
-    def sketches_of(self, content_type_id: int, object_id: str) -> str:
-        """The set of the names of all sketches of an object."""
-        return f"{self._prefix}sketches_of:{content_type_id}:{object_id}"
+run_keys = lru_cache(maxsize=4 * MOST_PARTITIONS)(RunKeys)
+"""RunKeys, made once for each partition and run."""

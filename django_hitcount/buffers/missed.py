@@ -8,9 +8,13 @@ from typing import Any, NamedTuple
 
 from django_hitcount.buffers.recorders import Numbered
 from django_hitcount.counters import CounterKey, Hits, hits_alias
-from django_hitcount.tables import MissedRecord
+from django_hitcount.tables import FlushedBatch, MissedRecord
 
 NOTES_AT_A_TIME = 500
+
+LONGEST_DOUBT_SECONDS = 2
+"""From when a command is sent until it is noted that its answer is lost, and by how much the
+clocks of two processes may differ."""
 
 
 class Note(NamedTuple):
@@ -21,9 +25,14 @@ class Note(NamedTuple):
     numbered: Numbered | None
     """Under what number to send the hits again; None if they are in the slots."""
 
+    run_id: str
+    """The run of Redis that they were sent to."""
+
+    missed_at: datetime.datetime
+
 
 def notes(
-    numbered: Numbered, in_slots: Sequence[Hits], in_doubt: Sequence[Hits]
+    numbered: Numbered, run_id: str, in_slots: Sequence[Hits], in_doubt: Sequence[Hits]
 ) -> Iterator[MissedRecord]:
     """
     Notes on hits that Redis missed.
@@ -36,14 +45,37 @@ def notes(
         yield MissedRecord(hits=_as_json(counted))
     if in_doubt:
         yield MissedRecord(
-            hits=_as_json(in_doubt), recorder=numbered.recorder, sequence=numbered.sequence
+            hits=_as_json(in_doubt),
+            recorder=numbered.recorder,
+            sequence=numbered.sequence,
+            run_id=run_id,
         )
 
 
 def oldest_notes() -> list[Note]:
     """The oldest notes. Costs one query."""
     records = MissedRecord.objects.using(hits_alias()).order_by("pk")[:NOTES_AT_A_TIME]
-    return [Note(record.pk, _from_json(record.hits), _numbered(record)) for record in records]
+    return [
+        Note(
+            record.pk,
+            _from_json(record.hits),
+            _numbered(record),
+            record.run_id,
+            record.missed_at,
+        )
+        for record in records
+    ]
+
+
+def was_flushed_since(note: Note, partition: int) -> bool:
+    """Whether hits of the same run and partition were flushed since the command was sent."""
+    sent_at = note.missed_at - datetime.timedelta(seconds=LONGEST_DOUBT_SECONDS)
+    return (
+        FlushedBatch.objects.using(hits_alias())
+        .filter(partition=partition, generation__startswith=f"{note.run_id}:")
+        .filter(flushed_at__gte=sent_at)
+        .exists()
+    )
 
 
 def drop(notes: Iterable[Note]) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from django_hitcount import conf, jitter
 from django_hitcount.buffers.bloom import Geometry
 from django_hitcount.buffers.exchange import Call
-from django_hitcount.buffers.keys import PartitionKeys
+from django_hitcount.buffers.keys import RunKeys
 from django_hitcount.buffers.recorders import REMEMBERED_SECONDS, Numbered
 from django_hitcount.conf import CounterOptions
 from django_hitcount.counters import CounterKey, Hits, Marks, Refused, VisitorsKey
@@ -41,9 +41,7 @@ class VisitorsWords(NamedTuple):
     keys: tuple[str, ...]
 
 
-def record_call(
-    names: PartitionKeys, hits: Sequence[Hits], numbered: Numbered, threshold: int
-) -> Call:
+def record_call(names: RunKeys, hits: Sequence[Hits], numbered: Numbered, threshold: int) -> Call:
     """
     The call that takes in hits of one partition.
 
@@ -63,12 +61,12 @@ def record_call(
 
 
 @lru_cache(maxsize=REMEMBERED_COUNTERS)
-def _words(names: PartitionKeys, key: CounterKey, day: datetime.date) -> Words:
+def _words(names: RunKeys, key: CounterKey, day: datetime.date) -> Words:
     return Words(key.text, key.on(day), names.total(key.text))
 
 
 @lru_cache(maxsize=REMEMBERED_COUNTERS)
-def _visitors_words(names: PartitionKeys, visitors: VisitorsKey) -> VisitorsWords:
+def _visitors_words(names: RunKeys, visitors: VisitorsKey) -> VisitorsWords:
     of_object = names.sketches_of(visitors.key.content_type_id, visitors.key.object_id)
     return VisitorsWords(visitors.text, (names.sketch(visitors.text), of_object))
 
@@ -77,9 +75,7 @@ def _refused_field(hit: Hits) -> str:
     return Refused(hit.day, hit.key.counter, hit.refusal).text if hit.refusal else ""
 
 
-def _add_judged(
-    keys: list[str], args: list[Word], names: PartitionKeys, hits: Sequence[Hits]
-) -> None:
+def _add_judged(keys: list[str], args: list[Word], names: RunKeys, hits: Sequence[Hits]) -> None:
     """What the script needs to know to tell repeats, and to count visitors."""
     config, first = conf.get_config(), hits[0]
     options = config.options_of(first.key.counter)

@@ -5,35 +5,49 @@ from __future__ import annotations
 import datetime
 import itertools
 import logging
+import re
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from django.db import connections
 
 from django_hitcount import conf, seen, signals
 from django_hitcount.breaker import Breaker
-from django_hitcount.buffers import missed, sketches
-from django_hitcount.buffers.base import Batch, Buffer, Glimpse, Mark, Sketch, SketchUnion
+from django_hitcount.buffers import claiming, missed, sketches
+from django_hitcount.buffers.base import (
+    Batch,
+    BatchId,
+    Buffer,
+    FlushPosition,
+    Glimpse,
+    Sketch,
+    SketchUnion,
+)
 from django_hitcount.buffers.database import DatabaseBuffer
-from django_hitcount.buffers.exchange import Call, Command, Exchange, Reply, checked
-from django_hitcount.buffers.keys import PARTITION_COUNTS, PartitionKeys, throttle_key
+from django_hitcount.buffers.exchange import (
+    Answers,
+    Build,
+    Call,
+    Command,
+    Exchange,
+    Reply,
+    checked,
+)
+from django_hitcount.buffers.keys import (
+    PartitionKeys,
+    RunKeys,
+    run_keys,
+    throttle_key,
+)
+from django_hitcount.buffers.positions import PositionReply, held_hashes, read_positions
 from django_hitcount.buffers.record_call import record_call
 from django_hitcount.buffers.recorders import Numbered, Recorders
-from django_hitcount.counters import (
-    CounterKey,
-    Hits,
-    VisitorsKey,
-    hits_alias,
-    open_days,
-    parse_daily,
-    parse_key,
-    parse_refused,
-    parse_visitors,
-)
+from django_hitcount.counters import CounterKey, Hits, VisitorsKey, hits_alias, open_days
 from django_hitcount.exceptions import AnswerLost, BufferUnavailable
 from django_hitcount.transactions import DATABASE_ERRORS
 
@@ -43,14 +57,9 @@ if TYPE_CHECKING:
 VISITORS_AT_A_TIME = 200
 """Visitors told of in one round trip."""
 
-SCAN_COUNT = 2000
-"""Fields read at a time from a batch: each answer is well within the timeout."""
+TOTAL = re.compile(rb"-?\d{1,19}")
 
-REPLICA_SHARE = 0.4
-"""Part of the timeout that replicas have: Redis looks at the clock ten times a second only."""
-
-HITS_LIMIT = 10**15
-"""Hits of one counter in one batch. More are malformed: a bigint is to hold thousands of them."""
+ALL_RUNS = [PartitionKeys(partition).runs for partition in range(conf.MOST_PARTITIONS)]
 
 T = TypeVar("T")
 
@@ -70,7 +79,6 @@ class RedisBuffer(Buffer):
         self._partitions = config.partitions
         self._threshold = config.flush_threshold or 0
         self._total_ttl_seconds = config.total_ttl_seconds
-        self._keys = [PartitionKeys(partition) for partition in range(config.partitions)]
         self._exchange = Exchange(config.cache_alias, timeout_seconds=config.redis_timeout_seconds)
         self._breaker = Breaker(f"Redis (cache alias {config.cache_alias!r})")
         self._recorders = Recorders()
@@ -80,30 +88,34 @@ class RedisBuffer(Buffer):
     def record(self, hits: Sequence[Hits]) -> Glimpse:
         groups = [*self._by_partition(hits, lambda hit: hit.key).items()]
         numbered = self._recorders.take()
-        calls = [self._record_call(p, group, numbered) for p, group in groups]
         replies: list[Reply] = []
         repeats: Sequence[CounterKey] = ()
+        run_id = ""
+
+        def build(run_id: str) -> list[Call]:
+            return [self._record_call(run_keys(p, run_id), group, numbered) for p, group in groups]
+
         try:
             with self._breaker.guard() as is_back:
                 self._greet(is_back)
-                replies = self._exchange.run(calls)
+                run_id, replies = self._exchange.run(build)
                 checked(replies)
         except BufferUnavailable as exc:
-            replies = replies or [BufferUnavailable(str(exc))] * len(calls)
-            repeats = self._record_in_slots(groups, replies, numbered)
+            replies = replies or [BufferUnavailable(str(exc))] * len(groups)
+            repeats = self._record_in_slots(groups, replies, numbered, run_id)
         if not any(type(reply) is AnswerLost for reply in replies):
             self._recorders.give_back(numbered)
-        glimpse = self._glimpse_of(groups, replies)
+        glimpse = self._glimpse_of(run_id, groups, replies)
         return replace(glimpse, repeats=[*glimpse.repeats, *repeats]) if repeats else glimpse
 
-    def _record_call(self, partition: int, hits: Sequence[Hits], numbered: Numbered) -> Call:
-        return record_call(self._keys[partition], hits, numbered, self._threshold)
+    def _record_call(self, names: RunKeys, hits: Sequence[Hits], numbered: Numbered) -> Call:
+        return record_call(names, hits, numbered, self._threshold)
 
     def _glimpse_of(
-        self, groups: Sequence[tuple[int, Sequence[Hits]]], replies: Sequence[Reply]
+        self, run_id: str, groups: Sequence[tuple[int, Sequence[Hits]]], replies: Sequence[Reply]
     ) -> Glimpse:
         totals: dict[CounterKey, int] = {}
-        marks: dict[int, Mark] = {}
+        positions: dict[int, PositionReply] = {}
         repeats: list[CounterKey] = []
         for (partition, hits), reply in zip(groups, replies, strict=True):
             if isinstance(reply, BufferUnavailable):
@@ -115,16 +127,25 @@ class RedisBuffer(Buffer):
             for number in repeated:
                 repeats.append(hits[number - 1].key)
             if len(reply) > len(hits) + 2:
-                marks[partition] = _mark(*reply[-2:])
+                positions[partition] = PositionReply(*reply[-3:])
             if is_full:
                 signals.partition_full.send_robust(type(self), partition=partition)
-        return Glimpse(totals=totals, marks=marks, repeats=repeats)
+        return Glimpse(totals=totals, positions=self._positions(run_id, positions), repeats=repeats)
+
+    def _positions(
+        self, run_id: str, replies: Mapping[int, PositionReply]
+    ) -> Mapping[int, FlushPosition]:
+        try:
+            return read_positions(self._run, run_id, replies) if replies else {}
+        except BufferUnavailable:
+            return {}
 
     def _record_in_slots(
         self,
         groups: Sequence[tuple[int, Sequence[Hits]]],
         replies: Sequence[Reply],
         numbered: Numbered,
+        run_id: str,
     ) -> Sequence[CounterKey]:
         """
         Write what Redis refused into the slots, and keep what it may have run.
@@ -139,48 +160,58 @@ class RedisBuffer(Buffer):
                 doubtful += group
             elif isinstance(reply, BufferUnavailable):
                 refused += group
-        return self._slots.write(refused, doubtful, partial(missed.notes, numbered))
+        return self._slots.write(refused, doubtful, partial(missed.notes, numbered, run_id))
 
     def glimpse(self, keys: Collection[CounterKey]) -> Glimpse:
         groups = self._by_partition(keys, lambda key: key)
-        commands: list[Command] = []
-        for partition, group in groups.items():
-            names = self._keys[partition]
-            totals = [names.total(key.text) for key in group]
-            commands.append(("MGET", names.epoch, names.batch_id, *totals))
+
+        def build(run_id: str) -> list[Command]:
+            commands = []
+            for partition, group in groups.items():
+                names = run_keys(partition, run_id)
+                totals = [names.total(key.text) for key in group]
+                commands.append(("MGET", names.epoch, names.batch_id, names.runs, *totals))
+            return commands
+
         try:
-            replies = self._run(commands)
+            run_id, replies = self._run_for_run(build)
         except BufferUnavailable:
             return Glimpse()
         totals_by_key: dict[CounterKey, int] = {}
-        marks: dict[int, Mark] = {}
-        for (partition, group), (epoch, batch_id, *known) in zip(
-            groups.items(), replies, strict=True
-        ):
-            marks[partition] = _mark(epoch, batch_id)
-            totals_by_key |= _known(group, known)
-        return Glimpse(totals=totals_by_key, marks=marks)
+        positions: dict[int, PositionReply] = {}
+        for (partition, group), reply in zip(groups.items(), replies, strict=True):
+            positions[partition] = PositionReply(*reply[:3])
+            totals_by_key |= _known(group, reply[3:])
+        return Glimpse(totals=totals_by_key, positions=self._positions(run_id, positions))
 
     def complete(
         self,
         sums: Mapping[CounterKey, int],
-        applied: Collection[uuid.UUID],
+        applied: Collection[BatchId],
         glimpse: Glimpse,
         *,
         keep: bool,
     ) -> Mapping[CounterKey, int]:
         groups = self._by_partition(sums, lambda key: key)
-        asked = {p: group for p, group in groups.items() if p in glimpse.marks}
+        asked = {p: group for p, group in groups.items() if p in glimpse.positions}
         totals = {key: sums[key] for p, group in groups.items() if p not in asked for key in group}
         ttl = self._total_ttl_seconds if keep else 0
         calls = []
         for partition, group in asked.items():
-            names, mark = self._keys[partition], glimpse.marks[partition]
-            args: list[str | int] = [mark.epoch, int(mark.batch_id in applied), ttl]
+            position = glimpse.positions[partition]
+            names = run_keys(partition, position.run_id)
+            hashes = held_hashes(
+                partition,
+                position,
+                applied,
+                pending=attrgetter("pending"),
+                batch=attrgetter("batch"),
+            )
+            args: list[str | int] = [position.epoch, len(hashes), ttl]
             for key in group:
                 args += [key.text, sums[key]]
-            keys = [names.epoch, names.pending, names.batch]
-            calls.append(Call("complete", [*keys, *(names.total(key.text) for key in group)], args))
+            keys = [names.epoch, *hashes, *(names.total(key.text) for key in group)]
+            calls.append(Call("complete", keys, args))
         try:
             replies = self._run(calls)
         except BufferUnavailable:
@@ -194,115 +225,63 @@ class RedisBuffer(Buffer):
         key: CounterKey,
         days: Sequence[datetime.date],
         total: int,
-        applied: Collection[uuid.UUID],
+        applied: Collection[BatchId],
         glimpse: Glimpse,
     ) -> int | None:
         partition = key.partition(self._partitions)
-        if partition not in glimpse.marks:
+        position = glimpse.positions.get(partition)
+        if position is None:
             return total
-        names, mark = self._keys[partition], glimpse.marks[partition]
-        call = Call(
-            "complete_days",
-            [names.epoch, names.pending_daily, names.batch_daily],
-            [mark.epoch, int(mark.batch_id in applied), *map(key.on, days)],
+        hashes = held_hashes(
+            partition,
+            position,
+            applied,
+            pending=attrgetter("pending_daily"),
+            batch=attrgetter("batch_daily"),
         )
+        names = run_keys(partition, position.run_id)
+        call = Call("complete_days", [names.epoch, *hashes], [position.epoch, *map(key.on, days)])
         try:
             (held,) = self._run([call])
         except BufferUnavailable:
             return total
         return None if held is None else total + int(held)
 
+    def drop_totals(self, keys: Collection[CounterKey]) -> None:
+        self._run_for_run(lambda run_id: self._drop_totals_calls(keys, run_id))
+
     def forget(self, objects: Collection[tuple[int, str]]) -> Collection[int]:
         counters = conf.get_config().counters
         groups = self._by_partition(objects, lambda pair: CounterKey(*pair, ""))
         sketches_by_partition = sketches.names_of(self._run, groups)
-        calls = []
-        for partition, pairs in groups.items():
-            totals = [CounterKey(*pair, counter) for pair in pairs for counter in counters]
-            texts = [f"{content_type_id}:{object_id}" for content_type_id, object_id in pairs]
-            gone = sketches_by_partition[partition]
-            calls.append(self._forget_call(partition, totals, gone, texts))
-        replies = self._run(calls)
+
+        def build(run_id: str) -> list[Call]:
+            calls = []
+            for partition, pairs in groups.items():
+                names = run_keys(partition, run_id)
+                totals = [CounterKey(*pair, counter).text for pair in pairs for counter in counters]
+                gone = [*map(names.total, totals), *sketches_by_partition[partition]]
+                objects = [f"{content_type_id}:{object_id}" for content_type_id, object_id in pairs]
+                keys = [names.batch_id, names.epoch, *names.of_objects, *gone]
+                calls.append(Call("forget", keys, objects))
+            return calls
+
+        replies = self._run_for_run(build).replies
         return [p for p, batch_id in zip(groups, replies, strict=True) if batch_id]
 
-    def _forget_call(
-        self,
-        partition: int,
-        totals: Iterable[CounterKey],
-        more: Iterable[str] = (),
-        objects: Sequence[str] = (),
-    ) -> Call:
-        names = self._keys[partition]
-        gone = [*(names.total(key.text) for key in totals), *more]
-        return Call("forget", [names.batch_id, names.epoch, *names.of_objects, *gone], objects)
-
     def partitions(self) -> Iterable[int]:
-        """All partitions that any value of PARTITIONS has had; costs a round trip or two."""
+        """All partitions that may hold hits, whatever PARTITIONS was; costs a round trip."""
         self._breaker.try_now()
-        (counts,) = self._run([("SMEMBERS", PARTITION_COUNTS)])
-        known = {int(count) for count in counts}
-        if self._partitions not in known:
-            # A full Redis refuses this, and is to be flushed all the same.
-            self._exchange.run([("SADD", PARTITION_COUNTS, self._partitions)])
-        return range(max(self._partitions, *known, 0))
+        (runs,) = self._run([("MGET", *ALL_RUNS)])
+        return [p for p, found in enumerate(runs) if found or p < self._partitions]
 
     def claim(self, partition: int) -> Batch | None:
-        names = PartitionKeys(partition)
-        new_id = str(uuid.uuid4()).encode()
-        keys = [names.batch_id, names.epoch, *names.pendings, *names.batches]
-        call = Call("claim", keys, [new_id.decode()])
-        batch_id, info = self._run([call, ("INFO", "replication")])
-        if batch_id is None:
-            return None
-        if b"connected_slaves:0" not in info:
-            self._await_replica(names)
-        totals, odd = _read_fields(parse_key, self._scan(names.batch))
-        daily, odd_daily = _read_fields(parse_daily, self._scan(names.batch_daily))
-        refused, odd_refused = _read_fields(parse_refused, self._scan(names.batch_refused))
-        touched, odd_touched = _read_fields(parse_visitors, self._scan(names.batch_visitors))
-        return Batch(
-            id=uuid.UUID(batch_id.decode()),
-            partition=partition,
-            totals=totals,
-            daily=daily,
-            refused=refused,
-            visitors=sketches.read(self._run, names, touched),
-            malformed=[*odd, *odd_daily, *odd_refused, *odd_touched],
-            is_left_over=batch_id != new_id,
-        )
-
-    def _await_replica(self, names: PartitionKeys) -> None:
-        """
-        Wait until a replica has the claim.
-
-        A replica that took over without it would offer the hits for a second flush under
-        another id. WAIT looks at what its own connection wrote last: hence the INCR.
-        """
-        milliseconds = int(self._exchange.timeout_seconds * REPLICA_SHARE * 1000)
-        _, replicas = self._run([("INCR", names.epoch), ("WAIT", 1, milliseconds)])
-        if replicas < 1:
-            raise BufferUnavailable(
-                f"No replica of Redis confirmed a claim within {milliseconds} ms. The batch is "
-                "set aside and left for the next flush; see to the replication."
-            )
-
-    def _scan(self, name: str) -> Iterable[tuple[bytes, bytes]]:
-        cursor: bytes | int = 0
-        while True:
-            ((cursor, flat),) = self._run([("HSCAN", name, cursor, "COUNT", SCAN_COUNT)])
-            yield from zip(flat[::2], flat[1::2], strict=True)
-            if int(cursor) == 0:
-                return
+        found = claiming.claim(self._run_for_run, partition)
+        return claiming.read(self._run, found) if found else None
 
     def settle(self, batch: Batch) -> bool:
-        names = PartitionKeys(batch.partition)
-        call = Call(
-            "settle",
-            [names.batch_id, names.epoch, names.malformed, *names.batches],
-            [str(batch.id), *batch.malformed],
-        )
-        (settled,) = self._run([call])
-        return bool(settled)
+        answers = self._run_for_run(lambda run_id: [claiming.settle_call(batch, run_id)])
+        return bool(answers.replies[0])
 
     def merge_sketches(self, known: Mapping[VisitorsKey, bytes]) -> Mapping[VisitorsKey, Sketch]:
         groups = self._by_partition(known, lambda visitors: visitors.key)
@@ -310,7 +289,7 @@ class RedisBuffer(Buffer):
             key: sketch
             for p, keys in groups.items()
             for key, sketch in sketches.merge(
-                self._run, self._keys[p], {key: known[key] for key in keys}
+                self._run, PartitionKeys(p), {key: known[key] for key in keys}
             ).items()
         }
 
@@ -324,7 +303,7 @@ class RedisBuffer(Buffer):
             return {}
 
     def unions(self, unions: Sequence[SketchUnion]) -> Sequence[int]:
-        names = [self._keys[union.key.partition(self._partitions)] for union in unions]
+        names = [PartitionKeys(union.key.partition(self._partitions)) for union in unions]
         try:
             return sketches.unions(self._run, names, unions)
         except BufferUnavailable:
@@ -346,42 +325,76 @@ class RedisBuffer(Buffer):
         using, recorder, numbers = hits_alias(), uuid.uuid4(), itertools.count(1)
         told = 0
         while rows := seen.oldest(open_days(), VISITORS_AT_A_TIME, using=using):
-            # A call is for hits of one counter and day: one for each visitor is the simplest.
-            groups = self._by_partition(rows.values(), lambda hit: hit.key)
-            calls = [
-                self._record_call(partition, [hit], Numbered(recorder, next(numbers)))
-                for partition, hits in groups.items()
-                for hit in hits
-            ]
-            self._exchange.run_all(calls)
+            numbered = {pk: Numbered(recorder, next(numbers)) for pk in rows}
+
+            def build(run_id: str, rows: Any = rows, numbered: Any = numbered) -> list[Call]:
+                # A call is for hits of one counter and day: one for each visitor is the simplest.
+                return [
+                    self._record_call(self._keys_of(hit.key, run_id), [hit], numbered[pk])
+                    for pk, hit in rows.items()
+                ]
+
+            checked(self._exchange.run(build).replies)
             seen.drop(rows, using=using)
             told += len(rows)
         return told
 
     def _tell(self, notes: Sequence[missed.Note]) -> None:
-        self._exchange.run_all(self._news_of(notes))
+        flushed = self._maybe_flushed(notes)
+        checked(self._exchange.run(lambda run_id: self._news_of(notes, flushed, run_id)).replies)
         missed.drop(notes)
 
-    def _news_of(self, notes: Sequence[missed.Note]) -> list[Call]:
+    def _maybe_flushed(self, notes: Sequence[missed.Note]) -> set[int]:
+        """Notes on commands in doubt whose hits may be in the tables, if Redis has run them."""
+        return {
+            note.id
+            for note in notes
+            if note.numbered
+            for partition in self._by_partition(note.hits, lambda hit: hit.key)
+            if missed.was_flushed_since(note, partition)
+        }
+
+    def _news_of(
+        self, notes: Sequence[missed.Note], flushed: Collection[int], run_id: str
+    ) -> list[Call]:
         """Commands in doubt once more, and what the running totals do not know."""
         calls = []
         stale = set()
         for note in notes:
-            if note.numbered:
-                groups = self._by_partition(note.hits, lambda hit: hit.key)
-                calls += [self._record_call(p, g, note.numbered) for p, g in groups.items()]
-            else:
+            groups = self._by_partition(note.hits, lambda hit: hit.key)
+            if not note.numbered:
                 stale |= {hit.key for hit in note.hits}
-        totals = self._by_partition(stale, lambda key: key)
-        return calls + [self._forget_call(p, keys) for p, keys in totals.items()]
+            elif note.run_id != run_id and note.id in flushed:
+                logger.error("Redis lost its memory; %d hits in doubt are dropped", len(note.hits))
+            else:
+                calls += [
+                    self._record_call(run_keys(p, run_id), group, note.numbered)
+                    for p, group in groups.items()
+                ]
+        return [*calls, *self._drop_totals_calls(stale, run_id)]
+
+    def _drop_totals_calls(self, keys: Iterable[CounterKey], run_id: str) -> list[Call]:
+        calls = []
+        for partition, group in self._by_partition(keys, lambda key: key).items():
+            names = run_keys(partition, run_id)
+            totals = [names.total(key.text) for key in group]
+            calls.append(Call("drop_totals", [names.epoch, *totals]))
+        return calls
+
+    def _keys_of(self, key: CounterKey, run_id: str) -> RunKeys:
+        return run_keys(key.partition(self._partitions), run_id)
+
+    def _run_for_run(self, build: Build) -> Answers:
+        """All replies to commands for the run of Redis that is on, or BufferUnavailable."""
+        with self._breaker.guard() as is_back:
+            self._greet(is_back)
+            answers = self._exchange.run(build)
+            checked(answers.replies)
+            return answers
 
     def _run(self, commands: Sequence[Call | Command]) -> list[Reply]:
         """All replies, or BufferUnavailable."""
-        if not commands:
-            return []
-        with self._breaker.guard() as is_back:
-            self._greet(is_back)
-            return self._exchange.run_all(commands)
+        return self._run_for_run(lambda run_id: commands).replies if commands else []
 
     def _greet(self, is_back: bool) -> None:
         """Tell a Redis that is back what it missed, before it answers with stale totals."""
@@ -413,32 +426,12 @@ class RedisBuffer(Buffer):
         return reply is not None
 
 
-def _mark(epoch: bytes | None, batch_id: bytes | None) -> Mark:
-    return Mark(int(epoch or 0), uuid.UUID(batch_id.decode()) if batch_id else None)
-
-
 def _known(
     keys: Iterable[CounterKey], totals: Iterable[bytes | int | None]
 ) -> dict[CounterKey, int]:
-    return {key: int(total) for key, total in zip(keys, totals, strict=False) if total is not None}
+    return {key: int(total) for key, total in zip(keys, totals, strict=False) if _is_total(total)}
 
 
-def _read_fields(
-    parse: Callable[[str], T], pairs: Iterable[tuple[bytes, bytes]]
-) -> tuple[dict[T, int], list[bytes]]:
-    """The amounts by parsed field, and the fields that are malformed."""
-    amounts: dict[T, int] = {}
-    malformed: list[bytes] = []
-    for field, value in pairs:
-        try:
-            amounts[parse(field.decode())] = _hits(value)
-        except ValueError:
-            malformed.append(field)
-    return amounts, malformed
-
-
-def _hits(value: bytes) -> int:
-    hits = int(value)
-    if abs(hits) > HITS_LIMIT:
-        raise ValueError(f"{hits} hits cannot be")
-    return hits
+def _is_total(reply: bytes | int | None) -> TypeGuard[bytes | int]:
+    """Whether it is a total, and nothing that somebody else has put there."""
+    return isinstance(reply, int) or (reply is not None and TOTAL.fullmatch(reply) is not None)

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from django_hitcount.buffers.base import Sketch, SketchUnion
 from django_hitcount.buffers.exchange import Call, Command, Reply
-from django_hitcount.buffers.keys import PartitionKeys
+from django_hitcount.buffers.keys import PartitionKeys, RunKeys
 from django_hitcount.buffers.record_call import VISITORS_SECONDS
 from django_hitcount.counters import CounterKey, VisitorsKey, parse_visitors
 
@@ -19,9 +19,7 @@ SKETCHES_AT_A_TIME = 100
 Run = Callable[[Sequence[Call | Command]], list[Reply]]
 
 
-def read(
-    run: Run, names: PartitionKeys, touched: Mapping[VisitorsKey, int]
-) -> dict[VisitorsKey, Sketch]:
+def read(run: Run, names: RunKeys, touched: Mapping[VisitorsKey, int]) -> dict[VisitorsKey, Sketch]:
     """The sketches of one partition that have changed; 1 is the value of those that are new."""
     found: dict[VisitorsKey, Sketch] = {}
     keys = [*touched]

@@ -16,8 +16,6 @@ from demo.progress import Progress
 from demo.report import Report
 from demo.sending import Outcome, send_all
 from demo.tables import read_tables
-from django_hitcount.buffers import get_buffer
-from django_hitcount.buffers.keys import PartitionKeys
 from django_hitcount.conf import get_config
 from django_hitcount.models import MissedRecord, SeenVisitor
 
@@ -70,9 +68,9 @@ def wait_for_flush() -> bool:
 
 def something_waits() -> bool:
     """Is there a hit, a refused hit or a visitor that the tables do not know of?"""
-    partitions = [PartitionKeys(number) for number in get_buffer().partitions()]
-    keys = [key for names in partitions for key in (*names.pendings, names.batch_id)]
-    if keys and get_redis_connection(get_config().cache_alias).exists(*keys):
+    redis = get_redis_connection(get_config().cache_alias)
+    patterns = ("hitcount:*:pending*", "hitcount:*:batch*")
+    if any(key for pattern in patterns for key in redis.scan_iter(pattern)):
         return True
     return MissedRecord.objects.exists() or SeenVisitor.objects.exists()
 

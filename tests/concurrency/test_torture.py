@@ -12,7 +12,6 @@ from itertools import count
 
 import pytest
 
-from django_hitcount.buffers import get_buffer
 from django_hitcount.compaction import compact
 from django_hitcount.counters import counter_key, day_of
 from django_hitcount.flushing import flush
@@ -22,6 +21,7 @@ from django_hitcount.totals import get_totals, hits_between
 from tests import children
 from tests.app.models import Article
 from tests.concurrency.board import Board
+from tests.redis_server import names_of
 from tests.tables import daily_sums, slot_sums
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long]
@@ -112,8 +112,7 @@ def test_sixteen_recorders_and_dying_flushers_end_exact(redis, redis_buffer):
         """Let running totals expire, much more often than they do, so that they are loaded."""
         while not done.total():
             key = counter_key(random.choice(articles), "views")
-            keys = get_buffer()._keys[key.partition(16)]
-            redis.delete(keys.total(key.text))
+            redis.delete(names_of(redis, key).total(key.text))
             time.sleep(0.001)
 
     victims = Victims([flush] * VICTIMS["flusher"] + [compact] * VICTIMS["compactor"])

@@ -13,6 +13,7 @@ from django.db import connections
 from django.test import RequestFactory
 
 from django_hitcount import daily_visitors, slots
+from django_hitcount.buffers import claiming
 from django_hitcount.buffers.redis import RedisBuffer
 from django_hitcount.compaction import compact
 from django_hitcount.counters import day_of
@@ -63,8 +64,8 @@ def wrapper() -> Any:
 
 FLUSH_STEPS = {
     "before the claim": lambda: dies_before(RedisBuffer, "claim"),
-    "after the claim, before the batch is read": lambda: dies_before(RedisBuffer, "_scan"),
-    "while the batch is read": lambda: dies_before(RedisBuffer, "_scan", call=2),
+    "after the claim, before the batch is read": lambda: dies_before(claiming, "scan"),
+    "while the batch is read": lambda: dies_before(claiming, "scan", call=2),
     "after the claim, before the ledger": lambda: dies_before(FlushedBatch, "save"),
     "after the ledger": lambda: dies_after(FlushedBatch, "save"),
     "before the totals": lambda: dies_before(slots, "add_totals"),

@@ -16,6 +16,7 @@ from redis.exceptions import BusyLoadingError
 from django_hitcount.breaker import Breaker
 from django_hitcount.buffers import get_buffer, missed
 from django_hitcount.buffers.exchange import Exchange, _limit_waits
+from django_hitcount.buffers.redis import RedisBuffer
 from django_hitcount.counters import counter_key
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.flushing import flush
@@ -26,6 +27,7 @@ from tests import children
 from tests.app.models import Article
 from tests.browsers import BROWSER
 from tests.concurrency.board import Board
+from tests.redis_server import names_of
 from tests.servers import HOST, wait_until
 from tests.tables import daily_sums, slot_sums
 
@@ -185,7 +187,8 @@ def test_full_redis_can_be_flushed(own_valkey, article):
     """Malformed fields and notes of missed hits included; then there is room again."""
     other = Article.objects.create(title="Coffee")
     view(article)
-    names = get_buffer()._keys[counter_key(article, "views").partition(16)]
+    with own_valkey.client() as client:
+        names = names_of(client, counter_key(article, "views"))
     own_valkey.ask("HSET", names.pending, "rubbish", "x")
     own_valkey.ask("CONFIG", "SET", "maxmemory", "1")
     view(other)
@@ -221,7 +224,7 @@ def test_killed_while_telling_redis_what_it_missed(own_valkey, article, step):
     own_valkey.pause()
     view(article)
     own_valkey.resume()
-    target = (Exchange, "run_all") if step.startswith("before") else (missed, "drop")
+    target = (RedisBuffer, "_news_of") if step.startswith("before") else (missed, "drop")
     with mock.patch.object(*target, lambda *args: children.die()):
         assert children.run(flush) == -signal.SIGKILL
     flush()

@@ -154,11 +154,12 @@ def test_only_the_command_that_is_refused_is_taken_for_refused(
     set_location(settings, f"redis://{HOST}:{slow_redis.port}/1", **options)
     exchange = Exchange("hitcount", timeout_seconds=TIMEOUT_SECONDS)
     slow_redis.rewrite = lambda answer: answer.replace(b"+PONG", refusal)
-    refused, *others = exchange.run([("PING",), ("INCR", "other"), ("INCR", "other")])
+    commands = [("PING",), ("INCR", "other"), ("INCR", "other")]
+    refused, *others = exchange.run(lambda run_id: commands).replies
 
     assert type(refused) is BufferUnavailable
     assert others == [1, 2]
-    assert exchange.run([("GET", "other")]) == [b"2"]
+    assert exchange.run_all([("GET", "other")]) == [b"2"]
 
 
 @pytest.mark.parametrize("pool", ["ConnectionPool", "BlockingConnectionPool"])

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from django_hitcount import daily_visitors, flushing, slots
-from django_hitcount.buffers import get_buffer
+from django_hitcount.buffers import claiming, get_buffer
 from django_hitcount.buffers.redis import RedisBuffer
 from django_hitcount.compaction import compact
 from django_hitcount.flushing import flush
@@ -30,7 +30,7 @@ class Crash(BaseException):
 
 
 CRASHES = {
-    "before the batch is read": (RedisBuffer, "_scan"),
+    "before the batch is read": (claiming, "scan"),
     "before the ledger": (FlushedBatch, "save"),
     "before the totals": (slots, "add_totals"),
     "before the days": (slots, "add_daily"),

@@ -1,24 +1,72 @@
 -- Set the pending hits of a partition aside as a batch.
 --
--- KEYS: batch_id, epoch, the four pending hashes, the four batch hashes
--- ARGV: id for a new batch
+-- KEYS: epoch of the run that is on, then of the run that is claimed: batch_id, sequence, the
+-- four pending hashes, the four batch hashes; then runs, malformed
+-- ARGV: a generation, in case the sequence is lost; the run that is claimed, unless it is on
 -- Returns: the id of the batch that is set aside now, which is an older one if its flusher
--- died; nil if there is nothing to flush.
+-- died, or nil if there is nothing to flush; 1 if this call set it aside and 0 if not; the
+-- names of keys that were moved out of the way since the last claim.
+--
+-- The id is made of numbers that are in Redis beside the hits. If Redis goes back to a state
+-- from before the claim, it comes to the same id once more, and the ledger knows it.
 
-local id = redis.call('GET', KEYS[1])
-if id then
+local epoch, batch_id, sequence, runs, malformed = KEYS[1], KEYS[2], KEYS[3], KEYS[12], KEYS[13]
+local earlier_run = ARGV[2]
+
+local function are_there(first)
+  local found = false
+  for i = first, first + 3 do
+    found = is_there(KEYS[i], 'hash', malformed) or found
+  end
+  return found
+end
+
+local function take_moved()
+  local key = malformed .. ':moved'
+  local names = redis.pcall('LRANGE', key, 0, -1)
+  redis.call('DEL', key)
+  return names.err and {} or names
+end
+
+local function set_aside(number_of_claims)
+  local generation, claims = batch_name_in(sequence)
+  generation = generation or ARGV[1]
+  local id = generation .. ':' .. string.format('%.0f', tonumber(claims or 0) + number_of_claims)
+  redis.call('SET', sequence, id)
+  redis.call('SET', batch_id, id)
+  move_on(epoch)
   return id
 end
-local found = false
-for i = 3, 6 do
-  if redis.call('EXISTS', KEYS[i]) == 1 then
-    redis.call('RENAME', KEYS[i], KEYS[i + 4])
-    found = true
+
+-- Nothing will come any more under a run that is over.
+local function retire(run)
+  redis.call('DEL', sequence)
+  local left = {}
+  for other in string.gmatch(text_in(runs) or '', '%S+') do
+    if other ~= run then
+      left[#left + 1] = other
+    end
   end
+  redis.call('SET', runs, table.concat(left, ' '))
 end
-if not found then
-  return false
+
+local has_pending, has_batch = are_there(4), are_there(8)
+if batch_name_in(batch_id) then
+  -- Also if nothing of it is left: a flusher may have read it before.
+  return {text_in(batch_id), 0, take_moved()}
 end
-redis.call('SET', KEYS[1], ARGV[1])
-redis.call('INCR', KEYS[2])
-return ARGV[1]
+redis.call('DEL', batch_id) -- A full Redis lets a script go on that begins with freeing memory.
+if has_batch then
+  return {set_aside(0), 0, take_moved()}
+elseif has_pending then
+  for i = 4, 7 do
+    if redis.call('EXISTS', KEYS[i]) == 1 then
+      redis.call('RENAME', KEYS[i], KEYS[i + 4])
+    end
+  end
+  return {set_aside(1), 1, take_moved()}
+end
+if earlier_run ~= '' then
+  retire(earlier_run)
+end
+return {false, 0, take_moved()}

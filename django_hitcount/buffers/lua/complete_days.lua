@@ -1,18 +1,16 @@
 -- Add up what a partition holds of one counter on some days.
 --
--- KEYS: epoch, pending_daily, batch_daily
--- ARGV: epoch when the slots were read, '1' if the batch was in the ledger then, then the
--- daily fields
+-- KEYS: epoch, then the daily hashes whose hits the tables did not have when they were read
+-- ARGV: epoch before that, then the daily fields
 -- Returns: the hits; nil if the partition was claimed or settled since.
 
-if (redis.call('GET', KEYS[1]) or '0') ~= ARGV[1] then
+if not is_still(KEYS[1], ARGV[1]) then
   return false
 end
 local hits = 0
-for i = 3, #ARGV do
-  hits = hits + (tonumber(redis.call('HGET', KEYS[2], ARGV[i])) or 0)
-  if ARGV[2] ~= '1' then
-    hits = hits + (tonumber(redis.call('HGET', KEYS[3], ARGV[i])) or 0)
+for i = 2, #ARGV do
+  for hash = 2, #KEYS do
+    hits = hits + held_in(KEYS[hash], ARGV[i])
   end
 end
 return string.format('%.0f', hits)

@@ -1,8 +1,9 @@
 -- Take hits of one partition in, once however often the command is sent.
 --
 -- KEYS: pending, pending_daily, pending_refused, pending_visitors, malformed, epoch, batch_id,
--- recorder, then per hit: total, as many repeat keys as ARGV[5] says (that of now first), and,
--- if visitors are counted: sketch, sketches_of; in the end, for the rule 'daily': seen
+-- sequence, runs, merged_sketches, recorder, then per hit: total, as many repeat keys as ARGV[5]
+-- says (that of now first), and, if visitors are counted: sketch, sketches_of; in the end, for
+-- the rule 'daily': seen
 -- ARGV: sequence, seconds to remember it, pending counters that call for an early flush
 -- ('0': none do), rule ('seconds', 'daily', 'always', or '' if nothing is known of a visitor);
 -- unless that is '': repeat keys per hit, '1' if visitors are counted, field of pending_refused
@@ -11,10 +12,11 @@
 -- the rule is '': visitor, milliseconds to keep a repeat key, visitors field, milliseconds to
 -- keep a sketch
 -- Returns: 1 if this call brought pending over that number and 0 if not, the numbers of the
--- hits that were refused as repeats, a total or nil per hit, and, if one is nil, epoch and
--- batch id.
+-- hits that were refused as repeats, a total or nil per hit, and, if one is nil, epoch, batch
+-- id and runs.
 
-local FIRST_KEY = 8
+local FIRST_KEY = 11
+local MALFORMED, SEQUENCE, RUNS, MERGED, RECORDER = KEYS[5], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
 local rule, threshold = ARGV[4], tonumber(ARGV[3])
 local has_visitor = rule ~= ''
 local first_arg, args_per_hit = 4, 4
@@ -27,11 +29,10 @@ local keys_per_hit = 1 + repeat_keys + (counts_visitors and 2 or 0)
 local hits = (#KEYS - FIRST_KEY - (rule == 'daily' and 1 or 0)) / keys_per_hit
 
 local function set_aside(hash, field)
-  if redis.call('TYPE', hash).ok ~= 'hash' then
-    redis.call('DEL', hash)
-  else
-    local place = field .. '#' .. redis.call('HLEN', KEYS[5])
-    redis.call('HSET', KEYS[5], place, redis.call('HGET', hash, field))
+  if is_there(hash, 'hash', MALFORMED) then
+    is_there(MALFORMED, 'hash', MALFORMED)
+    local place = field .. '#' .. redis.call('HLEN', MALFORMED)
+    redis.call('HSET', MALFORMED, place, redis.call('HGET', hash, field))
     redis.call('HDEL', hash, field)
   end
 end
@@ -41,10 +42,23 @@ end
 local function attempt(in_the_way, ...)
   local reply = redis.pcall(...)
   if type(reply) == 'table' and reply.err then
-    redis.call('DEL', in_the_way)
+    move_away(in_the_way, MALFORMED)
     return redis.call(...)
   end
   return reply
+end
+
+-- Name what is pending, so that it is claimed under the same id in whatever state a Redis that
+-- goes back in time finds it. The name is that of this command, which no other shares.
+local function begin_generation()
+  is_there(SEQUENCE, 'string', MALFORMED)
+  local run = string.match(SEQUENCE, '}:([^:]*):')
+  local recorder = string.match(RECORDER, '[^:]*$')
+  redis.call('SET', SEQUENCE, run .. ':' .. recorder .. ':' .. ARGV[1] .. ':0')
+  local runs = text_in(RUNS) or ''
+  if not string.find(' ' .. runs .. ' ', ' ' .. run .. ' ', 1, true) then
+    redis.call('SET', RUNS, runs == '' and run or runs .. ' ' .. run)
+  end
 end
 
 local function add(hash, field, amount)
@@ -57,6 +71,16 @@ end
 local function known_total(key)
   local total = redis.pcall('GET', key)
   if total and (type(total) == 'table' or not string.match(total, '^-?%d+$')) then
+    redis.call('DEL', key)
+    return false
+  end
+  return total
+end
+
+-- A total that cannot grow is not ours either.
+local function raise_total(key, amount)
+  local total = redis.pcall('INCRBY', key, amount)
+  if type(total) == 'table' then
     redis.call('DEL', key)
     return false
   end
@@ -79,26 +103,34 @@ local function is_repeat(key_at, visitor, milliseconds)
 end
 
 -- A sketch that is begun here has no TTL yet, and is noted with its object, so that it goes
--- when that goes.
+-- when that goes. One that is begun, or met for the first time since Redis was started, may lack
+-- visitors whom the table has.
 local function count_visitor(key_at, visitor, field, milliseconds)
   local sketch, sketches_of = KEYS[key_at + repeat_keys + 1], KEYS[key_at + repeat_keys + 2]
   if attempt(sketch, 'PFADD', sketch, visitor) == 0 then
     return
   end
-  if redis.call('TTL', sketch) >= 0 then
-    attempt(KEYS[4], 'HSETNX', KEYS[4], field, '0')
-  else
+  local is_begun = redis.call('TTL', sketch) < 0
+  if is_begun then
     redis.call('PEXPIRE', sketch, milliseconds)
     attempt(sketches_of, 'SADD', sketches_of, sketch)
     redis.call('PEXPIRE', sketches_of, milliseconds)
+  end
+  if attempt(MERGED, 'SADD', MERGED, field) == 1 or is_begun then
+    redis.call('PEXPIRE', MERGED, milliseconds)
     attempt(KEYS[4], 'HSET', KEYS[4], field, '1')
+  else
+    attempt(KEYS[4], 'HSETNX', KEYS[4], field, '0')
   end
 end
 
-local last = redis.call('SET', KEYS[8], ARGV[1], 'EX', ARGV[2], 'GET')
-local is_new = not last or tonumber(last) < tonumber(ARGV[1])
+local last = redis.call('SET', RECORDER, ARGV[1], 'EX', ARGV[2], 'GET')
+local is_new = (tonumber(last or 0) or 0) < tonumber(ARGV[1])
 if not is_new then
-  redis.call('SET', KEYS[8], last, 'EX', ARGV[2])
+  redis.call('SET', RECORDER, last, 'EX', ARGV[2])
+end
+if not batch_name_in(SEQUENCE) then
+  begin_generation()
 end
 local added = 0
 local all_known = true
@@ -125,13 +157,13 @@ for n = 1, hits do
       add(KEYS[3], refused, amount)
     end
   elseif is_new and amount ~= '0' then
-    if threshold > 0 and redis.call('HEXISTS', KEYS[1], field) == 0 then
+    if threshold > 0 and redis.pcall('HEXISTS', KEYS[1], field) == 0 then
       added = added + 1
     end
     add(KEYS[1], field, amount)
     add(KEYS[2], daily, amount)
     if total then
-      total = redis.call('INCRBY', KEYS[key_at], amount)
+      total = raise_total(KEYS[key_at], amount)
     end
   end
   all_known = all_known and total
@@ -145,7 +177,8 @@ if added > 0 then
   end
 end
 if not all_known then
-  replies[hits + 3] = redis.call('GET', KEYS[6])
-  replies[hits + 4] = redis.call('GET', KEYS[7])
+  replies[hits + 3] = text_in(KEYS[6])
+  replies[hits + 4] = text_in(KEYS[7])
+  replies[hits + 5] = text_in(RUNS)
 end
 return replies

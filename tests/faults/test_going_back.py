@@ -1,0 +1,362 @@
+"""Redis goes back in time: no hit counts twice, and only what Redis itself has lost is lost."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from django_hitcount import flushing, slots
+from django_hitcount.buffers import exchange, get_buffer
+from django_hitcount.buffers.redis import RedisBuffer
+from django_hitcount.counters import day_of
+from django_hitcount.flushing import flush
+from django_hitcount.recording import record_hits
+from django_hitcount.tables import FlushedBatch, MissedRecord
+from django_hitcount.totals import get_totals, hits_between
+from tests.app.models import Article
+from tests.conftest import REDIS_BUFFER
+from tests.proxies import KeepingProxy
+from tests.servers import HOST, Valkey, wait_until
+from tests.tables import daily_sums, slot_sums
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def articles():
+    return Article.objects.bulk_create(Article(title=str(n)) for n in range(20))
+
+
+@pytest.fixture
+def use(settings):
+    """Let hits go to a server, or to a proxy before one."""
+
+    def use(port: int) -> None:
+        alias = {**settings.CACHES["hitcount"], "LOCATION": f"redis://{HOST}:{port}/0"}
+        settings.CACHES = {**settings.CACHES, "hitcount": alias}
+        settings.HITCOUNT = {**settings.HITCOUNT, "BUFFER": REDIS_BUFFER}
+
+    return use
+
+
+@pytest.fixture
+def server(tmp_path: Path, use) -> Iterator[Valkey]:
+    """A server with snapshots, which are taken when a test says SAVE."""
+    server = Valkey(tmp_path)
+    server.start()
+    use(server.port)
+    yield server
+    server.stop(signal.SIGKILL)
+
+
+def restart(server: Valkey) -> None:
+    """Kill the server, and start it with the last snapshot."""
+    server.stop(signal.SIGKILL)
+    server.start()
+
+
+def assert_each_has(articles, hits):
+    """In the tables, in the totals, in the days; before the next flush and after it."""
+    expected = dict.fromkeys(articles, hits)
+    today = day_of()
+
+    assert get_totals(articles) == expected
+    assert hits_between(articles[0], today, today) == hits
+    flush()
+    assert slot_sums(articles) == daily_sums(articles) == expected
+    assert get_totals(articles) == expected
+    assert flush() == flushing.Flush()
+
+
+def test_snapshot_from_before_a_flush(server, articles):
+    record_hits(articles, amount=3)
+    server.ask("SAVE")
+    flush()
+    restart(server)
+
+    assert_each_has(articles, 3)
+
+
+def test_hits_since_the_restart_are_not_taken_for_flushed_ones(server, articles):
+    record_hits(articles, amount=3)
+    server.ask("SAVE")
+    flush()
+    restart(server)
+
+    assert {hit.total for hit in record_hits(articles)} == {4}
+    assert_each_has(articles, 4)
+
+
+def test_snapshot_of_hits_that_were_never_flushed(server, articles):
+    """They count, also in totals that are shown before a flush finds them."""
+    record_hits(articles, amount=3)
+    server.ask("SAVE")
+    restart(server)
+
+    assert {hit.total for hit in record_hits(articles)} == {4}
+    restart(server)  # The last hits are lost, as they are in no snapshot.
+    assert_each_has(articles, 3)
+
+
+def test_totals_from_before_are_void(server, articles):
+    record_hits(articles)
+    server.ask("SAVE")
+    record_hits(articles)
+    flush()
+    restart(server)
+
+    assert set(get_totals(articles).values()) == {2}
+
+
+def test_the_same_snapshot_again_and_again(server, articles):
+    record_hits(articles, amount=3)
+    server.ask("SAVE")
+    snapshot = (server.directory / "dump.rdb").read_bytes()
+    for hits in (3, 4, 5):
+        assert_each_has(articles, hits)
+        server.stop(signal.SIGKILL)
+        (server.directory / "dump.rdb").write_bytes(snapshot)
+        server.start()
+        record_hits(articles)
+
+
+def test_snapshot_that_is_older_than_the_ledger(server, articles):
+    """The last batch of each generation stays in the ledger."""
+    record_hits(articles, amount=3)
+    server.ask("SAVE")
+    flush()
+    record_hits(articles)
+    flush()
+    FlushedBatch.objects.update(flushed_at="2020-01-01T00:00:00Z")
+    flushing.prune_ledger()
+    assert {batch.number for batch in FlushedBatch.objects.all()} == {2}
+    restart(server)
+
+    assert_each_has(articles, 4)
+
+
+def test_redis_that_comes_back_empty_between_claim_and_apply(server, articles):
+    """Totals that were loaded meanwhile learn of the batch."""
+    record_hits(articles, amount=8)
+    flush()
+    record_hits(articles, amount=7)
+    apply, shown = flushing.apply, []
+
+    def restart_and_apply(batch):
+        if not shown:
+            restart(server)
+            shown.append(set(get_totals(articles).values()))
+        return apply(batch)
+
+    with mock.patch.object(flushing, "apply", restart_and_apply), suppress(ExceptionGroup):
+        flush()
+
+    # What the flusher had read is saved; of the other partitions, Redis lost what was pending.
+    assert shown == [{8}]
+    expected = slot_sums(articles)
+    assert set(expected.values()) == {8, 15}
+    assert get_totals(articles) == expected
+
+
+STEPS = {
+    "before the claim": (RedisBuffer, "claim"),
+    "after the claim": (flushing, "flush_batch"),
+    "before the batch is applied": (flushing, "apply"),
+    "before the totals": (slots, "add_totals"),
+    "before the settle": (RedisBuffer, "settle"),
+}
+
+
+def at_step(step, work):
+    """A patch under which ``work`` is done once before the step."""
+    owner, name = STEPS[step]
+    original = getattr(owner, name)
+    left = [work]
+
+    def after_work(*args, **kwargs):
+        if left:
+            left.pop()()
+        return original(*args, **kwargs)
+
+    return mock.patch.object(owner, name, after_work)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_snapshot_from_the_middle_of_a_flush(server, articles, step):
+    record_hits(articles, amount=3)
+    with at_step(step, lambda: server.ask("SAVE")):
+        flush()
+    restart(server)
+
+    record_hits(articles)
+    assert_each_has(articles, 4)
+
+
+class Death(BaseException):
+    """The flusher ends here."""
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_flusher_and_redis_die_at_a_step(server, articles, step):
+    record_hits(articles, amount=3)
+    server.ask("SAVE")
+
+    def die():
+        raise Death
+
+    with at_step(step, die), suppress(Death):
+        flush()
+    restart(server)
+
+    record_hits(articles)
+    assert_each_has(articles, 4)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_redis_goes_back_under_a_flusher_that_goes_on(server, articles, step):
+    """Another flusher takes the same hits out of the snapshot meanwhile."""
+    record_hits(articles, amount=3)
+    server.ask("SAVE")
+
+    def go_back():
+        restart(server)
+        flush_until_done()
+
+    with at_step(step, go_back), suppress(ExceptionGroup):
+        flush()
+
+    record_hits(articles)
+    assert_each_has(articles, 4)
+
+
+def test_append_only_file_that_lacks_the_last_second(tmp_path, use, articles):
+    options = ["--appendonly", "yes", "--appendfsync", "everysec"]
+    server = Valkey(tmp_path, options=options)
+    server.start()
+    use(server.port)
+    try:
+        record_hits(articles, amount=3)
+        (log,) = (tmp_path / "appendonlydir").glob("*.incr.aof")
+        size = log.stat().st_size
+        flush()
+        assert log.stat().st_size > size
+        server.stop(signal.SIGKILL)
+        with log.open("ab") as file:
+            file.truncate(size)
+        server.start()
+
+        record_hits(articles)
+        assert_each_has(articles, 4)
+    finally:
+        server.stop(signal.SIGKILL)
+
+
+def test_replica_that_takes_over_without_the_claim(tmp_path, use, articles):
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    master = Valkey(tmp_path / "a", options=["--repl-diskless-sync-delay", "0"])
+    replica = Valkey(tmp_path / "b")
+    master.start()
+    replica.start()
+    use(master.port)
+    try:
+        replica.ask("REPLICAOF", HOST, str(master.port))
+        wait_until(
+            lambda: replica.ask("INFO", "replication")["master_link_status"] == "up", "replica"
+        )
+        record_hits(articles, amount=3)
+        assert master.ask("WAIT", "1", "10000") == 1
+        replica.pause()
+        flush()
+        master.stop(signal.SIGKILL)
+        replica.resume()
+        replica.ask("REPLICAOF", "NO", "ONE")
+        use(replica.port)
+
+        record_hits(articles)
+        assert_each_has(articles, 4)
+    finally:
+        replica.resume()
+        replica.stop(signal.SIGKILL)
+        master.stop(signal.SIGKILL)
+
+
+def test_client_behind_a_proxy_that_knows_of_no_restart(server, use, articles):
+    """It is told before anything is written, even if others know the server already."""
+    proxy = KeepingProxy(server.port)
+    use(proxy.port)
+    record_hits(articles, amount=3)
+    behind = get_buffer()
+    server.ask("SAVE")
+    flush()
+    restart(server)
+
+    use(server.port)
+    record_hits(articles[:1])
+    assert get_buffer() is not behind
+    use(proxy.port)
+    with mock.patch("django_hitcount.recording.get_buffer", return_value=behind):
+        assert [hit.total for hit in record_hits(articles)] == [5, *[4] * 19]
+    flush()
+    assert slot_sums(articles) == {**dict.fromkeys(articles, 4), articles[0]: 5}
+    proxy.close()
+
+
+@contextmanager
+def lost_answers() -> Iterator[None]:
+    """Redis runs what it is sent, and nobody hears of it."""
+    converse = exchange._converse
+
+    def converse_and_lose(line, commands, replies):
+        converse(line, commands, [])
+        raise TimeoutError
+
+    with mock.patch.object(exchange, "_converse", converse_and_lose):
+        yield
+
+
+def test_command_in_doubt_that_may_have_been_flushed_is_dropped(server, articles, caplog):
+    """Redis has run it, a flush has taken it, and then Redis forgot that it did."""
+    record_hits(articles)
+    server.ask("SAVE")
+    with lost_answers():
+        record_hits(articles)
+    notes = [*MissedRecord.objects.all()]
+    assert sum(len(note.hits) for note in notes) == 20
+    MissedRecord.objects.all().delete()
+    flush_until_done()
+    assert slot_sums(articles) == dict.fromkeys(articles, 2)
+    MissedRecord.objects.bulk_create(notes)
+    restart(server)
+
+    flush_until_done()
+    assert_each_has(articles, 2)
+    assert "in doubt" in caplog.text
+
+
+def test_command_in_doubt_that_no_flush_has_taken_is_sent_again(server, articles):
+    record_hits(articles)
+    server.ask("SAVE")
+    with lost_answers():
+        record_hits(articles)
+    restart(server)
+
+    flush_until_done()
+    assert_each_has(articles, 2)
+
+
+def flush_until_done():
+    """The process that has met the failure leaves Redis alone for a while."""
+
+    def flushes():
+        with suppress(ExceptionGroup):
+            flush()
+            return True
+        return False
+
+    wait_until(flushes, "a flush")
