@@ -28,7 +28,15 @@ from django_hitcount.counters import (
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.fresh_totals import drop_total
 from django_hitcount.objects import is_unsaved
-from django_hitcount.refusals import NO_REQUEST, REPEAT, UNAVAILABLE, UNSAVED, Ask, refusal_of
+from django_hitcount.refusals import (
+    NO_REQUEST,
+    REPEAT,
+    UNAVAILABLE,
+    UNSAVED,
+    Ask,
+    log_refused,
+    refusal_of,
+)
 from django_hitcount.savepoints import OpenTransactions
 from django_hitcount.transactions import DATABASE_ERRORS, when_committed
 
@@ -128,6 +136,7 @@ def record_hits(
             Hits(key, day, amount, refusal_of(ask, refuse, view=view))
             for key, ask in zip(keys, asks, strict=True)
         ]
+        log_refused((hit.refusal for hit in hits), counter, request)
         identity = _identity(hits, request, counter, view)
     for obj in objs:
         drop_total(obj, counter)
@@ -160,8 +169,10 @@ def record_page_hit(
     the first.
     """
     if is_unsaved(obj):
+        log_refused([UNSAVED], counter, request)
         return Hit(False, UNSAVED, None)
     if request is None:
+        log_refused([NO_REQUEST], counter)
         return Hit(False, NO_REQUEST, totals.total_or_none(obj, counter))
     try:
         earlier = _remembered(request).get(counter_key(obj, counter))
@@ -206,6 +217,8 @@ def _record_now(hits: Sequence[Hits], identity: str | None, results: list[Hit]) 
         return
     known = totals.totals_or_none(keys, glimpse)
     refusals = _refusals(hits, glimpse.repeats)
+    for key in glimpse.repeats:
+        log_refused([REPEAT], key.counter)
     results += [
         _result(refusal, known.get(key)) for key, refusal in zip(keys, refusals, strict=True)
     ]

@@ -6,10 +6,8 @@ import datetime
 from typing import NamedTuple
 
 from django.db.models import Sum
-from django.utils.translation import gettext as _
 
 from django_hitcount.counters import hits_alias, valid_days
-from django_hitcount.refusals import CALLER, REPEAT, get_refusals
 from django_hitcount.tables import RefusedHitSlot
 
 
@@ -38,11 +36,3 @@ def refused_between(first_day: datetime.date, last_day: datetime.date) -> list[R
         .order_by("day", "counter", "-sum", "refusal")
     )
     return [RefusedHits(*row) for row in rows]
-
-
-def reasons() -> dict[str, str]:
-    """What refusals mean, by name: those of HITCOUNT["REFUSALS"] and those of the counters."""
-    return {refusal.name: str(refusal.reason) for refusal in get_refusals()} | {
-        REPEAT: _("The visitor has been counted already."),
-        CALLER: _("The view that recorded the hit said so."),
-    }

@@ -17,7 +17,14 @@ PAGES = sorted([*ROOT.glob("*.rst"), *ROOT.glob("docs/*.rst"), *ROOT.glob("*/REA
 DOCS = "\n".join(path.read_text() for path in PAGES)
 REFUSALS = [
     *(r.name for r in vars(refusals).values() if isinstance(r, refusals.Refusal)),
-    *("group", "owner", "address", "user_agent"),  # Made by functions that take options.
+    *(
+        "permission",
+        "preview",
+        "group",
+        "owner",
+        "address",
+        "user_agent",
+    ),  # Made by functions that take options.
     *(refusals.CALLER, refusals.NO_REQUEST, refusals.REPEAT, refusals.UNAVAILABLE),
     refusals.UNSAVED,
 ]

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.contrib.auth.models import AnonymousUser, Group, User
+from django.contrib.auth.models import AnonymousUser, Group, Permission, User
 from django.contrib.sessions.backends.db import SessionStore
 from django.db import connections, models
 from django.test import RequestFactory
@@ -311,6 +311,70 @@ class TestGroups:
             assert reason(get(user=user)) is None
 
 
+class TestPermissions:
+    @pytest.fixture(autouse=True)
+    def on(self, refuse):
+        names = ["app.change_article", "app.delete_article"]
+        refuse((f"{BUILT_IN}permissions", {"names": names}))
+
+    @pytest.mark.parametrize(
+        ("codename", "expected"),
+        [("change_article", "permission"), ("delete_article", "permission"), ("add_article", None)],
+    )
+    def test_user_who_has_one_of_them(self, user, codename, expected):
+        user.user_permissions.add(Permission.objects.get(codename=codename))
+
+        assert reason(get(user=user)) == expected
+
+    def test_superuser_has_them_all(self, db):
+        assert reason(get(user=User.objects.create(is_superuser=True))) == "permission"
+
+    def test_inactive_user_has_none(self, db):
+        assert reason(get(user=User.objects.create(is_superuser=True, is_active=False))) is None
+
+    @pytest.mark.django_db(transaction=True)
+    def test_costs_two_queries_if_somebody_is_logged_in(self, user, django_assert_num_queries):
+        with django_assert_num_queries(0):
+            assert reason(get()) is None
+        with django_assert_num_queries(2):
+            assert reason(get(user=user)) is None
+            assert reason(get(user=user)) is None
+
+
+class TestPreviews:
+    OPTIONS = {"cookie": "draft", "header": "X-Draft-Mode"}
+
+    @pytest.mark.parametrize("is_preview", [True, False])
+    def test_wagtail_says_so_without_options(self, refuse, is_preview):
+        refuse(f"{BUILT_IN}previews")
+        request = get()
+        request.is_preview = is_preview
+
+        assert reason(request) == ("preview" if is_preview else None)
+
+    def test_without_options_neither_a_cookie_nor_a_header_does(self, refuse):
+        refuse(f"{BUILT_IN}previews")
+
+        assert reason(get(cookie="draft=1", x_draft_mode="1")) is None
+
+    @pytest.mark.parametrize(
+        "header",
+        [{"cookie": "a=1; draft=yes"}, {"x-draft-mode": "1"}, {"X-DRAFT-MODE": "no"}],
+    )
+    def test_cookie_or_header_by_option(self, refuse, header):
+        refuse((f"{BUILT_IN}previews", self.OPTIONS))
+
+        assert reason(get(**header)) == "preview"
+
+    @pytest.mark.parametrize(
+        "header", [{}, {"cookie": "draft="}, {"cookie": "drafts=1"}, {"x-draft-mode": ""}]
+    )
+    def test_neither_of_them(self, refuse, header):
+        refuse((f"{BUILT_IN}previews", self.OPTIONS))
+
+        assert reason(get(**header)) is None
+
+
 class TestOwner:
     @pytest.fixture
     def by(self, refuse):
@@ -441,7 +505,7 @@ class TestMistakes:
     @pytest.mark.parametrize(
         "name",
         [
-            *("repeat", "caller", "unavailable", "no_request"),
+            *("repeat", "caller", "unavailable", "no_request", "unsaved"),
             *("", "Preview", "pre view", "a:b", "1st", "é", "x" * 51, None, 5),
         ],
     )

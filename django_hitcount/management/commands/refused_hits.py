@@ -7,7 +7,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from django_hitcount.counters import last_days
 from django_hitcount.exceptions import InvalidDay
-from django_hitcount.refused_hits import reasons, refused_between
+from django_hitcount.refusals import reasons
+from django_hitcount.refused_hits import refused_between
 
 
 class Command(BaseCommand):

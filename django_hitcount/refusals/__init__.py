@@ -1,0 +1,65 @@
+"""
+The reasons not to count a hit: an ordered list of small functions, like middleware.
+
+HITCOUNT["REFUSALS"] names them. To write one, decorate a function that says True to refuse::
+
+    @refusal("draft", "An editor looks at a draft.")
+    def draft(ask: Ask) -> bool:
+        return "draft" in ask.request.GET
+"""
+
+from __future__ import annotations
+
+from django_hitcount.refusals.base import (
+    CALLER,
+    NO_REQUEST,
+    REASONS,
+    REPEAT,
+    RESERVED,
+    UNAVAILABLE,
+    UNSAVED,
+    Ask,
+    Refusal,
+    refusal,
+)
+from django_hitcount.refusals.registry import get_refusals, log_refused, reasons, refusal_of
+from django_hitcount.refusals.requests import (
+    addresses,
+    bot,
+    do_not_track,
+    global_privacy_control,
+    method,
+    prefetch,
+    previews,
+    user_agents,
+)
+from django_hitcount.refusals.users import groups, owner, permissions, staff
+
+__all__ = [
+    "CALLER",
+    "NO_REQUEST",
+    "REASONS",
+    "REPEAT",
+    "RESERVED",
+    "UNAVAILABLE",
+    "UNSAVED",
+    "Ask",
+    "Refusal",
+    "addresses",
+    "bot",
+    "do_not_track",
+    "get_refusals",
+    "global_privacy_control",
+    "groups",
+    "log_refused",
+    "method",
+    "owner",
+    "permissions",
+    "prefetch",
+    "previews",
+    "reasons",
+    "refusal",
+    "refusal_of",
+    "staff",
+    "user_agents",
+]

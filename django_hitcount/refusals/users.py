@@ -1,0 +1,104 @@
+"""Refusals by who is logged in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.db.models import ForeignKey, Model
+from django.utils.translation import gettext_lazy as _
+
+from django_hitcount import conf
+from django_hitcount.refusals.base import Ask, Refusal, refusal, texts, user_of
+
+
+@refusal("staff", _("The user is a member of the staff."))
+def staff(ask: Ask) -> bool:
+    """Costs what ``request.user`` costs, if the page has not asked for it."""
+    return bool(getattr(user_of(ask), "is_staff", False))
+
+
+def groups(names: Iterable[str]) -> Refusal:
+    """
+    Refuse users who are in one of the groups with these names.
+
+    Costs a query for each hit of a user who is logged in.
+    """
+    wanted = frozenset(texts(names, "names", "group names"))
+
+    @refusal("group", _("The user is in a group that is not counted."))
+    def is_in_group(ask: Ask) -> bool:
+        user = user_of(ask)
+        return user is not None and user.groups.filter(name__in=wanted).exists()
+
+    return is_in_group
+
+
+def permissions(names: Iterable[str]) -> Refusal:
+    """
+    Refuse users who have one of these permissions, as ``"blog.change_article"``.
+
+    Superusers have them all. Costs what ``user.has_perm()`` costs: with Django's own backend
+    two queries for each hit of a user who is logged in, unless the page has asked already.
+    """
+    wanted = texts(names, "names", "permissions")
+    for name in wanted:
+        if not all(name.partition(".")):
+            raise ValueError(f"{name!r} is no permission; write 'app_label.codename'")
+
+    @refusal("permission", _("The user has a permission that is not counted."))
+    def has_permission(ask: Ask) -> bool:
+        user = user_of(ask)
+        return user is not None and any(map(user.has_perm, wanted))
+
+    return has_permission
+
+
+def owner(of: str | Callable[[Model], object]) -> Refusal:
+    """
+    Refuse the owner of an object.
+
+    Args:
+        of: the name of the field that holds the owner, with ``__`` to follow relations, or
+            a callable, or the dotted path of one, that takes an object and returns a user
+            or the primary key of one.
+    """
+    owner_of = _owner_of(of)
+
+    @refusal("owner", _("The user owns the object."))
+    def is_owner(ask: Ask) -> bool:
+        user = user_of(ask)
+        if user is None:
+            return False
+        found = owner_of(ask.obj)
+        return found is not None and found == (user if isinstance(found, Model) else user.pk)
+
+    return is_owner
+
+
+def _owner_of(of: object) -> Callable[[Model], object]:
+    if isinstance(of, str) and "." in of:
+        of = conf.imported(of)
+    if callable(of):
+        return of
+    *relations, last = of.split("__") if isinstance(of, str) else [""]
+    if not all(name.isidentifier() for name in (*relations, last)):
+        raise ValueError(f"of is {of!r}: use the name of a field, or a callable")
+
+    def read(obj: Model) -> object:
+        found: Any = obj
+        for name in relations:
+            found = getattr(found, name, None)
+        return getattr(found, _column(found, last), None)
+
+    return read
+
+
+def _column(obj: object, name: str) -> str:
+    """Of a foreign key to users, its column: reading it costs no query."""
+    fields = obj._meta.fields if isinstance(obj, Model) else ()
+    field = next((field for field in fields if field.name == name), None)
+    if not isinstance(field, ForeignKey) or not field.target_field.primary_key:
+        return name
+    return field.attname if field.related_model is get_user_model() else name
