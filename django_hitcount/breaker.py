@@ -5,31 +5,58 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 from types import TracebackType
 
+from django_hitcount.deadlines import Deadline
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.failures import is_server_away
+from django_hitcount.waits import add_wait, has_time, waited_for
 
 FIRST_PAUSE_SECONDS = 1.0
 """How long a server is left alone after its first failure; twice as long after each further one."""
 
 LONGEST_PAUSE_SECONDS = 15.0
 
+SLOW_SHARE = 0.5
+"""Part of its timeout that makes a call slow, and a page that has waited for it ask no more."""
+
+SLOW_CALLS = 3
+"""Slow calls in a row after which a server is left alone: one alone may be a hiccup."""
+
+SHORT_SHARE = 0.1
+"""Part of the timeout that is no wait: a page may have many calls that are answered at once."""
+
 logger = logging.getLogger("django_hitcount")
 
 
 class Breaker:
-    """Lets calls through until one fails, then none for a while, then one to see."""
+    """
+    Lets calls through until one fails, then none for a while, then one to see.
 
-    def __init__(self, server: str) -> None:
+    With ``timeout_seconds`` three slow calls in a row are a failure, too, and a page waits
+    for that long in all: its calls share one deadline, and once half of it is over, it makes
+    no more.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        *,
+        timeout_seconds: float | None = None,
+        is_failure: Callable[[BaseException], bool] = is_server_away,
+    ) -> None:
         self.server = server
+        self.is_failure = is_failure
+        self.timeout_seconds = timeout_seconds
+        self._slow_calls = 0
         self._lock = threading.Lock()
         self._pause = 0.0
         self._alone_until = 0.0
 
     @property
     def is_open(self) -> bool:
-        """Whether the last call failed."""
+        """Whether the last call failed, or the last ones were slow."""
         return self._pause > 0
 
     def guard(self) -> Call:
@@ -37,7 +64,7 @@ class Breaker:
         Make a call within; gives whether it is the one to see if the server is back.
 
         Raises BufferUnavailable without making the call while the server is left alone, so
-        that its absence costs a page nothing.
+        that its absence costs a page nothing, and if the page has waited for it already.
         """
         return Call(self)
 
@@ -66,7 +93,18 @@ class Breaker:
                 self._pause = min(max(2 * self._pause, FIRST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)
                 self._alone_until = time.monotonic() + self._pause
         if is_first:
-            logger.warning("%s does not take hits, and is left alone: %s", self.server, error)
+            logger.warning("%s does not answer in time, or says no: %s", self.server, error)
+
+    def answer(self, is_probe: bool, *, is_slow: bool) -> None:
+        """Take note that the server answered a call."""
+        if not is_slow:
+            self._slow_calls = 0
+            self.recover(is_probe)
+            return
+        with self._lock:
+            self._slow_calls += 1
+        if is_probe or self._slow_calls >= SLOW_CALLS:
+            self.fail(BufferUnavailable("it answers slowly"), is_probe)
 
     def recover(self, is_probe: bool) -> None:
         """Take note that the server answered a call."""
@@ -75,7 +113,7 @@ class Breaker:
         with self._lock:
             self._pause = 0.0
             self._alone_until = 0.0
-        logger.warning("%s takes hits again", self.server)
+        logger.warning("%s answers again", self.server)
 
 
 class Call:
@@ -85,14 +123,24 @@ class Call:
     A class and no generator: each hit makes a call, and a generator takes three times as long.
     """
 
-    __slots__ = ("_breaker", "_is_probe")
+    __slots__ = ("_breaker", "_deadline", "_is_probe")
 
     def __init__(self, breaker: Breaker) -> None:
         self._breaker = breaker
         self._is_probe = False
+        self._deadline: Deadline | None = None
 
     def __enter__(self) -> bool:
+        timeout = self._breaker.timeout_seconds
+        if timeout is None:
+            self._is_probe = self._breaker.admit()
+            return self._is_probe
+        waited = waited_for(self._breaker.server)
+        if waited > SLOW_SHARE * timeout:
+            raise BufferUnavailable(f"This page has waited for {self._breaker.server} already.")
         self._is_probe = self._breaker.admit()
+        self._deadline = Deadline(timeout - waited)
+        self._deadline.__enter__()
         return self._is_probe
 
     def __exit__(
@@ -101,7 +149,19 @@ class Call:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if error and is_server_away(error):
+        is_slow = self._end_wait()
+        if error and self._breaker.is_failure(error):
             self._breaker.fail(error, self._is_probe)
         elif error is None or isinstance(error, Exception):
-            self._breaker.recover(self._is_probe)
+            self._breaker.answer(self._is_probe, is_slow=is_slow)
+
+    def _end_wait(self) -> bool:
+        """Let the page remember the wait; returns whether it was long."""
+        timeout = self._breaker.timeout_seconds
+        if timeout is None or self._deadline is None:
+            return False
+        seconds = self._deadline.seconds_over()
+        self._deadline.__exit__()
+        if seconds > SHORT_SHARE * timeout:
+            add_wait(self._breaker.server, seconds)
+        return seconds > SLOW_SHARE * timeout and not has_time()

@@ -29,6 +29,7 @@ from django_hitcount.buffers.base import Batch, BatchId
 from django_hitcount.counters import hits_alias
 from django_hitcount.tables import FlushedBatch
 from django_hitcount.transactions import in_transaction
+from django_hitcount.waits import unhurried
 
 PATIENCE_SECONDS = 10.0
 """How long a batch is tried again for before it is left to the next flush."""
@@ -66,6 +67,7 @@ class Flush:
         )
 
 
+@unhurried()
 def flush(partitions: Iterable[int] | None = None) -> Flush:
     """
     Write what the buffer holds into the slots: all of it, or of some partitions.

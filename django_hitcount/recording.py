@@ -39,6 +39,7 @@ from django_hitcount.refusals import (
 )
 from django_hitcount.savepoints import OpenTransactions
 from django_hitcount.transactions import DATABASE_ERRORS, when_committed
+from django_hitcount.waits import OnPage, keep_on_page
 
 logger = logging.getLogger("django_hitcount")
 
@@ -140,7 +141,8 @@ def record_hits(
         identity = _identity(hits, request, counter, view)
     for obj in objs:
         drop_total(obj, counter)
-    results = _record(hits, identity, {db for obj in objs for db in _databases_of(obj)})
+    with OnPage(request):
+        results = _record(hits, identity, {db for obj in objs for db in _databases_of(obj)})
     if request is not None:
         _remembered(request).update(zip(keys, results, strict=True))
     return results
@@ -194,7 +196,7 @@ def _databases_of(obj: Model) -> set[str]:
 
 def _record(hits: Sequence[Hits], identity: str | None, databases: set[str]) -> list[Hit]:
     now: list[Hit] = []
-    work = partial(_record_now, hits, identity, now)
+    work = keep_on_page(partial(_record_now, hits, identity, now))
     if when_committed(work, databases={*databases, hits_alias()}):
         return now
     before = totals.totals_or_none([hit.key for hit in hits])

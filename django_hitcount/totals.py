@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import nullcontext
 from typing import TypeVar
 
 from asgiref.sync import sync_to_async
@@ -13,10 +14,11 @@ from django.db.models import Model
 
 from django_hitcount import slots
 from django_hitcount.buffers import get_buffer
-from django_hitcount.buffers.base import Glimpse
+from django_hitcount.buffers.base import BatchId, Glimpse
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters import CounterKey, counter_key, hits_alias, valid_days
-from django_hitcount.exceptions import TotalsMoving
+from django_hitcount.exceptions import BufferUnavailable, TotalsMoving
+from django_hitcount.page_reads import Guard, page_reads
 from django_hitcount.savepoints import savepoint
 from django_hitcount.transactions import DATABASE_ERRORS
 
@@ -66,51 +68,79 @@ def get_totals_of(
 
     Raises TotalsMoving if that happens over and over.
     """
-    if glimpse and len(glimpse.totals) >= len(keys):
-        return {**glimpse.totals}
-    using, buffer = hits_alias(), get_buffer()
-    # In a transaction the tables may look as they did when it began, or as only it sees them.
-    keep = connections[using].get_autocommit() and not connections[using].in_atomic_block
     totals: dict[CounterKey, int] = {}
+    _find_totals(totals, keys, glimpse, nullcontext)
+    return totals
+
+
+def _find_totals(
+    totals: dict[CounterKey, int],
+    keys: Collection[CounterKey],
+    glimpse: Glimpse | None,
+    guard: Guard,
+) -> None:
+    """Put the totals of ``keys`` into ``totals``; as get_totals_of(), reading within a guard."""
+    if glimpse and len(glimpse.totals) >= len(keys):
+        totals.update(glimpse.totals)
+        return
+    buffer = get_buffer()
     missing = set(keys)
     for _ in range(ATTEMPTS):
         glimpse = glimpse or buffer.glimpse(missing)
         totals.update(glimpse.totals)
         missing -= totals.keys()
-        if not missing:
-            return totals
         keys_left = [*missing]
         for start in range(0, len(keys_left), KEYS_PER_STATEMENT):
             chunk = keys_left[start : start + KEYS_PER_STATEMENT]
-            with savepoint(using):
-                found, applied = slots.sums_and_ledger(chunk, glimpse.batch_ids(), using=using)
+            with guard():
+                found, applied, keep = _read_sums(chunk, glimpse)
             sums = {key: found.get(key, 0) for key in chunk}
             totals.update(buffer.complete(sums, applied, glimpse, keep=keep))
         missing -= totals.keys()
         if not missing:
-            return totals
+            return
         glimpse = None
     raise TotalsMoving(f"Claims and settles kept coming between {ATTEMPTS} readings.")
+
+
+def _read_sums(
+    keys: Collection[CounterKey], glimpse: Glimpse
+) -> tuple[Mapping[CounterKey, int], Collection[BatchId], bool]:
+    """Slot sums, batches that are applied, and whether others see the tables like that, too."""
+    using = hits_alias()
+    with savepoint(using):
+        found, applied = slots.sums_and_ledger(keys, glimpse.batch_ids(), using=using)
+    # In a transaction the tables may look as they did when it began, or as only it sees them.
+    connection = connections[using]
+    return found, applied, connection.get_autocommit() and not connection.in_atomic_block
 
 
 def totals_or_none(
     keys: Collection[CounterKey], glimpse: Glimpse | None = None
 ) -> dict[CounterKey, int]:
-    """As get_totals_of(), but empty if the database does not answer: for pages."""
+    """
+    As get_totals_of(), but without those that only a database knows that does not answer.
+
+    For pages: while the database is left alone, it is not asked.
+    """
+    totals: dict[CounterKey, int] = {}
     try:
-        return get_totals_of(keys, glimpse)
+        _find_totals(totals, keys, glimpse, page_reads().guard)
+    except BufferUnavailable:
+        pass  # The breaker has said so.
     except (TotalsMoving, *DATABASE_ERRORS) as exc:
         logger.error("Totals cannot be read: %s", exc)
-        return {}
+    return totals
 
 
 def total_or_none(obj: Model, counter: str = DEFAULT_COUNTER) -> int | None:
     """As get_total(), but None if the database does not answer: for pages."""
     try:
-        return get_total(obj, counter)
-    except (TotalsMoving, *DATABASE_ERRORS) as exc:
+        key = counter_key(obj, counter)
+    except DATABASE_ERRORS as exc:
         logger.error("A total cannot be read: %s", exc)
         return None
+    return totals_or_none([key]).get(key)
 
 
 def hits_between(

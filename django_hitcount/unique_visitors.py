@@ -6,6 +6,7 @@ import datetime
 import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import nullcontext
 from itertools import chain
 from typing import Self, TypeVar
 
@@ -24,7 +25,8 @@ from django_hitcount.counters import (
     hits_alias,
     valid_days,
 )
-from django_hitcount.exceptions import VisitorsNotCounted
+from django_hitcount.exceptions import BufferUnavailable, VisitorsNotCounted
+from django_hitcount.page_reads import Guard, page_reads
 from django_hitcount.savepoints import savepoint
 from django_hitcount.transactions import DATABASE_ERRORS
 
@@ -118,9 +120,20 @@ def get_visitors(
 
     Costs what visitors_between() costs, once for all objects.
     """
+    return _visitors_by_object(objs, first_day, last_day, counter, nullcontext)
+
+
+def _visitors_by_object(
+    objs: Iterable[ModelT],
+    first_day: datetime.date | None,
+    last_day: datetime.date | None,
+    counter: str,
+    guard: Guard,
+) -> dict[ModelT, Visitors]:
+    """As get_visitors(), reading the tables within a guard."""
     last_day = last_day or day_of()
     keys = {obj: counter_key(obj, counting_visitors(counter)) for obj in objs}
-    found = get_visitors_of(keys.values(), first_day or last_day, last_day)
+    found = get_visitors_of(keys.values(), first_day or last_day, last_day, guard=guard)
     return {obj: found[key] for obj, key in keys.items()}
 
 
@@ -136,18 +149,22 @@ def counting_visitors(counter: str) -> str:
 
 
 def get_visitors_of(
-    keys: Collection[CounterKey], first_day: datetime.date, last_day: datetime.date
+    keys: Collection[CounterKey],
+    first_day: datetime.date,
+    last_day: datetime.date,
+    *,
+    guard: Guard = nullcontext,
 ) -> dict[CounterKey, Visitors]:
-    """The visitors of ``keys``; see get_visitors()."""
+    """The visitors of ``keys``; see get_visitors(). Reads the tables within ``guard``."""
     valid_days(first_day, last_day)
     using = hits_alias()
     live = get_buffer().visitors(keys, first_day, last_day)
-    with savepoint(using):
+    with guard(), savepoint(using):
         known = daily_visitors.counts(keys, first_day, last_day, using=using)
     spans: dict[Span, list[VisitorsKey]] = defaultdict(list)
     for day in sorted({*live, *known}):
         spans[day.key, day.key_id].append(day)
-    merged = _merged({span: days for span, days in spans.items() if len(days) > 1}, live)
+    merged = _merged({span: days for span, days in spans.items() if len(days) > 1}, live, guard)
     found = dict.fromkeys(keys, NOBODY)
     for span, days in spans.items():
         key, _ = span
@@ -161,13 +178,13 @@ def get_visitors_of(
 
 
 def _merged(
-    spans: Mapping[Span, Collection[VisitorsKey]], live: Mapping[VisitorsKey, int]
+    spans: Mapping[Span, Collection[VisitorsKey]], live: Mapping[VisitorsKey, int], guard: Guard
 ) -> dict[Span, int]:
     """The visitors of several days under one key, where they can be compared."""
     using, buffer = hits_alias(), get_buffer()
     if not spans or not buffer.keeps_hits:
         return {}
-    with savepoint(using):
+    with guard(), savepoint(using):
         known = daily_visitors.sketches([*chain.from_iterable(spans.values())], using=using)
     unions = {
         span: SketchUnion(
@@ -187,9 +204,15 @@ def visitors_or_none(
     *,
     counter: str = DEFAULT_COUNTER,
 ) -> dict[ModelT, Visitors]:
-    """As get_visitors(), but empty if the database does not answer: for pages."""
+    """
+    As get_visitors(), but empty if the database does not answer.
+
+    For pages: while the database is left alone, it is not asked.
+    """
     try:
-        return get_visitors(objs, first_day, last_day, counter=counter)
+        return _visitors_by_object(objs, first_day, last_day, counter, page_reads().guard)
+    except BufferUnavailable:
+        return {}  # The breaker has said so.
     except DATABASE_ERRORS as exc:
         logger.error("Visitors cannot be read: %s", exc)
         return {}

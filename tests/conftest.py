@@ -10,6 +10,7 @@ from django.db import connection
 from django_hitcount import visitors
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import get_config
+from django_hitcount.page_reads import page_reads
 from tests import children
 from tests import settings as test_settings
 from tests.servers import SERVERS, ServerMissing, Valkey
@@ -93,6 +94,7 @@ def no_test_meets_the_buffer_of_another() -> None:
     """A server that one test took away is not left alone in the next, nor is its salt known."""
     get_config.cache_clear()
     get_buffer.cache_clear()
+    page_reads.cache_clear()
     visitors._key_on.cache_clear()
 
 

@@ -26,7 +26,8 @@ from redis.exceptions import (
 from redis.retry import Retry
 
 from django_hitcount import conf
-from django_hitcount.buffers.deadlines import Deadline, bound, seconds_left
+from django_hitcount.buffers.connections import bound
+from django_hitcount.deadlines import Deadline, seconds_left
 from django_hitcount.exceptions import AnswerLost, BufferUnavailable
 
 Reply = Any

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from django_hitcount.buffers.recorders import Numbered
 from django_hitcount.counters import CounterKey, Hits, hits_alias
+from django_hitcount.deadlines import elsewhere
 from django_hitcount.tables import FlushedBatch, MissedRecord
 
 NOTES_AT_A_TIME = 500
@@ -52,6 +53,7 @@ def notes(
         )
 
 
+@elsewhere()
 def oldest_notes() -> list[Note]:
     """The oldest notes. Costs one query."""
     records = MissedRecord.objects.using(hits_alias()).order_by("pk")[:NOTES_AT_A_TIME]
@@ -67,6 +69,7 @@ def oldest_notes() -> list[Note]:
     ]
 
 
+@elsewhere()
 def was_flushed_since(note: Note, partition: int) -> bool:
     """Whether hits of the same run and partition were flushed since the command was sent."""
     sent_at = note.missed_at - datetime.timedelta(seconds=LONGEST_DOUBT_SECONDS)
@@ -78,6 +81,7 @@ def was_flushed_since(note: Note, partition: int) -> bool:
     )
 
 
+@elsewhere()
 def drop(notes: Iterable[Note]) -> None:
     """Forget notes that Redis has been told of. Costs one query."""
     records = MissedRecord.objects.using(hits_alias())

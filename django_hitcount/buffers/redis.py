@@ -80,7 +80,10 @@ class RedisBuffer(Buffer):
         self._threshold = config.flush_threshold or 0
         self._total_ttl_seconds = config.total_ttl_seconds
         self._exchange = Exchange(config.cache_alias, timeout_seconds=config.redis_timeout_seconds)
-        self._breaker = Breaker(f"Redis (cache alias {config.cache_alias!r})")
+        self._breaker = Breaker(
+            f"Redis (cache alias {config.cache_alias!r})",
+            timeout_seconds=self._exchange.timeout_seconds,
+        )
         self._recorders = Recorders()
         self._slots = DatabaseBuffer()
         self._has_news = False

@@ -13,6 +13,7 @@ from django_hitcount.objects import is_unsaved
 from django_hitcount.recording import record_page_hit
 from django_hitcount.totals import total_or_none
 from django_hitcount.unique_visitors import Visitors, visitors_or_none
+from django_hitcount.waits import OnPage
 
 register = template.Library()
 
@@ -25,22 +26,26 @@ def hit_count(
     return _or_nothing(record_page_hit(context.get("request"), obj, counter=counter).total)
 
 
-@register.simple_tag
-def hit_total(obj: Model, counter: str = DEFAULT_COUNTER) -> int | Literal[""]:
+@register.simple_tag(takes_context=True)
+def hit_total(
+    context: template.Context, obj: Model, counter: str = DEFAULT_COUNTER
+) -> int | Literal[""]:
     """Print the total of ``obj``, or nothing if it is unknown; counts nothing."""
     if is_unsaved(obj):
         return ""
-    return _or_nothing(total_or_none(obj, counter))
+    with OnPage(context.get("request")):
+        return _or_nothing(total_or_none(obj, counter))
 
 
-@register.simple_tag
+@register.simple_tag(takes_context=True)
 def hit_visitors(
-    obj: Model, counter: str = DEFAULT_COUNTER, days: int = 1
+    context: template.Context, obj: Model, counter: str = DEFAULT_COUNTER, days: int = 1
 ) -> Visitors | Literal[""]:
     """Print the visitors of the last ``days``, today included, or nothing if they are unknown."""
     if is_unsaved(obj):
         return ""
-    return visitors_or_none([obj], *last_days(days), counter=counter).get(obj, "")
+    with OnPage(context.get("request")):
+        return visitors_or_none([obj], *last_days(days), counter=counter).get(obj, "")
 
 
 def _or_nothing(total: int | None) -> int | Literal[""]:

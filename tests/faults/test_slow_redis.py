@@ -5,21 +5,28 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 
 import pytest
-from django.test import Client
+from django.db import transaction
+from django.http import HttpRequest
+from django.template import Context, Template
+from django.test import Client, RequestFactory
 from django_redis import get_redis_connection
 from redis.sentinel import Sentinel, SentinelConnectionPool
 
+from django_hitcount.breaker import SLOW_CALLS
 from django_hitcount.buffers import exchange, get_buffer
 from django_hitcount.buffers.exchange import Exchange
+from django_hitcount.counters import counter_key
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.flushing import flush
+from django_hitcount.recording import record_hits
+from django_hitcount.waits import waited_for
 from tests.app.models import Article
 from tests.browsers import BROWSER
 from tests.proxies import Proxy
-from tests.servers import HOST
+from tests.servers import HOST, wait_until
 from tests.tables import slot_sums
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -139,6 +146,82 @@ def test_sentinels_share_the_wait(silent_port, monkeypatch):
     monkeypatch.setattr(exchange, "_connection_pool", lambda alias: pool)
     with waits_once(), pytest.raises(BufferUnavailable):
         Exchange("hitcount", timeout_seconds=TIMEOUT_SECONDS).run([("PING",)])
+
+
+@pytest.fixture
+def articles() -> list[Article]:
+    return [Article.objects.create(title=str(number)) for number in range(9)]
+
+
+def view_all(articles: list[Article], request: HttpRequest | None = None) -> None:
+    """A page that counts and shows each article."""
+    tag = "{% for article in articles %}{% hit_count article %}{% hit_total article %}{% endfor %}"
+    request = request or RequestFactory(headers=BROWSER).get("/")
+    context = Context({"articles": articles, "request": request})
+    Template("{% load hitcount %}" + tag).render(context)
+
+
+@pytest.mark.parametrize("delay_seconds", [0.1, 0.2])
+@pytest.mark.parametrize("surroundings", [nullcontext, transaction.atomic])
+def test_page_waits_once_however_many_tags_it_has(
+    slow_redis, articles, surroundings, delay_seconds
+):
+    record_hits(articles)
+    slow_redis.delay_seconds = delay_seconds
+    with waits_once(), surroundings():
+        view_all(articles)
+    slow_redis.delay_seconds = 0
+    flush()
+
+    assert slot_sums(articles) == dict.fromkeys(articles, 2)
+
+
+def test_page_of_many_quick_answers_reads_them_all(slow_redis, articles):
+    """They are no wait, though they take longer than the timeout together."""
+    record_hits(articles)
+    slow_redis.delay_seconds = 0.01
+    request = RequestFactory(headers=BROWSER).get("/")
+    for _ in range(3):
+        view_all(articles, request)
+
+    assert waited_for(get_buffer()._breaker.server) == 0
+    assert not get_buffer()._breaker.is_open
+
+
+def test_redis_that_is_slow_again_and_again_is_left_alone(slow_redis, article, caplog):
+    view(article)
+    slow_redis.delay_seconds = 0.2
+    shown = [view(article) for _ in range(SLOW_CALLS)]
+    asked = slow_redis.questions
+    shown += [view(article) for _ in range(3)]
+
+    assert slow_redis.questions == asked
+    assert len(caplog.records) == 1
+    slow_redis.delay_seconds = 0
+    wait_until(lambda: view(article) and not get_buffer()._breaker.is_open, "Redis", 20)
+    flush()
+    assert view(article) == slot_sums([article])[article] + 1
+    assert shown[:SLOW_CALLS] == [2, 3, 4]
+
+
+def test_redis_that_is_slow_now_and_then_is_asked(slow_redis, article):
+    for delay_seconds in [0, 0.2, 0.2, 0] * 3:
+        slow_redis.delay_seconds = delay_seconds
+        view(article)
+
+    assert not get_buffer()._breaker.is_open
+
+
+def test_slow_redis_can_be_flushed(slow_redis, article):
+    """Nobody waits for a flush."""
+    view(article)
+    flush()
+    view(article)
+    slow_redis.delay_seconds = 0.15
+    flush([counter_key(article, "views").partition(16)])
+
+    assert slot_sums([article]) == {article: 2}
+    assert not get_buffer()._breaker.is_open
 
 
 @pytest.mark.parametrize("parser", ["", "redis._parsers._RESP2Parser"])

@@ -1,5 +1,5 @@
 """
-No wait for Redis goes on past a deadline, in however many pieces an answer comes.
+Connections to Redis that wait no longer than the deadline, in however many pieces answers come.
 
 redis-py begins its timeout anew with each piece that it reads, each address that it tries and
 each step of opening a connection.
@@ -8,12 +8,12 @@ each step of opening a connection.
 from __future__ import annotations
 
 import socket
-import time
 from contextlib import suppress
-from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any
 
 from redis.connection import DefaultParser
+
+from django_hitcount.deadlines import seconds_left
 
 if TYPE_CHECKING:
     from redis.connection import AbstractConnection
@@ -25,35 +25,6 @@ SHORTEST_SECONDS = 0.001
 
 CLOSE_ENOUGH = 0.1
 """Share of a timeout that may be off: to set it takes a system call."""
-
-_deadline: ContextVar[float | None] = ContextVar("hitcount_deadline", default=None)
-
-
-class Deadline:
-    """
-    Ends all waits of bounded connections within so many seconds from now.
-
-    Within another deadline, the earlier one holds.
-    """
-
-    __slots__ = ("_seconds", "_token")
-    _token: Token[float | None]
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-
-    def __enter__(self) -> None:
-        end, outer = time.monotonic() + self._seconds, _deadline.get()
-        self._token = _deadline.set(end if outer is None else min(end, outer))
-
-    def __exit__(self, *error: object) -> None:
-        _deadline.reset(self._token)
-
-
-def seconds_left() -> float | None:
-    """Seconds until the deadline, 0 once it is over, or None if there is none."""
-    end = _deadline.get()
-    return None if end is None else max(end - time.monotonic(), 0.0)
 
 
 def bound(pool: Any) -> None:

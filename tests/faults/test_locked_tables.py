@@ -1,0 +1,97 @@
+"""Tables are locked: a page waits for them once, and does without numbers."""
+
+from __future__ import annotations
+
+import signal
+from unittest import mock
+
+import pytest
+from django.contrib.contenttypes.models import ContentType
+from django.db import OperationalError
+from django.template import Context, Template
+from django.test import RequestFactory
+
+from django_hitcount import daily_visitors, slots
+from django_hitcount.buffers import get_buffer
+from django_hitcount.counters import counter_key
+from django_hitcount.flushing import flush
+from django_hitcount.page_reads import page_reads
+from django_hitcount.recording import record_hit, record_hits
+from django_hitcount.totals import get_total, get_totals, totals_or_none
+from tests.app.models import Article
+from tests.browsers import BROWSER
+from tests.locks import locked_tables
+from tests.servers import wait_until
+from tests.tables import slot_sums
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def articles(settings) -> list[Article]:
+    settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": {"visitors": True}}}
+    ContentType.objects.get_for_model(Article)
+    return [Article.objects.create(title=title) for title in ("Tea", "Coffee", "Water")]
+
+
+def render(articles: list[Article], tag: str) -> str:
+    """A page with a tag for each article."""
+    template = Template(
+        "{% load hitcount %}{% for article in articles %}[{% " + tag + " article %}]{% endfor %}"
+    )
+    request = RequestFactory(headers=BROWSER).get("/")
+    return template.render(Context({"articles": articles, "request": request}))
+
+
+@pytest.mark.parametrize(
+    ("tag", "read"),
+    [
+        ("hit_total", (slots, "sums_and_ledger")),
+        ("hit_visitors", (daily_visitors, "counts")),
+    ],
+)
+def test_locked_tables_cost_one_wait_and_then_nothing(articles, tag, read):
+    """Not one for each tag, and not one for each page."""
+    module, name = read
+    record_hits(articles)
+    with mock.patch.object(module, name, side_effect=getattr(module, name)) as reads:
+        with locked_tables():
+            assert [render(articles, tag) for _ in range(3)] == ["[][][]"] * 3
+            assert reads.call_count == 1
+        wait_until(lambda: "[]" not in render(articles, tag), "numbers", 20)
+
+
+def test_whoever_asks_for_a_total_waits_for_it(articles):
+    """get_total() raises: what to do without the number is for its caller to say."""
+    with locked_tables():
+        render(articles, "hit_total")
+        for _ in range(2):
+            with pytest.raises(OperationalError):
+                get_total(articles[0])
+
+
+def test_totals_that_redis_knows_are_shown(redis_buffer, articles):
+    tea, _, water = articles
+    record_hits([tea, water])
+    get_totals([tea, water])
+    keys = [counter_key(article, "views") for article in articles]
+    with locked_tables():
+        assert totals_or_none(keys) == {keys[0]: 1, keys[2]: 1}
+        assert page_reads().is_open
+        assert render(articles, "hit_total") == "[1][][1]"
+
+
+def test_slow_telling_of_what_redis_missed_is_no_slowness_of_redis(own_valkey, articles):
+    """The notes cannot be read, so it is told later; hits go to Redis at once."""
+    tea = articles[0]
+    record_hit(tea)
+    own_valkey.stop(signal.SIGKILL)
+    record_hit(tea)
+    own_valkey.start()
+    get_buffer()._breaker.try_now()
+    with locked_tables():
+        assert record_hit(tea).counted
+        assert not get_buffer()._breaker.is_open
+
+    flush()
+    assert slot_sums([tea]) == {tea: 3}
