@@ -1,0 +1,183 @@
+"""The README's blocks, pasted one after the other into a new project, make a site that counts."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import settings as test_settings
+from tests.browsers import BROWSER
+from tests.servers import HOST, Valkey, die_with_parent, free_port, wait_until
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        test_settings.DATABASE != "sqlite", reason="a new project has an SQLite database of its own"
+    ),
+]
+
+ROOT = Path(__file__).parent.parent
+BLOCK = re.compile(r"^( *)\.\. code-block:: (\S+)\n\n((?:\1   .*\n|\n)+)", re.MULTILINE)
+FILE = re.compile(r"\A(?:# |\{# )(\S+)(?: #\})?\n")
+README_REDIS = "127.0.0.1:6379"
+SECONDS = 60
+
+
+class Project:
+    """A new project, and the commands that its owner types."""
+
+    def __init__(self, directory: Path, redis_port: int) -> None:
+        self.directory = directory
+        self.redis = f"{HOST}:{redis_port}"
+        self.processes: list[subprocess.Popen[bytes]] = []
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+        del environment["DJANGO_SETTINGS_MODULE"]
+        self.environment = environment
+        self.run("django-admin startproject mysite .")
+        self.run("python manage.py startapp articles")
+
+    def section(self, title: str) -> None:
+        """Do what a section of the README says: paste files, type commands."""
+        text = re.search(rf"^{title}\n=+\n(.*?)^\S[^\n]*\n===", README, re.MULTILINE | re.DOTALL)
+        assert text, title
+        for indent, language, body in BLOCK.findall(text[1]):
+            block = re.sub(rf"^{indent}   ", "", body, flags=re.MULTILINE).strip() + "\n"
+            if language == "sh":
+                self.type(block)
+            else:
+                self.paste(block)
+
+    def paste(self, block: str) -> None:
+        file = FILE.match(block)
+        assert file, f"no file is named for this block:\n{block}"
+        path = self.directory / file[1]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a") as target:
+            target.write("\n" + block.replace(README_REDIS, self.redis))
+
+    def type(self, commands: str) -> None:
+        """All but pip, as everything is installed here, and the worker, which does not end."""
+        for command in commands.splitlines():
+            if command.startswith("celery "):
+                self.start(command)
+            elif not command.startswith("pip "):
+                self.run(command)
+
+    def run(self, command: str) -> str:
+        done = subprocess.run(
+            self._words(command),
+            cwd=self.directory,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=SECONDS,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    def start(self, command: str) -> None:
+        with (self.directory / "console").open("ab") as console:
+            process = subprocess.Popen(
+                self._words(command),
+                cwd=self.directory,
+                env=self.environment,
+                stdout=console,
+                stderr=console,
+                preexec_fn=die_with_parent,
+            )
+        self.processes.append(process)
+
+    def _words(self, command: str) -> list[str]:
+        program, *words = shlex.split(command)
+        modules = {"python": [], "django-admin": ["-m", "django"], "celery": ["-m", "celery"]}
+        return [sys.executable, *modules[program], *words]
+
+    def shell(self, code: str) -> str:
+        return self.run(f"python manage.py shell --no-imports -c {shlex.quote(code)}").strip()
+
+    def serve(self) -> str:
+        """Start runserver; returns the address of the first article."""
+        address = f"{HOST}:{free_port()}"
+        self.start(f"python manage.py runserver --noreload {address}")
+        page = f"http://{address}/articles/1/"
+        wait_until(lambda: answers(page), "runserver")
+        return page
+
+    def console(self) -> str:
+        return (self.directory / "console").read_text()
+
+    def stop(self) -> None:
+        for process in self.processes:
+            process.send_signal(signal.SIGTERM)
+        for process in self.processes:
+            process.wait(SECONDS)
+        self.processes.clear()
+
+
+README = (ROOT / "README.rst").read_text()
+
+
+def get(url: str, **headers: str) -> str:
+    request = urllib.request.Request(url, headers={**BROWSER, **headers})
+    with urllib.request.urlopen(request, timeout=SECONDS) as answer:
+        return re.sub(r"\s+", " ", answer.read().decode())
+
+
+def answers(url: str) -> bool:
+    try:
+        return bool(get(url, **{"user-agent": "curl/8.5.0"}))
+    except OSError:
+        return False
+
+
+@pytest.fixture
+def project(tmp_path: Path, valkey: Valkey) -> Iterator[Project]:
+    project = Project(tmp_path, valkey.port)
+    yield project
+    for process in project.processes:
+        process.kill()
+        process.wait()
+
+
+def test_blocks_pasted_one_after_the_other_make_a_site_that_counts(project, redis):
+    project.section("Quick start")
+    project.shell("from articles.models import Article; Article.objects.create(title='Tea')")
+    page = project.serve()
+    assert [get(page), get(page)] == [
+        " <h1>Tea</h1> <p>1 views</p> ",
+        " <h1>Tea</h1> <p>2 views</p> ",
+    ]
+    assert "User-Agent 'curl/8.5.0'), refusal 'bot'" in project.console()
+    project.stop()
+
+    project.section("Whom to count")
+    page = project.serve()
+    assert [get(page), get(page)] == [" <h1>Tea</h1> <p>3 views</p> <p>1 readers today</p> "] * 2
+    assert "refusal 'repeat': The visitor has been counted already." in project.console()
+    project.stop()
+
+    project.section("Grow")
+    assert "django_hitcount." not in project.run("python manage.py check")
+    page = project.serve()
+    second = {"user-agent": BROWSER["user-agent"].replace("140", "141")}
+    assert get(page, **second).startswith(" <h1>Tea</h1> <p>4 views</p> ")
+    wait_until(lambda: in_tables(project) == "4", "the flush by Celery's beat")
+    project.stop()
+
+
+def in_tables(project: Project) -> str:
+    return project.shell(
+        "from django.db.models import Sum; from django_hitcount.models import HitSlot; "
+        "print(HitSlot.objects.aggregate(sum=Sum('hits'))['sum'])"
+    )
