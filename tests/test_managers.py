@@ -227,3 +227,23 @@ def test_managers_from_querysets_know_with_hits(buffer):
     Novel.published.create(live=True).record_hit()
 
     assert Novel.published.with_hits().live().get().hit_total == 1
+
+
+@pytest.mark.parametrize("is_mixin_first", [True, False])
+@isolate_apps("tests.app")
+def test_ordering_of_a_parent_with_a_table_is_kept_if_it_stands_first(is_mixin_first):
+    """As Django does it with any abstract class; the documentation says so."""
+
+    class Parent(models.Model):
+        class Meta:
+            app_label = "app"
+            ordering = ["pk"]
+
+    bases = (HitCountMixin, Parent) if is_mixin_first else (Parent, HitCountMixin)
+
+    class Child(*bases):
+        class Meta:
+            app_label = "app"
+
+    assert Child._meta.ordering == ([] if is_mixin_first else ["pk"])
+    assert managers_of(Child) == {"objects": HitCountManager}

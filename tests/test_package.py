@@ -17,14 +17,8 @@ PAGES = sorted([*ROOT.glob("*.rst"), *ROOT.glob("docs/*.rst"), *ROOT.glob("*/REA
 DOCS = "\n".join(path.read_text() for path in PAGES)
 REFUSALS = [
     *(r.name for r in vars(refusals).values() if isinstance(r, refusals.Refusal)),
-    *(
-        "permission",
-        "preview",
-        "group",
-        "owner",
-        "address",
-        "user_agent",
-    ),  # Made by functions that take options.
+    # Made by functions that take options.
+    *("permission", "preview", "group", "owner", "address", "user_agent"),
     *(refusals.CALLER, refusals.NO_REQUEST, refusals.REPEAT, refusals.UNAVAILABLE),
     refusals.UNSAVED,
 ]
@@ -130,7 +124,7 @@ def test_wheel_has_all_that_is_needed_and_nothing_else():
     shipped = {str(file) for file in installed[0].files or ()}
     lua = {f"django_hitcount/buffers/lua/{p.name}" for p in ROOT.rglob("buffers/lua/*.lua")}
 
-    assert len(lua) == 11
+    assert len(lua) == 14
     assert lua | {"django_hitcount/py.typed"} <= shipped
     assert {str(path.relative_to(ROOT)) for path in SOURCE} <= shipped
     assert not [name for name in shipped if name.startswith(("tests", "example", "benchmarks"))]

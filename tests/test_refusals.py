@@ -57,6 +57,10 @@ def parameter(name: str):
     return refusal("parameter", "...")(lambda ask: name in ask.request.GET)
 
 
+def paths(prefix: str = "/drafts/"):
+    return refusal("path", "...")(lambda ask: ask.request.path.startswith(prefix))
+
+
 def author_of(obj: models.Model) -> object:
     return obj.author
 
@@ -223,6 +227,12 @@ class TestList:
 
         assert [reason(get(path)) for path in ("/?a", "/?b")] == ["parameter"] * 2
         assert reason(get("/?c")) is None
+
+    def test_own_refusal_whose_options_may_be_left_out(self, refuse):
+        refuse(f"{OWN}paths")
+
+        assert reason(get("/drafts/1/")) == "path"
+        assert reason(get("/articles/1/")) is None
 
     def test_error_in_a_refusal_is_logged_and_refuses_nothing(self, refuse, caplog):
         refuse(f"{OWN}broken", f"{OWN}preview")
