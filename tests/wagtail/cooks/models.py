@@ -1,0 +1,11 @@
+"""The users, in an app of their own: Wagtail's migrations come after theirs."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import AbstractUser
+
+from django_hitcount.models import HitCountMixin
+
+
+class Cook(HitCountMixin, AbstractUser):
+    """A user whose profile people look at."""
