@@ -285,6 +285,35 @@ def test_w003_evicting_policy(settings, redis, hitcount, policy, expected):
         redis.config_set("maxmemory-policy", "noeviction")
 
 
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"save": "3600 1", "appendonly": "no"}, ["W005"]),
+        ({"save": "3600 1", "appendonly": "yes"}, []),
+        ({"save": "", "appendonly": "no"}, []),
+    ],
+)
+def test_w005_snapshots_alone(settings, redis, hitcount, options, expected):
+    for name, value in options.items():
+        redis.config_set(name, value)
+    try:
+        assert found(settings) == expected
+    finally:
+        redis.config_set("save", "")
+        redis.config_set("appendonly", "no")
+
+
+def test_w006_run_id_that_is_hidden(settings, redis, hitcount):
+    redis.acl_setuser("nobody", enabled=True, nopass=True, keys=["*"], commands=["+@all", "-info"])
+    alias = settings.CACHES["hitcount"]
+    location = alias["LOCATION"].replace("redis://", "redis://nobody:x@")
+    settings.CACHES = {**settings.CACHES, "hitcount": {**alias, "LOCATION": location}}
+    try:
+        assert found(settings) == ["W006"]
+    finally:
+        redis.acl_deluser("nobody")
+
+
 class TestW004:
     def test_nothing_flushes(self, settings, redis):
         settings.HITCOUNT = {"BUFFER": REDIS_BUFFER}
@@ -321,4 +350,16 @@ def test_ids_are_used_once():
     used = re.findall(r'id="django_hitcount\.(\w+)"', source)
 
     assert sorted(used) == sorted(set(used))
-    assert set(used) == {"E001", "E002", "E003", "E004", "E005", "W001", "W002", "W003", "W004"}
+    assert set(used) == {
+        "E001",
+        "E002",
+        "E003",
+        "E004",
+        "E005",
+        "W001",
+        "W002",
+        "W003",
+        "W004",
+        "W005",
+        "W006",
+    }

@@ -39,7 +39,8 @@ def use(settings):
     def use(port: int) -> None:
         alias = {**settings.CACHES["hitcount"], "LOCATION": f"redis://{HOST}:{port}/0"}
         settings.CACHES = {**settings.CACHES, "hitcount": alias}
-        settings.HITCOUNT = {**settings.HITCOUNT, "BUFFER": REDIS_BUFFER}
+        own = {"BUFFER": REDIS_BUFFER, "REDIS_TIMEOUT_SECONDS": 10}
+        settings.HITCOUNT = {**settings.HITCOUNT, **own}
 
     return use
 
