@@ -103,13 +103,17 @@ def test_listing_costs_the_same_for_any_number_of_pages(buffer, home, visitor):
     assert queries() == few
 
 
-def test_specific_pages_keep_the_totals_of_the_query(buffer, recipe):
+def test_specific_pages_carry_exact_totals_too(buffer, home, recipe):
+    story = home.add_child(instance=StoryPage(title="Story"))
     record_hit(recipe, amount=2)
     flush()
+    record_hit(recipe)
+    record_hit(story)
 
-    pages = with_hits(Page.objects.child_of(recipe.get_parent()))
-    assert [page.hit_total for page in pages] == [2]
-    assert [page.hits for page in pages.specific()] == [2]
+    pages = with_hits(Page.objects.child_of(home).specific())
+
+    assert {page: page.hit_total for page in pages} == {recipe: 3, story: 1}
+    assert {page: page.hits for page in pages} == {recipe: 3, story: 1}
 
 
 def test_new_revision_keeps_the_counts(buffer, recipe, visitor):
