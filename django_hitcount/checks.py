@@ -57,23 +57,39 @@ def check_visitors(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> li
 
 
 def check_database(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """E003: the database is of a vendor whose upsert is not known to be exact."""
+    """
+    E003: the database is of a vendor whose upsert is not known to be exact.
+
+    E006: it is without autocommit.
+    """
     from django_hitcount.counters import hits_alias
 
     alias = hits_alias()
     vendor = connections[alias].vendor
-    if vendor in VENDORS:
-        return []
-    return [
-        Error(
-            f"The counts are kept in the database {alias!r}, which is of vendor {vendor!r}.",
-            hint=(
-                "Route the app django_hitcount to a PostgreSQL, MySQL, MariaDB or SQLite "
-                "database with DATABASE_ROUTERS."
-            ),
-            id="django_hitcount.E003",
-        )
-    ]
+    if vendor not in VENDORS:
+        return [
+            Error(
+                f"The counts are kept in the database {alias!r}, which is of vendor {vendor!r}.",
+                hint=(
+                    "Route the app django_hitcount to a PostgreSQL, MySQL, MariaDB or SQLite "
+                    "database with DATABASE_ROUTERS."
+                ),
+                id="django_hitcount.E003",
+            )
+        ]
+    if not connections[alias].settings_dict["AUTOCOMMIT"]:
+        return [
+            Error(
+                f"The counts are kept in the database {alias!r}, whose AUTOCOMMIT is False: "
+                "no hit is counted.",
+                hint=(
+                    "Route the app django_hitcount to an alias with autocommit, of the same "
+                    "database or another one, with DATABASE_ROUTERS."
+                ),
+                id="django_hitcount.E006",
+            )
+        ]
+    return []
 
 
 def check_keys(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:

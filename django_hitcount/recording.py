@@ -15,6 +15,7 @@ from django.http import HttpRequest
 
 from django_hitcount import totals, visitors
 from django_hitcount.buffers import get_buffer
+from django_hitcount.commits import Waiting, when_committed
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
 from django_hitcount.content_types import forget_content_types
 from django_hitcount.counters import (
@@ -38,7 +39,7 @@ from django_hitcount.refusals import (
     refusal_of,
 )
 from django_hitcount.savepoints import OpenTransactions
-from django_hitcount.transactions import DATABASE_ERRORS, when_committed
+from django_hitcount.transactions import DATABASE_ERRORS, require_autocommit
 from django_hitcount.waits import OnPage, keep_on_page
 
 logger = logging.getLogger("django_hitcount")
@@ -56,7 +57,7 @@ class Hit:
     counted: bool
     """
     True also if the hit waits for the COMMIT of the transaction it was recorded in: only
-    then is it known whether it is a repeat.
+    then is it known whether it is a repeat, and a rollback takes it back.
     """
 
     refusal: str | None
@@ -83,7 +84,8 @@ def record_hit(
     Count a hit on ``obj``; never fails or waits because a server is away.
 
     Within a transaction of the object's or the counts' database it waits for the COMMIT,
-    and a rollback counts nothing.
+    of both if there are two, and a rollback counts nothing. Without autocommit in the
+    counts' database it is refused as "unavailable".
 
     Args:
         request: what asks for the page. HITCOUNT["REFUSALS"] and the counter's ``repeat``
@@ -122,16 +124,15 @@ def record_hits(
     objs = list(objs)
     valid_amount(amount)
     day = day_of(at)
-    view = OpenTransactions()
     try:
-        with view.unspoiled():
-            keys = [counter_key(obj, counter) for obj in objs]
+        keys = [counter_key(obj, counter) for obj in objs]
     except DATABASE_ERRORS as exc:
         logger.error("%d hits are not counted: %s", len(objs), exc)
         return [Hit(False, UNAVAILABLE, None)] * len(objs)
     if request is None:
         hits, identity = [Hits(key, day, amount) for key in keys], None
     else:
+        view = OpenTransactions()
         asks = [Ask(request, obj, counter) for obj in objs]
         hits = [
             Hits(key, day, amount, refusal_of(ask, refuse, view=view))
@@ -141,10 +142,11 @@ def record_hits(
         identity = _identity(hits, request, counter, view)
     for obj in objs:
         drop_total(obj, counter)
+    databases = {db for obj in objs for db in _databases_of(obj)}
     with OnPage(request):
-        results = _record(hits, identity, {db for obj in objs for db in _databases_of(obj)})
+        results, waiting = _record(hits, identity, databases)
     if request is not None:
-        _remembered(request).update(zip(keys, results, strict=True))
+        _remember(request, zip(keys, results, strict=True), waiting)
     return results
 
 
@@ -177,16 +179,26 @@ def record_page_hit(
         log_refused([NO_REQUEST], counter)
         return Hit(False, NO_REQUEST, totals.total_or_none(obj, counter))
     try:
-        earlier = _remembered(request).get(counter_key(obj, counter))
+        earlier = _remembered(request, counter_key(obj, counter))
     except DATABASE_ERRORS:
         earlier = None  # record_hit() will find out, and say so.
     return earlier or record_hit(obj, request, counter=counter)
 
 
-def _remembered(request: HttpRequest) -> dict[CounterKey, Hit]:
-    """The last hit on each counter that this request brought."""
-    hits: dict[CounterKey, Hit] = request.__dict__.setdefault(_ON_REQUEST, {})
-    return hits
+def _remember(
+    request: HttpRequest, hits: Iterable[tuple[CounterKey, Hit]], waiting: Waiting | None
+) -> None:
+    """Keep the last hit on each counter that this request brought, and what it waits for."""
+    known = request.__dict__.setdefault(_ON_REQUEST, {})
+    known.update({key: (hit, waiting) for key, hit in hits})
+
+
+def _remembered(request: HttpRequest, key: CounterKey) -> Hit | None:
+    """The hit that this request brought; none if it was rolled back."""
+    hit: Hit
+    waiting: Waiting | None
+    hit, waiting = request.__dict__.get(_ON_REQUEST, {}).get(key, (None, None))
+    return None if waiting and waiting.is_dropped else hit
 
 
 def _databases_of(obj: Model) -> set[str]:
@@ -194,13 +206,22 @@ def _databases_of(obj: Model) -> set[str]:
     return {obj._state.db or hits_alias(), router.db_for_write(type(obj), instance=obj)}
 
 
-def _record(hits: Sequence[Hits], identity: str | None, databases: set[str]) -> list[Hit]:
+def _record(
+    hits: Sequence[Hits], identity: str | None, databases: set[str]
+) -> tuple[list[Hit], Waiting | None]:
+    """Hits, and what they wait for."""
+    using = hits_alias()
+    try:
+        require_autocommit(using)
+    except DATABASE_ERRORS as exc:
+        return _unavailable(hits, exc), None
     now: list[Hit] = []
     work = keep_on_page(partial(_record_now, hits, identity, now))
-    if when_committed(work, databases={*databases, hits_alias()}):
-        return now
+    waiting = when_committed(work, databases={*databases, using})
+    if waiting is None:
+        return now, None
     before = totals.totals_or_none([hit.key for hit in hits])
-    return [_result(hit.refusal, before.get(hit.key), plus=hit.amount) for hit in hits]
+    return [_result(hit.refusal, before.get(hit.key), plus=hit.amount) for hit in hits], waiting
 
 
 def _record_now(hits: Sequence[Hits], identity: str | None, results: list[Hit]) -> None:
@@ -224,6 +245,13 @@ def _record_now(hits: Sequence[Hits], identity: str | None, results: list[Hit]) 
     results += [
         _result(refusal, known.get(key)) for key, refusal in zip(keys, refusals, strict=True)
     ]
+
+
+def _unavailable(hits: Sequence[Hits], error: Exception) -> list[Hit]:
+    """Hits that are lost."""
+    logger.error("%d hits are not counted: %s", len(hits), error)
+    known = totals.totals_or_none([hit.key for hit in hits])
+    return [Hit(False, hit.refusal or UNAVAILABLE, known.get(hit.key)) for hit in hits]
 
 
 def _refusals(hits: Sequence[Hits], repeats: Sequence[CounterKey]) -> list[str | None]:

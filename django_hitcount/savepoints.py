@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from types import TracebackType
 from typing import Any
 
 from django.db import connections
@@ -32,7 +33,7 @@ class OpenTransactions:
     def _unspoiled(self) -> Iterator[None]:
         with ExitStack() as stack:
             for connection in self._connections:
-                stack.enter_context(_unspoiled(connection))
+                stack.enter_context(_LazySavepoint(connection))
             yield
 
 
@@ -47,7 +48,7 @@ def savepoint(using: str) -> AbstractContextManager[object]:
     Raises TransactionLost if there is no way back.
     """
     connection = connections[using]
-    return _unspoiled(connection) if _is_open(connection) else nullcontext()
+    return _LazySavepoint(connection) if _is_open(connection) else nullcontext()
 
 
 def _is_open(connection: BaseDatabaseWrapper) -> bool:
@@ -56,22 +57,12 @@ def _is_open(connection: BaseDatabaseWrapper) -> bool:
     return is_connected and not connection.autocommit and not connection.needs_rollback
 
 
-@contextmanager
-def _unspoiled(connection: BaseDatabaseWrapper) -> Iterator[None]:
-    savepoint = _LazySavepoint(connection)
-    try:
-        with connection.execute_wrapper(savepoint):
-            yield
-    except TransactionLost:
-        raise
-    except BaseException as exc:
-        savepoint.undo(exc)
-        raise
-    savepoint.release()
-
-
 class _LazySavepoint:
-    """A savepoint before the first statement; wraps the execution of all of them."""
+    """
+    A savepoint before the first statement; wraps the execution of all of them.
+
+    A class and no generator: reading totals of a list makes one for each object.
+    """
 
     def __init__(self, connection: BaseDatabaseWrapper) -> None:
         self._connection = connection
@@ -79,22 +70,37 @@ class _LazySavepoint:
         self._is_made = False
         self._id: str | None = None
 
+    def __enter__(self) -> None:
+        self._connection.execute_wrappers.append(self)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._connection.execute_wrappers.remove(self)
+        if error is None:
+            self._release()
+        elif not isinstance(error, TransactionLost):
+            self._undo(error)
+
     def __call__(self, execute: Callable[..., Any], *args: Any) -> Any:
         if not self._is_made:
             self._is_made = True  # The statement that makes it comes here, too.
             self._id = self._connection.savepoint()
         return execute(*args)
 
-    def release(self) -> None:
+    def _release(self) -> None:
         """Keep what was done since, unless the transaction takes no further statement."""
         try:
             self._connection.validate_no_broken_transaction()
             if self._id:
                 self._connection.savepoint_commit(self._id)
         except DATABASE_ERRORS as exc:
-            self.undo(exc)
+            self._undo(exc)
 
-    def undo(self, error: BaseException) -> None:
+    def _undo(self, error: BaseException) -> None:
         """Go back to it after ``error``; raises TransactionLost if there is no way back."""
         connection = self._connection
         if connection.closed_in_transaction:

@@ -1,11 +1,11 @@
-"""Transactions that are tried again, and work that waits for a COMMIT."""
+"""Transactions that are tried again."""
 
 from __future__ import annotations
 
 import random
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from django.db import (
@@ -53,11 +53,7 @@ def in_transaction(
     Raises what the database raised last.
     """
     connection = connections[using]
-    if not (connection.in_atomic_block or connection.get_autocommit()):
-        raise transaction.TransactionManagementError(
-            f"Autocommit is off in database {using!r}, so that this would never be committed. "
-            "Call it with autocommit on."
-        )
+    require_autocommit(using)
     give_up_at = time.monotonic() + patience_seconds
     pause = FIRST_PAUSE_SECONDS
     while True:
@@ -74,6 +70,27 @@ def in_transaction(
                 connection.close()
         time.sleep(pause * random.uniform(0.5, 1.5))
         pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+
+
+def require_autocommit(using: str) -> None:
+    """
+    Raise TransactionManagementError if nobody tells when a transaction of ``using`` ends.
+
+    With autocommit off, Django does not: not within atomic() either.
+    """
+    connection = connections[using]
+    if connection.in_atomic_block:
+        is_on = connection.commit_on_exit
+    elif connection.connection:
+        is_on = connection.autocommit
+    else:
+        is_on = connection.settings_dict["AUTOCOMMIT"]
+    if not is_on:
+        raise transaction.TransactionManagementError(
+            f"Autocommit is off in database {using!r}, so that this would never be committed. "
+            "Call it with autocommit on, or route the app django_hitcount to an alias with "
+            "autocommit in DATABASES."
+        )
 
 
 def take_write_lock(using: str) -> None:
@@ -98,23 +115,3 @@ class _Attempt(Generic[T]):
         result = self.work()
         self.rolled_back = False
         return result
-
-
-def when_committed(work: Callable[[], object], *, databases: Iterable[str]) -> bool:
-    """
-    Run ``work`` now, or after the COMMIT of each of ``databases`` that is in a transaction.
-
-    Returns whether it ran now. If one of the transactions rolls back, it never runs.
-    """
-    remaining = list(dict.fromkeys(databases))
-    while remaining:
-        using = remaining.pop()
-        if connections[using].in_atomic_block:
-
-            def later() -> None:  # A function and no partial: Django logs its name if it fails.
-                when_committed(work, databases=remaining)
-
-            transaction.on_commit(later, using=using, robust=True)
-            return False
-    work()
-    return True

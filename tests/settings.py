@@ -65,8 +65,18 @@ _POSTGRESQL = {
     "HOST": HOST,
     "PORT": DATABASE_PORT,
 }
+_ELSEWHERE_IN_A_FILE = {
+    "NAME": f"{DIRECTORY}/elsewhere.sqlite3",
+    "TEST": {"NAME": f"{DIRECTORY}/test_elsewhere.sqlite3"},
+}
+_DEFAULT = {"sqlite": _SQLITE, "mariadb": _MARIADB, "postgresql": _POSTGRESQL}[DATABASE]
 DATABASES = {
-    "default": {"sqlite": _SQLITE, "mariadb": _MARIADB, "postgresql": _POSTGRESQL}[DATABASE]
+    "default": _DEFAULT,
+    # For tests of several databases.
+    "elsewhere": {
+        **_DEFAULT,
+        **(_ELSEWHERE_IN_A_FILE if DATABASE == "sqlite" else {"NAME": "elsewhere"}),
+    },
 }
 CACHES = {
     "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},

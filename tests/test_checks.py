@@ -17,7 +17,8 @@ from django_hitcount.buffers import redis_checks
 from django_hitcount.refusals import refusal
 from tests.conftest import REDIS_BUFFER
 
-pytestmark = pytest.mark.django_db  # Django's own checks of fields may ask the database.
+# Django's own checks of fields may ask each database.
+pytestmark = pytest.mark.django_db(databases="__all__")
 
 
 DAY = 24 * 3600
@@ -229,6 +230,14 @@ def test_e003_unknown_vendor(monkeypatch):
     assert "is of vendor 'oracle'" in str([m.msg for m in messages if "E003" in str(m.id)])
 
 
+def test_e006_no_autocommit(monkeypatch):
+    monkeypatch.setitem(connection.settings_dict, "AUTOCOMMIT", False)
+
+    (message,) = hitcount_messages()
+    assert message.id == "django_hitcount.E006"
+    assert "'default'" in message.msg
+
+
 def test_e003_knows_this_database():
     assert "E003" not in ids(run_checks())
 
@@ -356,6 +365,7 @@ def test_ids_are_used_once():
         "E003",
         "E004",
         "E005",
+        "E006",
         "W001",
         "W002",
         "W003",

@@ -94,6 +94,7 @@ def test_object_with_a_refused_key_is_deleted_all_the_same(buffer, monkeypatch):
     assert not keys.Priced.objects.exists()
 
 
+@pytest.mark.django_db(databases="__all__")
 @pytest.mark.parametrize("model", [*(type(REFUSED[name]()) for name in REFUSED), *NO_OBJECT])
 def test_e005_a_model_to_be_counted_has_such_a_key(monkeypatch, model):
     monkeypatch.setattr(deletion, "_connected", {model})
@@ -105,6 +106,7 @@ def test_e005_a_model_to_be_counted_has_such_a_key(monkeypatch, model):
     assert messages[0].hint.startswith("Use an integer, a text or a UUID")
 
 
+@pytest.mark.django_db(databases="__all__")  # Django's own checks of fields ask each of them.
 def test_other_keys_are_not_reported():
     assert not [message for message in run_checks() if message.id == "django_hitcount.E005"]
 
