@@ -10,6 +10,7 @@ from celery import current_app
 from django.contrib.contenttypes.models import ContentType
 from django.core.management import CommandError, call_command
 from django.db import IntegrityError, OperationalError, transaction
+from django.test import RequestFactory
 from django.utils import timezone
 from django_redis import get_redis_connection
 
@@ -25,6 +26,7 @@ from django_hitcount.totals import get_total
 from tests import redis_server
 from tests.answers import lost_commit_answer
 from tests.app.models import Article, Plain
+from tests.browsers import BROWSER
 from tests.tables import daily_sums, slot_sums
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -366,6 +368,79 @@ class TestMalformed:
 
         assert done.malformed[0] == key.text.encode()
         assert slot_sums([article]) == {article: 1}
+
+
+STRANGERS = {
+    "text": lambda redis, key: redis.set(key, "rubbish"),
+    "bytes": lambda redis, key: redis.set(key, b"\xff\xfe\n:"),
+    "largest number": lambda redis, key: redis.set(key, 2**63 - 1),
+    "list": lambda redis, key: redis.rpush(key, "rubbish"),
+    "set": lambda redis, key: redis.sadd(key, "rubbish"),
+    "stream": lambda redis, key: redis.xadd(key, {"a": 1}),
+}
+
+
+class TestKeysOfSomebodyElse:
+    """Whatever stands where ours should: no page fails, each hit counts once, all is flushed."""
+
+    NAMES = (
+        *("pending", "pending_daily", "pending_refused", "pending_visitors"),
+        *("batch", "batch_daily", "batch_refused", "batch_visitors"),
+        *("batch_id", "epoch", "sequence", "runs", "malformed", "merged_sketches"),
+    )
+
+    @pytest.fixture(autouse=True)
+    def counters(self, settings, article):
+        views = {"repeat": "daily", "visitors": True}
+        settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": views}}
+
+    def visit(self, article, client):
+        """A visitor comes, and comes again."""
+        request = RequestFactory(headers=BROWSER).get("/", REMOTE_ADDR=f"203.0.113.{client}")
+        hits = [record_hit(article, request) for _ in range(2)]
+        assert [hit.refusal for hit in hits] == [None, "repeat"]
+        return hits[-1].total
+
+    @pytest.mark.parametrize("kind", STRANGERS)
+    @pytest.mark.parametrize("name", [*NAMES, "total"])
+    def test_before_and_between_hits(self, redis, article, name, kind):
+        names, key = names_of(article)
+        place = names.total(key.text) if name == "total" else getattr(names, name)
+        STRANGERS[kind](redis, place)
+        is_total = name == "total" and kind == "largest number"
+
+        assert is_total or get_total(article) == 0
+        assert self.visit(article, 1) == 1
+        redis.delete(place)
+        STRANGERS[kind](redis, place)
+        lost = 1 if name in ("pending", "pending_daily") else 0
+        assert is_total or get_total(article) in (1, 1 - lost)
+        assert self.visit(article, 2) in (2, 2 - lost)
+
+        for _ in range(2):
+            flush()
+        expected = {article: 2 - (name == "pending")}
+        assert slot_sums([article]) == expected
+        assert daily_sums([article]) == {article: 2 - (name == "pending_daily")}
+        self.visit(article, 3)
+        flush()
+        assert slot_sums([article]) == {article: expected[article] + 1}
+        assert not redis.exists(*names.pendings, *names.batches)
+
+    @pytest.mark.parametrize("kind", ["list", "text"])
+    def test_while_a_batch_is_set_aside(self, redis, article, kind, caplog):
+        self.visit(article, 1)
+        names, key = names_of(article)
+        get_buffer().claim(key.partition(16))
+        for place in (names.batch_id, names.batch_refused, names.pending, names.epoch):
+            redis.delete(place)
+            STRANGERS[kind](redis, place)
+
+        assert get_total(article) == 1
+        flush()
+        assert slot_sums([article]) == daily_sums([article]) == {article: 1}
+        assert get_total(article) == 1
+        assert "not ours" in caplog.text
 
 
 class TestFlushThreshold:

@@ -48,7 +48,7 @@ class FlushPosition(NamedTuple):
     """A place in the sequence of claims and settles of one partition."""
 
     run_id: str
-    epoch: str
+    epoch: bytes
     set_aside: Sequence[SetAside] = ()
 
 

@@ -42,7 +42,7 @@ def read_positions(
     return {
         partition: FlushPosition(
             run_id,
-            (reply.epoch or b"0").decode(errors="replace"),
+            reply.epoch or b"0",
             [*_claimed(reply.batch_id, partition, run_id), *left[partition]],
         )
         for partition, reply in replies.items()

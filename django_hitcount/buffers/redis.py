@@ -210,7 +210,7 @@ class RedisBuffer(Buffer):
                 pending=attrgetter("pending"),
                 batch=attrgetter("batch"),
             )
-            args: list[str | int] = [position.epoch, len(hashes), ttl]
+            args: list[str | int | bytes] = [position.epoch, len(hashes), ttl]
             for key in group:
                 args += [key.text, sums[key]]
             keys = [names.epoch, *hashes, *(names.total(key.text) for key in group)]

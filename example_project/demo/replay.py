@@ -69,7 +69,8 @@ def wait_for_flush() -> bool:
 def something_waits() -> bool:
     """Is there a hit, a refused hit or a visitor that the tables do not know of?"""
     redis = get_redis_connection(get_config().cache_alias)
-    patterns = ("hitcount:*:pending*", "hitcount:*:batch*")
+    of_run = "hitcount:{*}:" + "?" * RUN_ID_LETTERS
+    patterns = (f"{of_run}:pending*", f"{of_run}:batch*")
     if any(key for pattern in patterns for key in redis.scan_iter(pattern)):
         return True
     return MissedRecord.objects.exists() or SeenVisitor.objects.exists()
