@@ -31,12 +31,17 @@ HINCRBY = "bare HINCRBY of redis-py"
 RECORD = "RedisBuffer: record_hit().total"
 TAG = "RedisBuffer: {% hit_count article %}"
 JUDGED = "RedisBuffer, all rules on: a new visitor"
+LIMITED = "RedisBuffer, all rules on: a new visitor, limit per address"
 JUDGED_REPEAT = "RedisBuffer, all rules on: a repeat visitor"
 DATABASE = "DatabaseBuffer: record_hit().total"
 JUDGED_DATABASE = "DatabaseBuffer, all rules on: a new visitor"
+LIMITED_DATABASE = "DatabaseBuffer, all rules on: a new visitor, limit per address"
 
-ALL_RULES = {"COUNTERS": {"views": {"repeat": "daily", "visitors": True}}}
+ALL_RULES = {"COUNTERS": {"views": {"repeat": "daily", "visitors": True, "per_address": None}}}
 """Bots are refused and visitors identified, who count once a day and are counted themselves."""
+
+WITH_LIMIT = {"COUNTERS": {"views": {"repeat": "daily", "visitors": True}}}
+"""The same with the limit that such a counter has by default."""
 
 
 def run(options: Options) -> list[Target]:
@@ -57,6 +62,7 @@ def _measure(alias: str, turns: int) -> list[Target]:
     limits = {
         (RECORD, HINCRBY): 1.6,
         (JUDGED, HINCRBY): 1.8,
+        (LIMITED, HINCRBY): 2.0,
         (JUDGED_REPEAT, HINCRBY): 1.8,
         (RECORD, peers.WITH_SESSION): 0.1,
         (RECORD, peers.REPEAT): 0.1,
@@ -80,6 +86,8 @@ def _our_subjects(article: Article) -> list[Subject]:
     redis, database = partial(buffer, "redis"), partial(buffer, "database")
     judging_redis = partial(buffer, "redis", **ALL_RULES)
     judging_database = partial(buffer, "database", **ALL_RULES)
+    limiting_redis = partial(buffer, "redis", **WITH_LIMIT)
+    limiting_database = partial(buffer, "database", **WITH_LIMIT)
     prepare = partial(_request, "10.0.0.1")
     return [
         Subject(
@@ -88,9 +96,13 @@ def _our_subjects(article: Article) -> list[Subject]:
         Subject(name=RECORD, run=record, prepare=prepare, surroundings=redis),
         Subject(name=TAG, run=render, prepare=prepare, surroundings=redis),
         Subject(name=JUDGED, run=record, prepare=_newcomer, surroundings=judging_redis),
+        Subject(name=LIMITED, run=record, prepare=_newcomer, surroundings=limiting_redis),
         Subject(name=JUDGED_REPEAT, run=record, prepare=prepare, surroundings=judging_redis),
         Subject(name=DATABASE, run=record, prepare=prepare, surroundings=database),
         Subject(name=JUDGED_DATABASE, run=record, prepare=_newcomer, surroundings=judging_database),
+        Subject(
+            name=LIMITED_DATABASE, run=record, prepare=_newcomer, surroundings=limiting_database
+        ),
     ]
 
 

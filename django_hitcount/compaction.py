@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db.models import Max, Q
 
-from django_hitcount import admissions, daily_visitors, slots, visitors
+from django_hitcount import admissions, counted_addresses, daily_visitors, slots, visitors
 from django_hitcount.counters import CounterKey, hits_alias
 from django_hitcount.tables import DailyHitSlot, HitSlot, RefusedHitSlot, SlotRow
 from django_hitcount.transactions import in_transaction
@@ -36,8 +36,8 @@ def compact(*, batch_size: int = BATCH_SIZE) -> Compaction:
     """
     Fold slots 1..N of every counter into slot 0; no sum changes at any instant.
 
-    Visitors of closed days, who were counted one by one, become a number; what throttles and
-    visitor keys of the past have left is deleted.
+    Visitors of closed days, who were counted one by one, become a number; what throttles,
+    limits and visitor keys of the past have left is deleted.
 
     Rows written after the start are left for the next call. Costs a read, and then four
     statements in one transaction, per ``batch_size`` rows. Any number of compactions and
@@ -55,6 +55,7 @@ def compact(*, batch_size: int = BATCH_SIZE) -> Compaction:
     ]
     sizes += daily_visitors.fold_closed_days(batch_size=batch_size)
     admissions.prune(using=using)
+    counted_addresses.prune(using=using)
     return Compaction(rows=sum(sizes), batches=len(sizes))
 
 

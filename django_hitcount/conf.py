@@ -28,6 +28,7 @@ from django_hitcount.converters import (
 )
 
 __all__ = [
+    "ADDRESS_NAME_LENGTH",
     "ADMISSION_NAME_MAX_LENGTH",
     "COUNTER_MAX_LENGTH",
     "DEFAULT_COUNTER",
@@ -59,6 +60,9 @@ VISITOR_KEY_MAX_LENGTH = 40
 
 ADMISSION_NAME_MAX_LENGTH = 200
 """Length of the ``name`` of an admission: a change needs a migration."""
+
+ADDRESS_NAME_LENGTH = 43
+"""Length of the ``name`` of a counted address: a change needs a migration."""
 
 THROTTLE_NAME_MAX_LENGTH = 150
 """Characters of the name of a throttle: admissions put a few before it."""

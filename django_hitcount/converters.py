@@ -23,6 +23,12 @@ ROTATION_SECONDS = {"day": 23 * 3600, "month": 28 * 24 * 3600, "never": 366 * 24
 """The longest interval between counted hits by rotation: as long as the shortest period, for
 a visitor is known by the key of this period and of the one before, but no longer."""
 
+HITS_PER_ADDRESS = 100
+"""The limit where a rule counts visitors once: far above what an office or a school brings, and
+far below what somebody brings who means to."""
+
+MOST_HITS_PER_ADDRESS = 1_000_000_000
+
 _COUNTER_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -35,6 +41,14 @@ class CounterOptions:
 
     visitors: bool = False
     """Are the visitors of each object and day counted, too?"""
+
+    per_address: int | None = None
+    """How many hits of one address count on an object, each day or each interval of ``repeat``."""
+
+    @property
+    def tells_visitors(self) -> bool:
+        """Is it asked who the visitor is?"""
+        return self.visitors or self.repeat != "always"
 
     @property
     def keeps_days(self) -> bool:
@@ -259,8 +273,9 @@ def _counter_options(name: str, counter: str, options: object) -> CounterOptions
     where = f"HITCOUNT[{name!r}][{counter!r}]"
     if not isinstance(options, Mapping):
         raise Problem(name, f"{where} is {options!r}.", 'Set it to a dict: {"repeat": "daily"}.')
-    for option in options.keys() - {"repeat", "visitors"}:
-        raise Problem(name, f"{where} has no option {option!r}.", "Use 'repeat' and 'visitors'.")
+    for option in options.keys() - {"repeat", "visitors", "per_address"}:
+        fix = "Use 'repeat', 'visitors' and 'per_address'."
+        raise Problem(name, f"{where} has no option {option!r}.", fix)
     repeat, visitors = options.get("repeat", "always"), options.get("visitors", False)
     if repeat not in ("always", "daily") and not _is_interval(repeat):
         raise Problem(
@@ -271,7 +286,18 @@ def _counter_options(name: str, counter: str, options: object) -> CounterOptions
         )
     if not isinstance(visitors, bool):
         raise Problem(name, f"{where}['visitors'] is {visitors!r}.", "Set it to True or False.")
-    return CounterOptions(repeat=repeat, visitors=visitors)
+    per_address = options.get("per_address", None if repeat == "always" else HITS_PER_ADDRESS)
+    if per_address is not None and not _is_limit(per_address):
+        raise Problem(
+            name,
+            f"{where}['per_address'] is {per_address!r}.",
+            f"Use None, or a whole number of hits from 1 to {MOST_HITS_PER_ADDRESS}.",
+        )
+    return CounterOptions(repeat=repeat, visitors=visitors, per_address=per_address)
+
+
+def _is_limit(value: object) -> bool:
+    return type(value) is int and 1 <= value <= MOST_HITS_PER_ADDRESS
 
 
 def _is_interval(value: object) -> bool:

@@ -53,20 +53,38 @@ class CounterKey(NamedTuple):
         return crc32(f"{self.content_type_id}:{self.object_id}".encode()) % partitions
 
 
+class Interval(NamedTuple):
+    """A time within which a limit holds: it is the same for all addresses."""
+
+    name: str
+    first_day: datetime.date
+    last_day: datetime.date
+
+
+class AddressMark(NamedTuple):
+    """The address of a client within an interval, as a keyed hash of 128 bits."""
+
+    interval: Interval
+    hash: bytes
+
+
 class Marks(NamedTuple):
     """The visitor of one counter, as keyed hashes of 128 bits; see visitors.py."""
 
     key_id: str
     """Which key ``own`` is under: hashes under different ones cannot be compared."""
 
-    own: bytes
-    """Under the key of the day of the hit."""
+    own: bytes | None
+    """Under the key of the day of the hit; None if nobody can be told."""
 
     recent: tuple[bytes, ...] = ()
     """
     For a rule of so many seconds: under the key of now, then under those that a hit may be
     under that forbids this one, if the key rotates meanwhile.
     """
+
+    address: AddressMark | None = None
+    """Where the hit came from, if the counter limits that."""
 
 
 class Hits(NamedTuple):

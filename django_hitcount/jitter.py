@@ -15,18 +15,33 @@ SHARE = 10
 LONGEST_MILLISECONDS = 600_000
 """But by no more than this: enough to be one among many, and nobody's day is shifted by it."""
 
+DRAWS_AT_A_TIME = 256
+"""Asking the system for one takes as long as for many."""
 
-def lengthened(milliseconds: int, *, count: int) -> list[int]:
-    """
-    So many time limits, each longer than ``milliseconds`` by a random part of most_added().
+_draws: list[int] = []
 
-    From the system's source of randomness: nobody can work them out.
+
+def lengthened(milliseconds: int) -> int:
     """
-    spread = most_added(milliseconds) + 1
-    draws = struct.unpack(f"{count}I", os.urandom(4 * count))
-    return [milliseconds + (draw * spread >> 32) for draw in draws]
+    A time limit that is longer by a random part of most_added(); 0 stays 0.
+
+    From the system's source of randomness: nobody can work it out.
+    """
+    return milliseconds + (_draw() * (most_added(milliseconds) + 1) >> 32) if milliseconds else 0
 
 
 def most_added(milliseconds: int) -> int:
     """What lengthened() adds to a time limit at most."""
     return min(milliseconds // SHARE, LONGEST_MILLISECONDS)
+
+
+def _draw() -> int:
+    """32 random bits."""
+    while True:
+        try:
+            return _draws.pop()
+        except IndexError:  # Other threads may be faster than this one.
+            _draws.extend(struct.unpack(f"{DRAWS_AT_A_TIME}I", os.urandom(4 * DRAWS_AT_A_TIME)))
+
+
+os.register_at_fork(after_in_child=_draws.clear)

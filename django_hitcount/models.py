@@ -11,6 +11,7 @@ from django_hitcount.querysets import (
 )
 from django_hitcount.tables import (
     Admission,
+    CountedAddress,
     DailyHitSlot,
     DailyVisitors,
     FlushedBatch,
@@ -23,6 +24,7 @@ from django_hitcount.tables import (
 
 __all__ = [
     "Admission",
+    "CountedAddress",
     "DailyHitSlot",
     "DailyVisitors",
     "FlushedBatch",

@@ -15,6 +15,7 @@ from django.http import HttpRequest
 
 from django_hitcount import totals, visitors
 from django_hitcount.buffers import get_buffer
+from django_hitcount.clients import Client, client_of, interval_of
 from django_hitcount.commits import Waiting, when_committed
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
 from django_hitcount.content_types import forget_content_types
@@ -31,7 +32,6 @@ from django_hitcount.fresh_totals import drop_total
 from django_hitcount.objects import is_unsaved
 from django_hitcount.refusals import (
     NO_REQUEST,
-    REPEAT,
     UNAVAILABLE,
     UNSAVED,
     Ask,
@@ -130,7 +130,7 @@ def record_hits(
         logger.error("%d hits are not counted: %s", len(objs), exc)
         return [Hit(False, UNAVAILABLE, None)] * len(objs)
     if request is None:
-        hits, identity = [Hits(key, day, amount) for key in keys], None
+        hits, client = [Hits(key, day, amount) for key in keys], None
     else:
         view = OpenTransactions()
         asks = [Ask(request, obj, counter) for obj in objs]
@@ -139,27 +139,27 @@ def record_hits(
             for key, ask in zip(keys, asks, strict=True)
         ]
         log_refused((hit.refusal for hit in hits), counter, request)
-        identity = _identity(hits, request, counter, view)
+        client = _client(hits, request, counter, view)
     for obj in objs:
         drop_total(obj, counter)
     databases = {db for obj in objs for db in _databases_of(obj)}
     with OnPage(request):
-        results, waiting = _record(hits, identity, databases)
+        results, waiting = _record(hits, client, databases)
     if request is not None:
         _remember(request, zip(keys, results, strict=True), waiting)
     return results
 
 
-def _identity(
+def _client(
     hits: Sequence[Hits], request: HttpRequest, counter: str, view: OpenTransactions
-) -> str | None:
-    """What tells the visitor, if the counter asks and a hit is left that may count."""
+) -> Client | None:
+    """Who asks, if the counter wants to know and a hit is left that may count."""
     options = get_config().counters[counter]
-    if options.repeat == "always" and not options.visitors:
+    if not options.tells_visitors and options.per_address is None:
         return None
     if all(hit.refusal or hit.amount < 0 for hit in hits):
         return None
-    return visitors.identify(request, view=view)
+    return client_of(request, options, view=view)
 
 
 def record_page_hit(
@@ -207,7 +207,7 @@ def _databases_of(obj: Model) -> set[str]:
 
 
 def _record(
-    hits: Sequence[Hits], identity: str | None, databases: set[str]
+    hits: Sequence[Hits], client: Client | None, databases: set[str]
 ) -> tuple[list[Hit], Waiting | None]:
     """Hits, and what they wait for."""
     using = hits_alias()
@@ -216,7 +216,7 @@ def _record(
     except DATABASE_ERRORS as exc:
         return _unavailable(hits, exc), None
     now: list[Hit] = []
-    work = keep_on_page(partial(_record_now, hits, identity, now))
+    work = keep_on_page(partial(_record_now, hits, client, now))
     waiting = when_committed(work, databases={*databases, using})
     if waiting is None:
         return now, None
@@ -224,10 +224,10 @@ def _record(
     return [_result(hit.refusal, before.get(hit.key), plus=hit.amount) for hit in hits], waiting
 
 
-def _record_now(hits: Sequence[Hits], identity: str | None, results: list[Hit]) -> None:
+def _record_now(hits: Sequence[Hits], client: Client | None, results: list[Hit]) -> None:
     """Append a Hit for each of ``hits`` to ``results``."""
-    if identity:
-        hits = _marked(hits, identity)
+    if client:
+        hits = _marked(hits, client)
     keys = [hit.key for hit in hits]
     try:
         glimpse = get_buffer().record(hits)
@@ -239,9 +239,9 @@ def _record_now(hits: Sequence[Hits], identity: str | None, results: list[Hit]) 
         results += [Hit(False, hit.refusal or UNAVAILABLE, known.get(hit.key)) for hit in hits]
         return
     known = totals.totals_or_none(keys, glimpse)
-    refusals = _refusals(hits, glimpse.repeats)
-    for key in glimpse.repeats:
-        log_refused([REPEAT], key.counter)
+    refusals = _refusals(hits, glimpse.refused)
+    for key, refusal in glimpse.refused:
+        log_refused([refusal], key.counter)
     results += [
         _result(refusal, known.get(key)) for key, refusal in zip(keys, refusals, strict=True)
     ]
@@ -254,23 +254,24 @@ def _unavailable(hits: Sequence[Hits], error: Exception) -> list[Hit]:
     return [Hit(False, hit.refusal or UNAVAILABLE, known.get(hit.key)) for hit in hits]
 
 
-def _refusals(hits: Sequence[Hits], repeats: Sequence[CounterKey]) -> list[str | None]:
+def _refusals(hits: Sequence[Hits], refused: Sequence[tuple[CounterKey, str]]) -> list[str | None]:
     """Why each hit is refused; of several hits on one counter, the first is the one that counts."""
     refusals = [hit.refusal for hit in hits]
-    for key in repeats:
+    for key, refusal in refused:
         place = max(n for n, hit in enumerate(hits) if hit.key == key and not refusals[n])
-        refusals[place] = REPEAT
+        refusals[place] = refusal
     return refusals
 
 
-def _marked(hits: Sequence[Hits], identity: str) -> Sequence[Hits]:
+def _marked(hits: Sequence[Hits], client: Client) -> Sequence[Hits]:
     """Hits with who made them; none of them if the visitor keys cannot be read now."""
-    repeat = get_config().counters[hits[0].key.counter].repeat
-    seconds = repeat if isinstance(repeat, int) else None
-    keys = visitors.visitor_keys(hits[0].day, seconds=seconds)
+    options, day = get_config().counters[hits[0].key.counter], hits[0].day
+    seconds = options.repeat if isinstance(options.repeat, int) else None
+    interval = interval_of(options, day) if client.address else None
+    keys = visitors.visitor_keys(day, seconds=seconds, interval=interval)
     if keys is None:
         return hits
-    return [Hits(*hit[:4], keys.marks(identity, hit.key)) for hit in hits]
+    return [Hits(*hit[:4], keys.marks(client.identity, hit.key, client.address)) for hit in hits]
 
 
 def _result(refusal: str | None, total: int | None, *, plus: int = 0) -> Hit:

@@ -271,3 +271,22 @@ class Admission(models.Model):
 
     def __str__(self) -> str:
         return str(self.name)
+
+
+class CountedAddress(models.Model):
+    """
+    How many hits of one address a counter counted in one interval, while that is open.
+
+    The name is the last day of the interval and a keyed hash of the address, the interval, the
+    object *and* the counter: two rows of one address have nothing in common.
+    """
+
+    name = ObjectIdField(_("name"), max_length=conf.ADDRESS_NAME_LENGTH, primary_key=True)
+    hits = models.BigIntegerField(_("hits"))
+
+    class Meta:
+        verbose_name = _("counted address")
+        verbose_name_plural = _("counted addresses")
+
+    def __str__(self) -> str:
+        return str(self.name)

@@ -28,7 +28,7 @@ from django_hitcount import conf
 from django_hitcount.addresses import client_household
 from django_hitcount.breaker import Breaker
 from django_hitcount.converters import Rotation
-from django_hitcount.counters import CounterKey, Marks, hits_alias
+from django_hitcount.counters import AddressMark, CounterKey, Interval, Marks, hits_alias
 from django_hitcount.exceptions import BufferUnavailable, TransactionLost
 from django_hitcount.savepoints import OpenTransactions
 from django_hitcount.sessions import told_by_session
@@ -99,14 +99,29 @@ class VisitorKeys(NamedTuple):
     recent: tuple[VisitorKey, ...]
     """See Marks.recent."""
 
-    def marks(self, identity: str, key: CounterKey) -> Marks:
-        """The visitor of one counter as keyed hashes."""
+    of_addresses: tuple[VisitorKey, Interval] | None = None
+    """That of the first day of the interval in which addresses are limited."""
+
+    def marks(self, identity: str | None, key: CounterKey, address: str | None = None) -> Marks:
+        """The visitor of one counter, and the address that is limited, as keyed hashes."""
+        of_address = self._address_mark(address, key) if address else None
+        if identity is None:
+            return Marks(self.own.id, None, (), of_address)
         text = f"{identity}\0{key.text}".encode(errors="backslashreplace")
         recent = tuple([_mark(text, under) for under in self.recent])
-        return Marks(self.own.id, _mark(text, self.own), recent)
+        return Marks(self.own.id, _mark(text, self.own), recent, of_address)
+
+    def _address_mark(self, address: str, key: CounterKey) -> AddressMark | None:
+        if self.of_addresses is None:
+            return None
+        under, interval = self.of_addresses
+        text = f"address\0{address}\0{interval.name}\0{key.text}".encode()
+        return AddressMark(interval, _mark(text, under))
 
 
-def visitor_keys(day: datetime.date, *, seconds: int | None) -> VisitorKeys | None:
+def visitor_keys(
+    day: datetime.date, *, seconds: int | None, interval: Interval | None = None
+) -> VisitorKeys | None:
     """
     The keys of now; None if they cannot be read.
 
@@ -114,13 +129,15 @@ def visitor_keys(day: datetime.date, *, seconds: int | None) -> VisitorKeys | No
         day: the day of the hits.
         seconds: how long after a counted hit a visitor does not count again. The keys that
             such a hit may have been marked with are there, too, if they rotate meanwhile.
+        interval: that in which the client's address is limited, if it is.
 
     Costs a query the first time a process needs the key of a period, one or two more if it
     is the first of all.
     """
     try:
         recent = [visitor_key(at) for at in _days_around(seconds)] if seconds else ()
-        return VisitorKeys(visitor_key(day), tuple(dict.fromkeys(recent)))
+        of_addresses = (visitor_key(interval.first_day), interval) if interval else None
+        return VisitorKeys(visitor_key(day), tuple(dict.fromkeys(recent)), of_addresses)
     except (BufferUnavailable, *DATABASE_ERRORS) as exc:
         logger.error("Visitors are not told from each other: %s", exc)
         return None

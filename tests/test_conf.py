@@ -41,8 +41,8 @@ def test_counter_has_defaults_and_options(settings):
 
     assert conf.get_config().counters == {
         "views": CounterOptions(repeat="always", visitors=False),
-        "downloads": CounterOptions(repeat="daily", visitors=True),
-        "likes": CounterOptions(repeat=60, visitors=False),
+        "downloads": CounterOptions(repeat="daily", visitors=True, per_address=100),
+        "likes": CounterOptions(repeat=60, visitors=False, per_address=100),
     }
 
 
@@ -68,6 +68,8 @@ def test_views_can_have_options_too(settings):
         ("REPEAT_ERROR_RATE", 0.1),
         ("REPEAT_ERROR_RATE", 1e-6),
         ("COUNTERS", {"views": {"repeat": 23 * HOUR}}),
+        ("COUNTERS", {"views": {"repeat": "daily", "per_address": None}}),
+        ("COUNTERS", {"views": {"per_address": 10**9}}),
     ],
 )
 def test_good_values_pass(settings, setting, value):
@@ -126,7 +128,7 @@ def test_empty_list_of_patterns_finds_nothing(settings, name, text):
         ({"COUNTERS": {"x" * 51: {}}}, "50 characters at most."),
         (
             {"COUNTERS": {"a": {"x": 1}}},
-            "HITCOUNT['COUNTERS']['a'] has no option 'x'. Use 'repeat' and 'visitors'.",
+            "['a'] has no option 'x'. Use 'repeat', 'visitors' and 'per_address'.",
         ),
         (
             {"COUNTERS": {"a": None}},
@@ -162,6 +164,13 @@ def test_empty_list_of_patterns_finds_nothing(settings, name, text):
             for value in ("", 5, True)
         ),
         ({"COUNTERS": {"a": {"repeat": 0}}}, f"a whole number of seconds from 1 to {366 * DAY}."),
+        *(
+            (
+                {"COUNTERS": {"a": {"per_address": value}}},
+                f"['a']['per_address'] is {value!r}. Use None, or a whole number of hits from 1",
+            )
+            for value in (0, -1, True, "20", 2.0, 10**9 + 1)
+        ),
         ({"REFUSALS": [5]}, 'or, with options, as {"NAME": path, "OPTIONS": {...}}.'),
         ({"TRUSTED_PROXIES": -1}, "is -1. Set it to a whole number from 0 to 20."),
         ({"TRUSTED_PROXIES": 21}, "is 21. Set it to a whole number from 0 to 20."),

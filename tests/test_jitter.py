@@ -10,6 +10,7 @@ from django.test import RequestFactory
 from django_hitcount import jitter
 from django_hitcount.models import Admission, SeenVisitor
 from django_hitcount.recording import record_hits
+from tests import children
 from tests.app.models import Article
 from tests.browsers import BROWSER
 
@@ -98,8 +99,22 @@ def test_rows_of_one_call_are_in_no_order(articles, settings):
 
 @pytest.mark.parametrize("least", [1, 1000, 60_000, 10**10])
 def test_never_shorter_and_a_tenth_or_ten_minutes_longer_at_most(least):
-    found = jitter.lengthened(least, count=5000)
+    found = [jitter.lengthened(least) for _ in range(5000)]
     most = min(least // 10, 600_000)
 
     assert all(least <= value <= least + most for value in found)
     assert max(found) - min(found) >= most * 0.9
+
+
+def test_children_draw_for_themselves():
+    jitter.lengthened(60_000)
+    known = {*jitter._draws}
+    pid = children.fork(lambda: check_draws_are_not(known))
+
+    assert known
+    assert children.wait_for(pid) == 0
+
+
+def check_draws_are_not(known):
+    jitter.lengthened(60_000)
+    assert len(known & {*jitter._draws}) < 3

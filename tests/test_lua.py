@@ -11,7 +11,7 @@ from django_hitcount.buffers.exchange import Call, Exchange
 from django_hitcount.buffers.keys import RunKeys
 from django_hitcount.buffers.record_call import VISITORS_SECONDS, record_call
 from django_hitcount.buffers.recorders import REMEMBERED_SECONDS, Numbered
-from django_hitcount.counters import CounterKey, Hits, Marks
+from django_hitcount.counters import AddressMark, CounterKey, Hits, Interval, Marks
 
 RUN_ID = "0123456789ab"
 KEYS = RunKeys(3, RUN_ID)
@@ -20,9 +20,16 @@ RECORDER = uuid.UUID(int=7)
 TODAY = datetime.date(2026, 1, 1)
 ANN = Marks("k1", b"a" * 16, (b"a" * 16,))
 BOB = Marks("k1", b"b" * 16, (b"b" * 16,))
+HOME = AddressMark(Interval("2026-01-01", TODAY, TODAY), b"\x0b" + b"h" * 15)
+AT_HOME = KEYS.addresses("2026-01-01", 0x0B)
 VISITORS = "5:views:2026-01-01:k1:a"
 A, B = "5:views:a", "5:views:b"
 A_TODAY = "5:views:2026-01-01:a"
+
+
+def visitor_at_home(number):
+    mark = bytes([number]) * 16
+    return Marks("k1", mark, (mark,), HOME)
 
 
 @pytest.fixture
@@ -219,6 +226,70 @@ class TestRecord:
         assert redis.pfcount(KEYS.sketch(VISITORS)) == 1
         assert redis.hgetall(KEYS.pending_visitors) == {VISITORS.encode(): b"1"}
         assert redis.hgetall(KEYS.pending_refused) == {b"2026-01-01:views:bot": b"1"}
+
+    @pytest.mark.parametrize("repeat", [60, "daily", "always"])
+    def test_address_counts_up_to_its_limit(self, redis, record, rule, repeat):
+        rule(repeat, per_address=2)
+        redis.set(KEYS.total(A), 10)
+        found = [record(n, marks=visitor_at_home(n)) for n in (1, 2, 3)]
+
+        assert found == [[0, [], 11], [0, [], 12], [0, [-1], b"12"]]
+        assert redis.hgetall(KEYS.pending_refused) == {b"2026-01-01:views:address_limit": b"1"}
+        assert redis.hgetall(AT_HOME) == {b"h" * 8: b"2"}
+
+    @pytest.mark.parametrize("value", [None, "x", str(2**63 - 1), "-5"])
+    def test_nothing_is_in_the_way_of_an_address(self, redis, record, rule, value):
+        rule("daily", per_address=2)
+        if value is None:
+            redis.lpush(AT_HOME, "somebody else's")
+        else:
+            redis.hset(AT_HOME, b"h" * 8, value)
+        found = [record(n, marks=visitor_at_home(n))[1] for n in (1, 2)]
+
+        counted = 0 if value == str(2**63 - 1) else 2
+        assert [judged == [] for judged in found] == [n < counted for n in range(2)]
+        assert redis.hget(KEYS.pending, A) == (str(counted).encode() if counted else None)
+
+    def test_repeat_uses_nothing_of_the_limit_up(self, redis, record, rule):
+        rule("daily", per_address=2)
+        found = [record(n, marks=visitor_at_home(1))[1] for n in (1, 2, 3)]
+
+        assert found == [[], [1], [1]]
+        assert redis.hgetall(AT_HOME) == {b"h" * 8: b"1"}
+
+    @pytest.mark.parametrize("repeat", [60, "daily", "always"])
+    def test_number_that_has_run_uses_nothing_of_the_limit_up(self, redis, record, rule, repeat):
+        rule(repeat, per_address=2)
+        found = [record(n, marks=visitor_at_home(n))[1] for n in (1, 1, 1, 2, 2, 3)]
+
+        assert found == [[], [], [], [], [], [-1]]
+
+    def test_nothing_is_kept_of_visitors_beyond_the_limit(self, redis, record, rule):
+        rule("daily", visitors=True, per_address=1)
+        record(1, marks=visitor_at_home(1))
+        before = redis.dump(KEYS.seen(TODAY, "k1")), redis.dump(KEYS.sketch(VISITORS))
+        assert record(2, marks=visitor_at_home(2))[1] == [-1]
+
+        assert (redis.dump(KEYS.seen(TODAY, "k1")), redis.dump(KEYS.sketch(VISITORS))) == before
+
+    def test_whoever_is_nobody_has_the_limit_of_the_address(self, redis, record, rule):
+        rule("daily", visitors=True, per_address=1)
+        nobody = Marks("k1", None, (), HOME)
+
+        assert [record(n, marks=nobody)[1] for n in (1, 2)] == [[], [-1]]
+        assert not redis.exists(KEYS.seen(TODAY, "k1"), KEYS.sketch(VISITORS))
+
+    @pytest.mark.parametrize(("repeat", "least"), [(60, 60), ("daily", VISITORS_SECONDS)])
+    def test_addresses_end_with_their_interval(self, redis, record, rule, repeat, least):
+        rule(repeat, per_address=5)
+        record(1, marks=visitor_at_home(1))
+        redis.pexpire(AT_HOME, 10_000_000_000)
+        record(2, marks=visitor_at_home(2))
+        assert redis.ttl(AT_HOME) > VISITORS_SECONDS + 600  # Others do not make it longer.
+
+        redis.delete(AT_HOME)
+        record(3, marks=visitor_at_home(3))
+        assert least - 1 < redis.ttl(AT_HOME) <= least + min(least / 10, 600)
 
     @pytest.mark.parametrize("repeat", [60, "daily", "always"])
     def test_no_hits_tell_of_a_visitor_only(self, redis, record, rule, repeat):

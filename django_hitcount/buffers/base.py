@@ -62,10 +62,10 @@ class Glimpse:
     positions: Mapping[int, FlushPosition] = field(default_factory=dict)
     """By partition, when the glimpse was taken."""
 
-    repeats: Sequence[CounterKey] = ()
+    refused: Sequence[tuple[CounterKey, str]] = ()
     """
-    Counters whose hit was refused, as their visitor has been counted already; a counter as
-    often as it had such hits.
+    Counters whose hit was refused here for who made it, each with the name of the refusal; a
+    counter as often as it had such hits.
     """
 
     def batch_ids(self) -> list[BatchId]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from django_hitcount import seen, slots
 from django_hitcount.breaker import Breaker
 from django_hitcount.buffers.base import Buffer, Glimpse
-from django_hitcount.counters import CounterKey, Hits, hits_alias
-from django_hitcount.refusals import REPEAT
+from django_hitcount.counters import AddressMark, CounterKey, Hits, hits_alias
 from django_hitcount.tables import MissedRecord
 from django_hitcount.transactions import in_transaction
 
@@ -34,27 +34,41 @@ class DatabaseBuffer(Buffer):
         self._breaker = Breaker("The database of django_hitcount")
 
     def record(self, hits: Sequence[Hits]) -> Glimpse:
-        return Glimpse(repeats=self.write(hits))
+        return Glimpse(refused=self.write(hits))
 
     def write(
         self, hits: Sequence[Hits], doubtful: Sequence[Hits] = (), notes: Notes | None = None
-    ) -> Sequence[CounterKey]:
+    ) -> Sequence[tuple[CounterKey, str]]:
         """
         Judge hits, write those that are not ``doubtful``, and notes on all, or nothing at all.
 
-        Returns the counters whose hit is a repeat.
+        Returns the counters whose hit turned out to be refused, each with the refusal.
         """
         using = hits_alias()
+        beyond: set[AddressMark] = set()
 
-        def write() -> Sequence[CounterKey]:
-            judged = seen.judged([*hits, *doubtful], using=using)
+        def write() -> Sequence[tuple[CounterKey, str]]:
+            judged = seen.judged([*hits, *doubtful], beyond, using=using)
             sure, unsure = judged[: len(hits)], judged[len(hits) :]
             slots.add_hits(sure, slot=slots.random_slot(), using=using)
             for note in notes(sure, unsure) if notes else ():
                 note.save(using=using, force_insert=True)
-            return [hit.key for hit in (*sure, *unsure) if hit.refusal == REPEAT]
+            return _refused([*hits, *doubtful], judged)
 
+        run = partial(
+            in_transaction, write, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=False
+        )
         with self._breaker.guard():
-            return in_transaction(
-                write, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=False
-            )
+            while True:
+                try:
+                    return run()
+                except seen.LimitReached as exc:
+                    beyond.add(exc.address)
+
+
+def _refused(hits: Sequence[Hits], judged: Sequence[Hits]) -> list[tuple[CounterKey, str]]:
+    return [
+        (after.key, after.refusal)
+        for before, after in zip(hits, judged, strict=True)
+        if after.refusal and not before.refusal
+    ]

@@ -44,6 +44,10 @@ class PartitionKeys:
         """The filter of the visitors who have been counted on a day."""
         return f"{self._prefix}seen:{day.isoformat()}:{key_id}"
 
+    def addresses(self, interval: str, share: int) -> str:
+        """A share of the addresses counted in an interval: a small hash takes little memory."""
+        return f"{self._prefix}addresses:{interval}:{share:02x}"
+
     def sketch(self, field: str) -> str:
         """The HyperLogLog of the visitors with this field."""
         return self.sketches + field

@@ -14,11 +14,15 @@ from django_hitcount.buffers.keys import RunKeys
 from django_hitcount.buffers.recorders import REMEMBERED_SECONDS, Numbered
 from django_hitcount.conf import CounterOptions
 from django_hitcount.counters import CounterKey, Hits, Marks, Refused, VisitorsKey
-from django_hitcount.refusals import REPEAT
+from django_hitcount.refusals import ADDRESS_LIMIT, REPEAT
 
 VISITORS_SECONDS = 3 * 24 * 3600
 """How long Redis keeps what it knows of the visitors of a day, from the first of them on: for
 that day, and for two more in which a hit of that day may come late or a flush may not run."""
+
+ADDRESS_BYTES = 8
+"""Of a hashed address within its share, of which there are 256 in a partition: that two of a
+million are taken for one has a chance of 1 in 10^10."""
 
 REMEMBERED_COUNTERS = 4096
 """Counters whose words a process keeps: some 3 MB."""
@@ -54,9 +58,7 @@ def record_call(names: RunKeys, hits: Sequence[Hits], numbered: Numbered, thresh
     else:
         args.append("")
         for hit in hits:
-            words = _words(names, hit.key, hit.day)
-            keys.append(words.total)
-            args += words.field, words.daily_field, hit.amount, _refused_field(hit)
+            _add_hit(keys, args, names, hit)
     return Call("record", keys, args)
 
 
@@ -71,50 +73,86 @@ def _visitors_words(names: RunKeys, visitors: VisitorsKey) -> VisitorsWords:
     return VisitorsWords(visitors.text, (names.sketch(visitors.text), of_object))
 
 
-def _refused_field(hit: Hits) -> str:
-    return Refused(hit.day, hit.key.counter, hit.refusal).text if hit.refusal else ""
+def _add_hit(keys: list[str], args: list[Word], names: RunKeys, hit: Hits) -> None:
+    field, daily_field, total = _words(names, hit.key, hit.day)
+    refused = Refused(hit.day, hit.key.counter, hit.refusal).text if hit.refusal else ""
+    keys.append(total)
+    args += field, daily_field, hit.amount, refused
 
 
 def _add_judged(keys: list[str], args: list[Word], names: RunKeys, hits: Sequence[Hits]) -> None:
-    """What the script needs to know to tell repeats, and to count visitors."""
+    """What the script needs to know to tell repeats, to limit addresses and to count visitors."""
     config, first = conf.get_config(), hits[0]
-    options = config.options_of(first.key.counter)
-    recent = len(first.marks.recent) if first.marks else 0
-    args += _rule(options, config.repeat_error_rate, first.key.counter, first.day, recent)
-    repeat_seconds = options.repeat if isinstance(options.repeat, int) else 0
-    of_marks = _milliseconds_kept(repeat_seconds, len(hits))
-    of_sketches = _milliseconds_kept(VISITORS_SECONDS if options.visitors else 0, len(hits))
-    for hit, of_mark, of_sketch in zip(hits, of_marks, of_sketches, strict=True):
+    of_first: Marks = first.marks  # type: ignore[assignment]
+    rule = _rule(
+        config.options_of(first.key.counter),
+        of_first.own is not None,
+        of_first.address is not None,
+        config.repeat_error_rate,
+        first.key.counter,
+        first.day,
+        len(of_first.recent),
+    )
+    words, of_mark, of_sketch, of_address, is_daily = rule
+    args += words
+    for hit in hits:
         marks: Marks = hit.marks  # type: ignore[assignment]
-        words = _words(names, hit.key, hit.day)
-        visitors = _visitors_words(names, VisitorsKey(hit.key, hit.day, marks.key_id))
-        keys.append(words.total)
-        for mark in marks.recent:
-            keys.append(names.repeat(mark))
-        if options.visitors:
+        _add_hit(keys, args, names, hit)
+        args.append(marks.own or b"")
+        if of_mark:
+            keys += [names.repeat(mark) for mark in marks.recent]
+            args.append(jitter.lengthened(of_mark))
+        if of_sketch:
+            visitors = _visitors_words(names, VisitorsKey(hit.key, hit.day, marks.key_id))
             keys += visitors.keys
-        args += words.field, words.daily_field, hit.amount, _refused_field(hit)
-        args += marks.own, of_mark, visitors.field, of_sketch
-    if options.repeat == "daily":
-        keys.append(names.seen(first.day, marks.key_id))
+            args += visitors.field, jitter.lengthened(of_sketch)
+        if of_address and marks.address:
+            interval, hashed = marks.address
+            keys.append(names.addresses(interval.name, hashed[0]))
+            args += hashed[1 : 1 + ADDRESS_BYTES], jitter.lengthened(of_address)
+    if is_daily:
+        keys.append(names.seen(first.day, of_first.key_id))
 
 
-def _milliseconds_kept(seconds: int, count: int) -> list[int]:
-    """How long Redis keeps so many keys for ``seconds``; 0 if there are none."""
-    return jitter.lengthened(seconds * 1000, count=count) if seconds else [0] * count
+class Rule(NamedTuple):
+    """What is the same for all hits of a counter on a day."""
+
+    words: tuple[Word, ...]
+    mark_milliseconds: int
+    sketch_milliseconds: int
+    address_milliseconds: int
+    is_daily: bool
 
 
 @lru_cache(maxsize=64)
 def _rule(
-    options: CounterOptions, error_rate: float, counter: str, day: datetime.date, recent: int
-) -> tuple[Word, ...]:
-    """The same words for all hits of a counter on a day."""
-    is_daily = options.repeat == "daily"
-    return (
-        "seconds" if isinstance(options.repeat, int) else options.repeat,
-        recent,
-        int(options.visitors),
+    options: CounterOptions,
+    is_told: bool,
+    is_limited: bool,
+    error_rate: float,
+    counter: str,
+    day: datetime.date,
+    recent: int,
+) -> Rule:
+    """What is judged of a visitor who can be told or not, and whose address is limited or not."""
+    is_daily = is_told and options.repeat == "daily"
+    is_counted = is_told and options.visitors
+    seconds = options.repeat if isinstance(options.repeat, int) else 0
+    limit = (is_limited and options.per_address) or 0
+    words = (
+        ("seconds" if seconds else options.repeat) if is_told else "always",
+        recent if seconds else 0,
+        int(is_counted),
         Refused(day, counter, REPEAT).text,
         Geometry(rate=error_rate).for_script if is_daily else "",
         VISITORS_SECONDS,
+        limit,
+        Refused(day, counter, ADDRESS_LIMIT).text if limit else "",
+    )
+    return Rule(
+        words,
+        seconds * 1000 if recent else 0,
+        VISITORS_SECONDS * 1000 if is_counted else 0,
+        (seconds or VISITORS_SECONDS) * 1000 if limit else 0,
+        is_daily,
     )

@@ -49,6 +49,7 @@ from django_hitcount.buffers.record_call import record_call
 from django_hitcount.buffers.recorders import Numbered, Recorders
 from django_hitcount.counters import CounterKey, Hits, VisitorsKey, hits_alias, open_days
 from django_hitcount.exceptions import AnswerLost, BufferUnavailable
+from django_hitcount.refusals import ADDRESS_LIMIT, REPEAT
 from django_hitcount.transactions import DATABASE_ERRORS
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class RedisBuffer(Buffer):
         groups = [*self._by_partition(hits, lambda hit: hit.key).items()]
         numbered = self._recorders.take()
         replies: list[Reply] = []
-        repeats: Sequence[CounterKey] = ()
+        refused: Sequence[tuple[CounterKey, str]] = ()
         run_id = ""
 
         def build(run_id: str) -> list[Call]:
@@ -105,11 +106,11 @@ class RedisBuffer(Buffer):
                 checked(replies)
         except BufferUnavailable as exc:
             replies = replies or [BufferUnavailable(str(exc))] * len(groups)
-            repeats = self._record_in_slots(groups, replies, numbered, run_id)
+            refused = self._record_in_slots(groups, replies, numbered, run_id)
         if not any(type(reply) is AnswerLost for reply in replies):
             self._recorders.give_back(numbered)
         glimpse = self._glimpse_of(run_id, groups, replies)
-        return replace(glimpse, repeats=[*glimpse.repeats, *repeats]) if repeats else glimpse
+        return replace(glimpse, refused=[*glimpse.refused, *refused]) if refused else glimpse
 
     def _record_call(self, names: RunKeys, hits: Sequence[Hits], numbered: Numbered) -> Call:
         return record_call(names, hits, numbered, self._threshold)
@@ -119,21 +120,21 @@ class RedisBuffer(Buffer):
     ) -> Glimpse:
         totals: dict[CounterKey, int] = {}
         positions: dict[int, PositionReply] = {}
-        repeats: list[CounterKey] = []
+        refused: list[tuple[CounterKey, str]] = []
         for (partition, hits), reply in zip(groups, replies, strict=True):
             if isinstance(reply, BufferUnavailable):
                 continue
-            is_full, repeated = reply[0], reply[1]
+            is_full, judged = reply[0], reply[1]
             for hit, total in zip(hits, reply[2:], strict=False):
                 if total is not None:
                     totals[hit.key] = int(total)
-            for number in repeated:
-                repeats.append(hits[number - 1].key)
+            for number in judged:
+                refused.append((hits[abs(number) - 1].key, REPEAT if number > 0 else ADDRESS_LIMIT))
             if len(reply) > len(hits) + 2:
                 positions[partition] = PositionReply(*reply[-3:])
             if is_full:
                 signals.partition_full.send_robust(type(self), partition=partition)
-        return Glimpse(totals=totals, positions=self._positions(run_id, positions), repeats=repeats)
+        return Glimpse(totals=totals, positions=self._positions(run_id, positions), refused=refused)
 
     def _positions(
         self, run_id: str, replies: Mapping[int, PositionReply]
@@ -149,12 +150,12 @@ class RedisBuffer(Buffer):
         replies: Sequence[Reply],
         numbered: Numbered,
         run_id: str,
-    ) -> Sequence[CounterKey]:
+    ) -> Sequence[tuple[CounterKey, str]]:
         """
         Write what Redis refused into the slots, and keep what it may have run.
 
-        Repeats are judged by the tables, which know of the visitors since Redis went away.
-        Returns the counters whose hit is one.
+        Visitors are judged by the tables, which know of those since Redis went away. Returns
+        the counters whose hit turned out to be refused, each with the refusal.
         """
         refused: list[Hits] = []
         doubtful: list[Hits] = []

@@ -11,6 +11,7 @@ HITCOUNT["REFUSALS"] names them. To write one, decorate a function that says Tru
 from __future__ import annotations
 
 from django_hitcount.refusals.base import (
+    ADDRESS_LIMIT,
     CALLER,
     NO_REQUEST,
     REASONS,
@@ -36,6 +37,7 @@ from django_hitcount.refusals.requests import (
 from django_hitcount.refusals.users import groups, owner, permissions, staff
 
 __all__ = [
+    "ADDRESS_LIMIT",
     "CALLER",
     "NO_REQUEST",
     "REASONS",

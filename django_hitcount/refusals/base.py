@@ -14,6 +14,9 @@ from django.utils.translation import gettext_lazy as _
 from django_hitcount import conf
 from django_hitcount.sessions import is_forged
 
+ADDRESS_LIMIT = "address_limit"
+"""As many hits of the client's address have been counted as the counter's ``per_address`` says."""
+
 CALLER = "caller"
 """The callable that record_hit() was given as ``refuse`` said so."""
 
@@ -31,6 +34,7 @@ UNSAVED = "unsaved"
 
 
 REASONS: dict[str, str | Promise] = {
+    ADDRESS_LIMIT: _("Enough hits of the client's address have been counted."),
     CALLER: _("The view that recorded the hit said so."),
     NO_REQUEST: _(
         "The template has no request: list the context processor "

@@ -15,6 +15,7 @@ from django_hitcount.refused_hits import refused_between
 from tests.browsers import BROWSER
 from tests.servers import wait_until
 from tests.tables import slot_sums
+from tests.test_address_limit import request_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -129,3 +130,52 @@ def test_visitors_are_read_from_the_tables_while_redis_is_away(own_valkey, rule,
     assert article.visitors_on(day_of()) == 2
     visit(article, 3)
     assert article.visitors_on(day_of()) == 3
+
+
+@pytest.fixture
+def limit(own_valkey, settings):
+    options = {"repeat": "daily", "per_address": 2}
+    settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": options}}
+
+
+def come(article, visitor):
+    return article.record_hit(request_of(visitor)).refusal
+
+
+@pytest.mark.usefixtures("limit")
+def test_address_has_its_limit_without_redis_and_with_it_again(own_valkey, article):
+    """The tables and Redis do not know of each other's."""
+    assert [come(article, n) for n in range(3)] == [None, None, "address_limit"]
+    own_valkey.stop()
+    assert [come(article, n) for n in range(3, 6)] == [None, None, "address_limit"]
+    own_valkey.start()
+    get_buffer.cache_clear()
+    flush()
+
+    assert come(article, 6) == "address_limit"
+    flush()
+    assert refused() == {"address_limit": 3}
+    assert slot_sums([article]) == {article: 4}
+
+
+@pytest.mark.usefixtures("limit")
+@pytest.mark.parametrize("runs_late", [True, False])
+def test_hit_in_doubt_uses_the_limit_up_once(own_valkey, article, runs_late):
+    come(article, 1)
+    own_valkey.pause()
+    assert come(article, 2) is None
+    assert "address" not in str(MissedRecord.objects.get(recorder__isnull=False).hits)
+    if runs_late:
+        own_valkey.resume()
+        wait_until(lambda: own_valkey.calls("evalsha") >= 2, "the late command", 10)
+    else:
+        own_valkey.stop(signal.SIGKILL)
+        own_valkey.start()
+    flush()
+    get_buffer.cache_clear()
+    found = [come(article, n) for n in (3, 4)]
+    flush()
+
+    # A hit that is told later has no address: Redis knows of it only if it ran the command.
+    assert found == ([*["address_limit"] * 2] if runs_late else [None, "address_limit"])
+    assert slot_sums([article]) == {article: 2 if runs_late else 3}

@@ -2,30 +2,36 @@
 --
 -- KEYS: pending, pending_daily, pending_refused, pending_visitors, malformed, epoch, batch_id,
 -- sequence, runs, merged_sketches, recorder, then per hit: total, as many repeat keys as ARGV[5]
--- says (that of now first), and, if visitors are counted: sketch, sketches_of; in the end, for
--- the rule 'daily': seen
+-- says (that of now first), if visitors are counted: sketch, sketches_of, and, if addresses are
+-- limited: addresses; in the end, for the rule 'daily': seen
 -- ARGV: sequence, seconds to remember it, pending counters that call for an early flush
 -- ('0': none do), rule ('seconds', 'daily', 'always', or '' if nothing is known of a visitor);
 -- unless that is '': repeat keys per hit, '1' if visitors are counted, field of pending_refused
--- for repeats, geometry of the filter of the rule 'daily', seconds to keep it; then per hit:
--- field, daily field, amount, field of pending_refused if the hit is refused (''), and, unless
--- the rule is '': visitor, milliseconds to keep a repeat key, visitors field, milliseconds to
--- keep a sketch
+-- for repeats, geometry of the filter of the rule 'daily', seconds to keep it, hits of one
+-- address that count ('0': addresses are not limited), field of pending_refused for more; then
+-- per hit: field, daily field, amount, field of pending_refused if the hit is refused (''),
+-- unless the rule is '': visitor, if there are repeat keys: milliseconds to keep one, if
+-- visitors are counted: visitors field, milliseconds to keep a sketch, and, if addresses are
+-- limited: field of the address, milliseconds to keep addresses
 -- Returns: 1 if this call brought pending over that number and 0 if not, the numbers of the
--- hits that were refused as repeats, a total or nil per hit, and, if one is nil, epoch, batch
--- id and runs.
+-- hits that were refused as repeats, those beyond the limit of their address below zero, a
+-- total or nil per hit, and, if one is nil, epoch, batch id and runs.
 
 local FIRST_KEY = 11
 local MALFORMED, SEQUENCE, RUNS, MERGED, RECORDER = KEYS[5], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
 local rule, threshold = ARGV[4], tonumber(ARGV[3])
 local has_visitor = rule ~= ''
 local first_arg, args_per_hit = 4, 4
-local repeat_keys, counts_visitors = 0, false
+local repeat_keys, counts_visitors, limit = 0, false, 0
+local sketch_arg, address_arg -- The arguments of a hit before those.
 if has_visitor then
-  first_arg, args_per_hit = 9, 8
-  repeat_keys, counts_visitors = tonumber(ARGV[5]), ARGV[6] == '1'
+  repeat_keys, counts_visitors, limit = tonumber(ARGV[5]), ARGV[6] == '1', tonumber(ARGV[10])
+  first_arg = 11
+  sketch_arg = 5 + (repeat_keys > 0 and 1 or 0)
+  address_arg = sketch_arg + (counts_visitors and 2 or 0)
+  args_per_hit = address_arg + (limit > 0 and 2 or 0)
 end
-local keys_per_hit = 1 + repeat_keys + (counts_visitors and 2 or 0)
+local keys_per_hit = 1 + repeat_keys + (counts_visitors and 2 or 0) + (limit > 0 and 1 or 0)
 local hits = (#KEYS - FIRST_KEY - (rule == 'daily' and 1 or 0)) / keys_per_hit
 
 local function set_aside(hash, field)
@@ -102,6 +108,17 @@ local function is_repeat(key_at, visitor, milliseconds)
   return not redis.call('SET', KEYS[key_at + 1], '1', 'NX', 'PX', milliseconds)
 end
 
+local function is_at_limit(addresses, field)
+  local counted = redis.pcall('HGET', addresses, field)
+  return type(counted) == 'string' and (tonumber(counted) or 0) >= limit
+end
+
+local function count_address(addresses, field, milliseconds)
+  if attempt(addresses, 'HINCRBY', addresses, field, 1) == 1 and redis.call('TTL', addresses) < 0 then
+    redis.call('PEXPIRE', addresses, milliseconds)
+  end
+end
+
 -- A sketch that is begun here has no TTL yet, and is noted with its object, so that it goes
 -- when that goes. One that is begun, or met for the first time since Redis was started, may lack
 -- visitors whom the table has.
@@ -124,6 +141,25 @@ local function count_visitor(key_at, visitor, field, milliseconds)
   end
 end
 
+-- Whether a hit is refused for who made it, and for what; if not, that is known from now on.
+-- Nothing is kept of visitors beyond the limit of their address, who may be made up.
+local function judge(n, key_at, at)
+  local addresses = KEYS[key_at + keys_per_hit - 1]
+  if limit > 0 and is_at_limit(addresses, ARGV[at + address_arg + 1]) then
+    return -n, ARGV[11]
+  end
+  local found, refused = nil, ''
+  if is_repeat(key_at, ARGV[at + 5], ARGV[at + 6]) then
+    found, refused = n, ARGV[7]
+  elseif limit > 0 then
+    count_address(addresses, ARGV[at + address_arg + 1], ARGV[at + address_arg + 2])
+  end
+  if counts_visitors then
+    count_visitor(key_at, ARGV[at + 5], ARGV[at + sketch_arg + 1], ARGV[at + sketch_arg + 2])
+  end
+  return found, refused
+end
+
 local last = redis.call('SET', RECORDER, ARGV[1], 'EX', ARGV[2], 'GET')
 local is_new = (tonumber(last or 0) or 0) < tonumber(ARGV[1])
 if not is_new then
@@ -134,8 +170,8 @@ if not batch_name_in(SEQUENCE) then
 end
 local added = 0
 local all_known = true
-local repeats = {}
-local replies = {0, repeats}
+local judged = {}
+local replies = {0, judged}
 
 for n = 1, hits do
   local key_at = FIRST_KEY + (n - 1) * keys_per_hit + 1
@@ -143,13 +179,7 @@ for n = 1, hits do
   local field, daily, amount, refused = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
   local total = known_total(KEYS[key_at])
   if is_new and refused == '' and has_visitor then
-    if is_repeat(key_at, ARGV[at + 5], ARGV[at + 6]) then
-      repeats[#repeats + 1] = n
-      refused = ARGV[7]
-    end
-    if counts_visitors then
-      count_visitor(key_at, ARGV[at + 5], ARGV[at + 7], ARGV[at + 8])
-    end
+    judged[#judged + 1], refused = judge(n, key_at, at)
   end
   -- An amount of 0 tells of a visitor only, and taking hits back is refused without a count.
   if is_new and refused ~= '' then

@@ -1,0 +1,68 @@
+"""Requests of one address at the same time, from many threads of many processes."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from django.db import connections
+
+from django_hitcount.counters import day_of
+from django_hitcount.flushing import flush
+from django_hitcount.recording import record_hits
+from django_hitcount.refused_hits import refused_between
+from tests import children
+from tests.app.models import Article, Photo
+from tests.concurrency.board import Board
+from tests.servers import wait_until
+from tests.tables import daily_sums, slot_sums
+from tests.test_address_limit import request_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PROCESSES = 5
+REQUESTS = 50
+LIMIT = 20
+
+
+@pytest.mark.parametrize("known", [0, 1])
+@pytest.mark.parametrize("repeat", [3600, "daily", "always"])
+def test_fifty_requests_of_one_address_count_up_to_its_limit(buffer, settings, repeat, known):
+    options = {"repeat": repeat, "visitors": True, "per_address": LIMIT}
+    settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": options}}
+    objs = [Article.objects.create(title="Tea"), Photo.objects.create()]
+    # The keys of today are there, as they are at any other time of the day.
+    record_hits([Article.objects.create(title="other")], request_of(0))
+    for visitor in range(known):
+        record_hits(objs, request_of(1000 + visitor))
+    flush()
+    ready, counted = Board(PROCESSES, 1), Board(REQUESTS, 1)
+
+    def ask(number: int) -> None:
+        wait_until(lambda: ready.total() == PROCESSES, "all processes")
+        hits = record_hits(objs, request_of(number))
+        assert {hit.refusal for hit in hits} <= {None, "address_limit"}
+        counted.add(number, 0, sum(hit.counted for hit in hits))
+        connections.close_all()
+
+    def serve(process: int) -> None:
+        threads = [
+            threading.Thread(target=ask, args=[number])
+            for number in range(process, REQUESTS, PROCESSES)
+        ]
+        for thread in threads:
+            thread.start()
+        ready.add(process, 0)
+        for thread in threads:
+            thread.join()
+
+    pids = [children.fork(lambda process=process: serve(process)) for process in range(PROCESSES)]
+    assert [children.wait_for(pid) for pid in pids] == [0] * PROCESSES
+    flush()
+
+    assert counted.total() == (LIMIT - known) * len(objs)
+    assert slot_sums(objs) == daily_sums(objs) == dict.fromkeys(objs, LIMIT)
+    assert all(LIMIT - 1 <= obj.visitors_on(day_of()) <= LIMIT for obj in objs)
+    (row,) = refused_between(day_of(), day_of())
+    assert row.refusal == "address_limit"
+    assert row.hits == (REQUESTS + known - LIMIT) * len(objs)
