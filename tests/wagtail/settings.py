@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.settings import CACHES, DATABASES, SECRET_KEY, TIME_ZONE, USE_TZ
+from tests.settings import CACHES, DATABASE, DATABASES, SECRET_KEY, TIME_ZONE, USE_TZ
 
 __all__ = ["CACHES", "DATABASES", "SECRET_KEY", "TIME_ZONE", "USE_TZ"]
 
@@ -45,6 +45,8 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.staticfiles",
 ]
+if DATABASE == "postgresql":
+    INSTALLED_APPS.append("django.contrib.postgres")  # Wagtail's search asks for it there.
 MIDDLEWARE = [
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
