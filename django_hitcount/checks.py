@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -54,6 +55,44 @@ def check_visitors(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> li
             problem = exc.problem
             messages.append(Error(problem.message, hint=problem.hint, id="django_hitcount.E004"))
     return messages
+
+
+def check_patterns(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """W007: a client can make up a user agent that a pattern takes long over."""
+    from django_hitcount.bots import LONGEST_USER_AGENT
+    from django_hitcount.slow_patterns import slowest_found
+
+    return [
+        CheckWarning(
+            f"{place} holds {pattern.pattern!r}, which takes {slow.seconds * 1000:.0f} ms over a "
+            f"user agent of {len(slow.user_agent)} characters: {slow.user_agent[:60]!r}.",
+            hint=(
+                "Take out a repeat within a repeat, or one of two next to each other that match "
+                "the same, or write them with possessive quantifiers, such as a++."
+            ),
+            id="django_hitcount.W007",
+        )
+        for place, pattern in _patterns()
+        if (slow := slowest_found(pattern, LONGEST_USER_AGENT))
+    ]
+
+
+def _patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
+    """The site's own patterns that are looked for in user agents, and where they come from."""
+    from django_hitcount.refusals import get_refusals
+
+    if conf.problems():
+        return
+    config = conf.get_config()
+    for name in ("bot_user_agents", "not_bot_user_agents"):
+        yield from ((f"HITCOUNT[{name.upper()!r}]", pattern) for pattern in getattr(config, name))
+    try:
+        refusals = get_refusals()
+    except conf.Misconfigured:
+        return  # E004 says so.
+    for refusal in refusals:
+        place = f"The refusal {refusal.name!r} in HITCOUNT['REFUSALS']"
+        yield from ((place, pattern) for pattern in refusal.patterns)
 
 
 def check_database(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:

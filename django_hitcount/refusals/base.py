@@ -12,6 +12,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from django_hitcount import conf
+from django_hitcount.converters import NO_PATTERNS, Patterns
 from django_hitcount.sessions import is_forged
 
 ADDRESS_LIMIT = "address_limit"
@@ -72,6 +73,9 @@ class Refusal:
     """A sentence for people."""
 
     refuses: Callable[[Ask], bool]
+
+    patterns: Patterns = NO_PATTERNS
+    """What it looks for in user agents, so that a check can tell how long that takes."""
 
     def __post_init__(self) -> None:
         if not conf.is_counter_name(self.name) or self.name in RESERVED:

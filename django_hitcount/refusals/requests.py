@@ -108,9 +108,9 @@ def user_agents(patterns: Iterable[str]) -> Refusal:
     except converters.PatternError as exc:
         raise ValueError(f"{exc.pattern!r} is no regular expression: {exc}") from exc
 
-    @refusal("user_agent", _("The user agent is one that is not counted."))
     def has_user_agent(ask: Ask) -> bool:
         user_agent = ask.request.META.get("HTTP_USER_AGENT", "")
         return compiled.match_in(user_agent[: bots.LONGEST_USER_AGENT])
 
-    return has_user_agent
+    reason = _("The user agent is one that is not counted.")
+    return Refusal("user_agent", reason, has_user_agent, compiled)
