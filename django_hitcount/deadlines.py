@@ -38,7 +38,10 @@ class Deadline:
 def seconds_left() -> float | None:
     """Seconds until the deadline, 0 once it is over, or None if there is none."""
     end = _deadline.get()
-    return None if end is None else max(end - time.monotonic(), 0.0)
+    if end is None:
+        return None
+    left = end - time.monotonic()
+    return left if left > 0 else 0.0
 
 
 @contextmanager

@@ -7,7 +7,9 @@ each step of opening a connection.
 
 from __future__ import annotations
 
+import math
 import socket
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -97,11 +99,19 @@ class BoundedSocket:
     def __init__(self, sock: socket.socket, seconds: float | None) -> None:
         self._sock = sock
         self.settimeout(seconds)
-        self.fileno = sock.fileno  # Asked for before each command: spare it __getattr__().
+        # Asked for before each command: spare it __getattr__(). Only TLS has bytes pending.
+        self.fileno = sock.fileno
+        self.pending: Callable[[], int] = getattr(sock, "pending", int)
 
     def settimeout(self, seconds: float | None) -> None:
-        self._told = self._set = seconds
+        self._told = seconds
+        self._set_timeout(seconds)
+
+    def _set_timeout(self, seconds: float | None) -> None:
+        self._set = seconds
         self._sock.settimeout(seconds)
+        is_told = seconds is not None and seconds == self._told
+        self._enough = (1 - CLOSE_ENOUGH) * seconds if seconds and is_told else math.inf
 
     def sendall(self, *args: Any) -> None:
         self._limit()
@@ -117,12 +127,13 @@ class BoundedSocket:
 
     def _limit(self) -> None:
         left = seconds_left()
+        if left is not None and left > self._enough:
+            return  # As nearly always: the timeout that is set ends about when the time is up.
         if left == 0:
             raise TimeoutError("the deadline is over")
         seconds = _shorter(self._told, left)
         if not _is_close(self._set, seconds):
-            self._set = seconds
-            self._sock.settimeout(seconds)
+            self._set_timeout(seconds)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._sock, name)
