@@ -71,6 +71,7 @@ UUID_AS_TEXT = re.compile(r"(var)?char\(3[26]\)")
 HINT = "Use an integer, a text or a UUID as primary key, or count on a related object that has one."
 
 
+@cache
 def key_field(model: type[models.Model]) -> Field:
     """The primary key of ``model``, or what it refers to in the end."""
     field: Any = model._meta.pk

@@ -169,6 +169,10 @@ class FeaturedReview(Review):
         proxy = True
 
 
+class Interview(Featured):
+    """A child of a proxy."""
+
+
 class Event(models.Model):
     """A parent without the mixin."""
 
