@@ -175,8 +175,10 @@ class Exchange:
         A command that was refused has a BufferUnavailable in place of its reply, one whose
         answer was lost an AnswerLost. Raises BufferUnavailable if nothing was sent.
 
-        Waits for timeout_seconds at most, and no longer than a deadline that is set already.
+        Waits until the deadline that is set already, or for timeout_seconds.
         """
+        if seconds_left() is not None:
+            return self._run_on(self._take(), build)
         with Deadline(self.timeout_seconds):
             return self._run_on(self._take(), build)
 
