@@ -21,6 +21,7 @@ class HitCountConfig(AppConfig):
         register(checks.check_buffer, Tags.caches)
         register(checks.check_visitors)
         register(checks.check_patterns)
+        register(checks.check_proxies)
         register(checks.check_schedule)
         register(checks.check_database)
         register(checks.check_keys, Tags.models)

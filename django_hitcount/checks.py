@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from django.apps import AppConfig, apps
+from django.conf import settings
 from django.core.checks import CheckMessage, Error
 from django.core.checks import Warning as CheckWarning
 from django.db import connections
@@ -145,6 +146,32 @@ def check_keys(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[C
             message = str(exc).removesuffix(HINT).rstrip()
             messages.append(Error(message, hint=HINT, obj=model, id="django_hitcount.E005"))
     return messages
+
+
+def check_proxies(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """W008: the settings tell of a proxy, and its address is taken for that of all visitors."""
+    named = [name for name in ("SECURE_PROXY_SSL_HEADER", "USE_X_FORWARDED_HOST") if _is_set(name)]
+    if conf.problems() or not named or conf.get_config().trusted_proxies:
+        return []
+    limited = [name for name, of in conf.get_config().counters.items() if of.per_address]
+    if not limited:
+        return []
+    return [
+        CheckWarning(
+            f"{named[0]} says that there is a proxy before the site, and "
+            "HITCOUNT['TRUSTED_PROXIES'] names none: all visitors may have its address, and share "
+            f"one limit of hits per address. Counters: {', '.join(map(repr, limited))}.",
+            hint=(
+                "Set HITCOUNT['TRUSTED_PROXIES'] to the number of proxies, or to their networks. "
+                "If your server puts the client's address into REMOTE_ADDR, silence this check."
+            ),
+            id="django_hitcount.W008",
+        )
+    ]
+
+
+def _is_set(name: str) -> bool:
+    return bool(getattr(settings, name))
 
 
 def check_schedule(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:

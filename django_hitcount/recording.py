@@ -97,7 +97,7 @@ def record_hit(
 
     With Redis, costs one round trip (in a transaction one before and one after COMMIT),
     and one more with one query if Redis does not know the total. Without: three queries
-    and BEGIN and COMMIT, and one to seven more where visitors are told apart. A process's
+    and BEGIN and COMMIT, and one to eleven more where visitors are told apart. A process's
     first hit of a visitor on a day costs a query for the visitor key.
 
     Raises InvalidHit if the arguments make no sense.
@@ -118,7 +118,7 @@ def record_hits(
     Count a hit on each of ``objs`` at once; returns a Hit for each, in order.
 
     See record_hit(). With Redis, costs one round trip however many objects there are;
-    without, three queries per thousand objects, and one to seven for each of them where
+    without, three queries per thousand objects, and one to eleven for each of them where
     visitors are told apart.
     """
     objs = list(objs)

@@ -76,6 +76,13 @@ def redis(valkey: Valkey):
 
 
 @pytest.fixture
+def patient_redis(redis, monkeypatch) -> None:
+    """However busy the machine is, Redis is not taken for away; to be named before the buffer."""
+    for name in ("socket_timeout", "socket_connect_timeout"):
+        monkeypatch.setitem(redis.connection_pool.connection_kwargs, name, 20)
+
+
+@pytest.fixture
 def redis_buffer(redis, settings):
     """Hits go into Redis."""
     settings.HITCOUNT = {**settings.HITCOUNT, "BUFFER": REDIS_BUFFER}

@@ -339,6 +339,42 @@ def test_w006_run_id_that_is_hidden(settings, redis, hitcount):
         redis.acl_deluser("nobody")
 
 
+class TestW008:
+    """The settings tell of a proxy that TRUSTED_PROXIES does not name."""
+
+    LIMITED = {"likes": {}, "views": {"repeat": "daily"}}
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("SECURE_PROXY_SSL_HEADER", ("HTTP_X_FORWARDED_PROTO", "https")),
+            ("USE_X_FORWARDED_HOST", True),
+        ],
+    )
+    def test_all_would_share_a_limit(self, settings, name, value):
+        setattr(settings, name, value)
+
+        assert found(settings, COUNTERS=self.LIMITED) == ["W008"]
+        (message,) = hitcount_messages()
+        assert name in message.msg
+        assert "Counters: 'views'." in message.msg
+        assert "HITCOUNT['TRUSTED_PROXIES']" in message.hint
+
+    def test_silent_if_it_is_named(self, settings):
+        settings.USE_X_FORWARDED_HOST = True
+
+        assert found(settings, COUNTERS=self.LIMITED, TRUSTED_PROXIES=1) == []
+
+    def test_silent_without_a_limit(self, settings):
+        settings.USE_X_FORWARDED_HOST = True
+
+        assert found(settings, COUNTERS={"views": {"repeat": "daily", "per_address": None}}) == []
+        assert found(settings, COUNTERS={}) == []
+
+    def test_silent_without_a_proxy(self, settings):
+        assert found(settings, COUNTERS=self.LIMITED) == []
+
+
 class TestW004:
     def test_nothing_flushes(self, settings, redis):
         settings.HITCOUNT = {"BUFFER": REDIS_BUFFER}
@@ -389,4 +425,5 @@ def test_ids_are_used_once():
         "W005",
         "W006",
         "W007",
+        "W008",
     }
