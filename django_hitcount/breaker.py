@@ -6,9 +6,10 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextvars import Token
 from types import TracebackType
 
-from django_hitcount.deadlines import Deadline
+from django_hitcount import deadlines
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.failures import is_server_away
 from django_hitcount.waits import add_wait, has_time, waited_for
@@ -123,12 +124,12 @@ class Call:
     A class and no generator: each hit makes a call, and a generator takes three times as long.
     """
 
-    __slots__ = ("_breaker", "_deadline", "_is_probe")
+    __slots__ = ("_breaker", "_deadline", "_is_probe", "_seconds")
 
     def __init__(self, breaker: Breaker) -> None:
         self._breaker = breaker
         self._is_probe = False
-        self._deadline: Deadline | None = None
+        self._deadline: Token[float | None] | None = None
 
     def __enter__(self) -> bool:
         timeout = self._breaker.timeout_seconds
@@ -139,8 +140,8 @@ class Call:
         if waited > SLOW_SHARE * timeout:
             raise BufferUnavailable(f"This page has waited for {self._breaker.server} already.")
         self._is_probe = self._breaker.admit()
-        self._deadline = Deadline(timeout - waited)
-        self._deadline.__enter__()
+        self._seconds = timeout - waited
+        self._deadline = deadlines.begin(self._seconds)
         return self._is_probe
 
     def __exit__(
@@ -160,8 +161,8 @@ class Call:
         timeout = self._breaker.timeout_seconds
         if timeout is None or self._deadline is None:
             return False
-        seconds = self._deadline.seconds_over()
-        self._deadline.__exit__()
+        seconds = self._seconds - (deadlines.seconds_left() or 0.0)
+        deadlines.end(self._deadline)
         if seconds > SHORT_SHARE * timeout:
             add_wait(self._breaker.server, seconds)
         return seconds > SLOW_SHARE * timeout and not has_time()

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 
 from django.db import connections, transaction
 
+from django_hitcount.waits import keep_on_page
+
 
 def when_committed(work: Callable[[], object], *, databases: Iterable[str]) -> Waiting | None:
     """
@@ -18,7 +20,7 @@ def when_committed(work: Callable[[], object], *, databases: Iterable[str]) -> W
     """
     opened = [using for using in {*databases} if _tells_of_commit(using)]
     if opened:
-        return Waiting(work, opened)
+        return Waiting(keep_on_page(work), opened)
     work()
     return None
 

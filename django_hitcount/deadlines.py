@@ -24,23 +24,33 @@ class Deadline:
         self._seconds = seconds
 
     def __enter__(self) -> None:
-        end, outer = time.monotonic() + self._seconds, _deadline.get()
-        self._token = _deadline.set(end if outer is None else min(end, outer))
-
-    def seconds_over(self) -> float:
-        """How much of its time is over, if no outer one holds; all of it at most."""
-        return self._seconds - (seconds_left() or 0.0)
+        self._token = begin(self._seconds)
 
     def __exit__(self, *error: object) -> None:
-        _deadline.reset(self._token)
+        end(self._token)
+
+
+def begin(seconds: float) -> Token[float | None]:
+    """As Deadline, for where a context manager would cost too much."""
+    moment, outer = time.monotonic() + seconds, _deadline.get()
+    return _deadline.set(moment if outer is None or moment < outer else outer)
+
+
+def end(token: Token[float | None]) -> None:
+    """End the deadline that begin() gave ``token`` for."""
+    _deadline.reset(token)
+
+
+def has_deadline() -> bool:
+    return _deadline.get() is not None
 
 
 def seconds_left() -> float | None:
     """Seconds until the deadline, 0 once it is over, or None if there is none."""
-    end = _deadline.get()
-    if end is None:
+    moment = _deadline.get()
+    if moment is None:
         return None
-    left = end - time.monotonic()
+    left = moment - time.monotonic()
     return left if left > 0 else 0.0
 
 
@@ -51,6 +61,6 @@ def elsewhere() -> Iterator[None]:
     try:
         yield
     finally:
-        end = _deadline.get()
-        if end is not None:
-            _deadline.set(end + time.monotonic() - began_at)
+        moment = _deadline.get()
+        if moment is not None:
+            _deadline.set(moment + time.monotonic() - began_at)

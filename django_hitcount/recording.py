@@ -40,7 +40,7 @@ from django_hitcount.refusals import (
 )
 from django_hitcount.savepoints import OpenTransactions
 from django_hitcount.transactions import DATABASE_ERRORS, require_autocommit
-from django_hitcount.waits import OnPage, keep_on_page
+from django_hitcount.waits import OnPage
 
 logger = logging.getLogger("django_hitcount")
 
@@ -216,7 +216,7 @@ def _record(
     except DATABASE_ERRORS as exc:
         return _unavailable(hits, exc), None
     now: list[Hit] = []
-    work = keep_on_page(partial(_record_now, hits, client, now))
+    work = partial(_record_now, hits, client, now)
     waiting = when_committed(work, databases={*databases, using})
     if waiting is None:
         return now, None

@@ -8,12 +8,9 @@ from contextvars import ContextVar, Token
 
 from django.http import HttpRequest
 
-Waits = dict[str, float]
-"""Seconds by server."""
-
 _ON_REQUEST = "_hitcount_waits"
 
-_page: ContextVar[Waits | None] = ContextVar("hitcount_page", default=None)
+_page: ContextVar[HttpRequest | None] = ContextVar("hitcount_page", default=None)
 
 _has_time: ContextVar[bool] = ContextVar("hitcount_has_time", default=False)
 
@@ -25,36 +22,26 @@ class OnPage:
     Without a request, it stays part of what it was part of.
     """
 
-    __slots__ = ("_page", "_token")
-    _token: Token[Waits | None]
+    __slots__ = ("_request", "_token")
+    _token: Token[HttpRequest | None]
 
     def __init__(self, request: HttpRequest | None) -> None:
-        self._page = _page.get() if request is None else _of_request(request)
+        self._request = request
 
     def __enter__(self) -> None:
-        self._token = _page.set(self._page)
+        self._token = _page.set(_page.get() if self._request is None else self._request)
 
     def __exit__(self, *error: object) -> None:
         _page.reset(self._token)
 
 
-def _of_request(request: HttpRequest) -> Waits:
-    waits: Waits = request.__dict__.setdefault(_ON_REQUEST, {})
-    return waits
-
-
-def keep_on_page(work: Callable[[], None]) -> Callable[[], None]:
+def keep_on_page(work: Callable[[], object]) -> Callable[[], object]:
     """The same work, part of the page of now whenever it is done."""
     page = _page.get()
-    if page is None:
-        return work
 
-    def work_on_page() -> None:
-        token = _page.set(page)
-        try:
-            work()
-        finally:
-            _page.reset(token)
+    def work_on_page() -> object:
+        with OnPage(page):
+            return work()
 
     return work_on_page
 
@@ -62,14 +49,16 @@ def keep_on_page(work: Callable[[], None]) -> Callable[[], None]:
 def waited_for(server: str) -> float:
     """Seconds that the page of now has waited for a server; 0 if this is no page."""
     page = _page.get()
-    return page.get(server, 0.0) if page else 0.0
+    waits = page and page.__dict__.get(_ON_REQUEST)
+    return waits.get(server, 0.0) if waits else 0.0
 
 
 def add_wait(server: str, seconds: float) -> None:
     """Take note that the page of now, if this is one, has waited for a server."""
     page = _page.get()
     if page is not None:
-        page[server] = page.get(server, 0.0) + seconds
+        waits = page.__dict__.setdefault(_ON_REQUEST, {})
+        waits[server] = waits.get(server, 0.0) + seconds
 
 
 def has_time() -> bool:

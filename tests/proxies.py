@@ -26,17 +26,21 @@ class Proxy:
         self._server_port = server_port
         self._listener = socket.create_server((HOST, 0))
         self.port: int = self._listener.getsockname()[1]
-        self._sockets = [self._listener]
+        self._sockets: list[socket.socket] = []
 
     def start(self) -> None:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def stop(self) -> None:
         """End all connections, and take no more."""
-        for sock in self._sockets:
-            with suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
-            sock.close()
+        _end(self._listener)
+        self.disconnect()
+
+    def disconnect(self) -> None:
+        """End all connections."""
+        sockets, self._sockets = self._sockets, []
+        for sock in sockets:
+            _end(sock)
 
     def _accept(self) -> None:
         with suppress(OSError):
@@ -122,3 +126,9 @@ def _has_ended(server: socket.socket) -> bool:
         return True
     finally:
         server.setblocking(True)
+
+
+def _end(sock: socket.socket) -> None:
+    with suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)
+    sock.close()

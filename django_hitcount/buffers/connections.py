@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import socket
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from redis.connection import DefaultParser
@@ -25,8 +25,15 @@ else:
 SHORTEST_SECONDS = 0.001
 """Timeout of a step of connecting that begins when the time is up: 0 would mean not to wait."""
 
-CLOSE_ENOUGH = 0.1
-"""Share of a timeout that may be off: to set it takes a system call."""
+CLOSE_ENOUGH = 0.9
+"""Share of its timeout that a socket has to have left to keep it: to set it takes system calls."""
+
+DELEGATED = (
+    *("close", "detach", "fileno", "getpeername", "getsockname", "getsockopt", "gettimeout"),
+    *("send", "sendall", "setblocking", "setsockopt", "shutdown"),
+    *("cipher", "getpeercert", "pending", "selected_alpn_protocol", "unwrap", "version"),  # TLS.
+)
+"""What redis-py or a project may ask of a socket, beside reading."""
 
 
 def bound(pool: Any) -> None:
@@ -94,58 +101,51 @@ class BoundedConnection(AbstractConnection):
 
 
 class BoundedSocket:
-    """A socket of redis-py whose every wait ends by the deadline."""
+    """
+    A socket of redis-py whose readings end by the deadline.
+
+    What sends ends by the timeout of the connection: it waits only for a server that has not
+    read megabytes yet.
+    """
 
     def __init__(self, sock: socket.socket, seconds: float | None) -> None:
         self._sock = sock
+        # Bound once: to delegate each time would cost a hit as much as all else here.
+        vars(self).update({name: getattr(sock, name) for name in DELEGATED if hasattr(sock, name)})
         self.settimeout(seconds)
-        # Asked for before each command: spare it __getattr__(). Only TLS has bytes pending.
-        self.fileno = sock.fileno
-        self.pending: Callable[[], int] = getattr(sock, "pending", int)
 
     def settimeout(self, seconds: float | None) -> None:
-        self._told = seconds
-        self._set_timeout(seconds)
-
-    def _set_timeout(self, seconds: float | None) -> None:
-        self._set = seconds
+        self._seconds = seconds
+        self._enough = CLOSE_ENOUGH * seconds if seconds is not None else math.inf
         self._sock.settimeout(seconds)
-        is_told = seconds is not None and seconds == self._told
-        self._enough = (1 - CLOSE_ENOUGH) * seconds if seconds and is_told else math.inf
-
-    def sendall(self, *args: Any) -> None:
-        self._limit()
-        self._sock.sendall(*args)
 
     def recv(self, *args: Any) -> bytes:
-        self._limit()
-        return self._sock.recv(*args)
+        left = seconds_left()
+        if left is None or left > self._enough:
+            return self._sock.recv(*args)
+        with self._limited(left):
+            return self._sock.recv(*args)
 
     def recv_into(self, *args: Any) -> int:
-        self._limit()
-        return self._sock.recv_into(*args)
-
-    def _limit(self) -> None:
         left = seconds_left()
-        if left is not None and left > self._enough:
-            return  # As nearly always: the timeout that is set ends about when the time is up.
+        if left is None or left > self._enough:
+            return self._sock.recv_into(*args)
+        with self._limited(left):
+            return self._sock.recv_into(*args)
+
+    @contextmanager
+    def _limited(self, left: float) -> Iterator[None]:
         if left == 0:
             raise TimeoutError("the deadline is over")
-        seconds = _shorter(self._told, left)
-        if not _is_close(self._set, seconds):
-            self._set_timeout(seconds)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._sock, name)
+        self._sock.settimeout(_shorter(left, self._seconds))
+        try:
+            yield
+        finally:
+            if self._sock.fileno() >= 0:  # Or somebody has closed it meanwhile.
+                self._sock.settimeout(self._seconds)
 
 
 def _shorter(one: float | None, other: float | None) -> float | None:
     if one is None or other is None:
         return other if one is None else one
     return min(one, other)
-
-
-def _is_close(one: float | None, other: float | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return abs(one - other) <= CLOSE_ENOUGH * other

@@ -27,7 +27,7 @@ from redis.retry import Retry
 
 from django_hitcount import conf
 from django_hitcount.buffers.connections import bound
-from django_hitcount.deadlines import Deadline, seconds_left
+from django_hitcount.deadlines import Deadline, has_deadline, seconds_left
 from django_hitcount.exceptions import AnswerLost, BufferUnavailable
 
 Reply = Any
@@ -175,9 +175,9 @@ class Exchange:
         A command that was refused has a BufferUnavailable in place of its reply, one whose
         answer was lost an AnswerLost. Raises BufferUnavailable if nothing was sent.
 
-        Waits until the deadline that is set already, or for timeout_seconds.
+        Waits until the deadline that is set, or for timeout_seconds at most if there is none.
         """
-        if seconds_left() is not None:
+        if has_deadline():
             return self._run_on(self._take(), build)
         with Deadline(self.timeout_seconds):
             return self._run_on(self._take(), build)
