@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import tempfile
 from collections.abc import Sequence
 from importlib import import_module
@@ -14,12 +15,15 @@ from django.db import connections
 
 from benchmarks import servers
 
-GROUPS = ("recording", "writers", "flushing", "compaction", "memory", "visitors")
+GROUPS = ("recording", "writers", "flushing", "compaction", "memory", "visitors", "outages")
 VISITORS, QUICK_VISITORS = 1_000_000, 10_000
 
 
 def main() -> None:
     arguments = _arguments()
+    if arguments.package:
+        sys.path.insert(0, str(arguments.package.resolve(strict=True)))
+        print(f"Of {arguments.package}, not of this checkout:")
     os.environ["DJANGO_SETTINGS_MODULE"] = "benchmarks.settings"
     with (
         tempfile.TemporaryDirectory(prefix="hitcount-", ignore_cleanup_errors=True) as directory,
@@ -46,6 +50,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=GROUPS, help="may be given often")
     parser.add_argument("--quick", action="store_true", help="see that it works; mind no figure")
     parser.add_argument("--visitors", type=int, help=f"to be told apart; {VISITORS:,} by default")
+    parser.add_argument("--package", type=Path, help="measure the django_hitcount in this checkout")
     return parser.parse_args()
 
 

@@ -21,7 +21,8 @@ class DurableMariaDB(MariaDB):
         import MySQLdb
 
         connection = MySQLdb.connect(host="127.0.0.1", port=self.port, user="root")
-        connection.cursor().execute("CREATE DATABASE benchmarks CHARACTER SET utf8mb4")
+        database = "CREATE DATABASE IF NOT EXISTS benchmarks CHARACTER SET utf8mb4"
+        connection.cursor().execute(database)
         connection.close()
 
 
@@ -33,6 +34,10 @@ class DurablePostgreSQL(PostgreSQL):
 
 
 DATABASES: dict[str, type[Server]] = {"mariadb": DurableMariaDB, "postgresql": DurablePostgreSQL}
+
+
+RUNNING: dict[str, Server] = {}
+"""By name, for those who stop them and start them again."""
 
 
 @contextmanager
@@ -61,4 +66,5 @@ def _start(name: str, cls: type[Server], directory: Path, stack: ExitStack) -> N
     server = cls(place)
     server.start()
     stack.callback(server.stop)
+    RUNNING[name] = server
     os.environ[f"HITCOUNT_BENCHMARKS_{name.upper()}_PORT"] = str(server.port)

@@ -1,0 +1,112 @@
+"""Pages that are served all the time, while something happens."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from django.db import connections
+from django.template import Context, Template
+from django.test import RequestFactory
+
+from benchmarks.app.models import Article
+from tests.browsers import BROWSER
+
+THREADS = 8
+THINK_SECONDS = 0.05
+"""Between two pages of a thread: what is measured is a site that is not at its limit."""
+
+STOP_SECONDS = 60
+
+
+class View(NamedTuple):
+    """A page that was served."""
+
+    began_at: float
+    ended_at: float
+    lost: int
+    """Hits that were refused."""
+
+    @property
+    def seconds(self) -> float:
+        return self.ended_at - self.began_at
+
+
+class Phases(NamedTuple):
+    """Seconds before, during and after what happens."""
+
+    before: float
+    during: float
+    after: float
+
+
+@dataclass(kw_only=True)
+class Served:
+    """What became of pages while something happened."""
+
+    seconds: list[float]
+    """How long each took that somebody waited for meanwhile, from the shortest to the longest."""
+
+    hits: int
+    """Hits on all pages, also before and after."""
+
+    lost_after: int
+    """Hits that were refused though all servers were back when their page began."""
+
+    def quantile(self, share: float) -> float:
+        return self.seconds[min(int(share * len(self.seconds)), len(self.seconds) - 1)]
+
+
+@dataclass(kw_only=True)
+class Pages:
+    """A page with a tag for each of some articles, served by some threads."""
+
+    tag: str
+    articles: Sequence[Article]
+    tags: int
+    """How many of the articles a page shows, by chance."""
+
+    views: list[View] = field(default_factory=list)
+    _is_over: threading.Event = field(default_factory=threading.Event)
+
+    def serve(self, fault: AbstractContextManager[object], phases: Phases) -> Served:
+        threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(THREADS)]
+        for thread in threads:
+            thread.start()
+        time.sleep(phases.before)
+        with fault:
+            began_at = time.monotonic()
+            time.sleep(phases.during)
+            ended_at = time.monotonic()
+        back_at = time.monotonic()
+        time.sleep(phases.after)
+        self._is_over.set()
+        for thread in threads:
+            thread.join(STOP_SECONDS)
+        if any(thread.is_alive() for thread in threads):
+            raise AssertionError(f"a page waits for more than {STOP_SECONDS} s")
+        meanwhile = [v for v in self.views if began_at < v.ended_at and v.began_at < ended_at]
+        return Served(
+            seconds=sorted(view.seconds for view in meanwhile),
+            hits=len(self.views) * self.tags,
+            lost_after=sum(view.lost for view in self.views if view.began_at >= back_at),
+        )
+
+    def _serve(self) -> None:
+        template = Template(
+            "{% load hitcount %}{% for article in articles %}" + self.tag + "{% endfor %}"
+        )
+        while not self._is_over.wait(THINK_SECONDS):
+            request = RequestFactory(headers=BROWSER).get("/")
+            context = {"articles": random.sample(self.articles, self.tags), "request": request}
+            began_at = time.monotonic()
+            template.render(Context(context))
+            ended_at = time.monotonic()
+            hits = vars(request).get("_hitcount_hits", {}).values()
+            self.views.append(View(began_at, ended_at, sum(not hit.counted for hit in hits)))
+        connections.close_all()
