@@ -306,7 +306,7 @@ class TestClaim:
     EPOCH = RunKeys(3, "now").epoch
     KEYS = (
         *(KEYS.epoch, KEYS.batch_id, KEYS.sequence, *KEYS.pendings, *KEYS.batches),
-        *(KEYS.runs, KEYS.malformed),
+        *(KEYS.runs, KEYS.malformed, KEYS.epoch),
     )
 
     def test_nothing_pending(self, redis, call):
@@ -389,7 +389,7 @@ class TestClaim:
     def test_run_that_is_over_is_claimed_and_retired(self, redis, call):
         keys = (self.EPOCH, *self.KEYS[1:])
         redis.hset(KEYS.pending, A, 1)
-        redis.mset({KEYS.sequence: "g:6", KEYS.runs: f"older {RUN_ID} now"})
+        redis.mset({KEYS.sequence: "g:6", KEYS.epoch: 9, KEYS.runs: f"older {RUN_ID} now"})
 
         assert call("claim", keys, "new", RUN_ID) == [b"g:7", 1, []]
         redis.delete(KEYS.batch, KEYS.batch_id)

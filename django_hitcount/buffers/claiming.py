@@ -66,7 +66,8 @@ def _call(partition: int, run_id: str, *, of_run: str) -> Call:
     keys = [now.epoch, names.batch_id, names.sequence, *names.pendings, *names.batches]
     generation = f"{of_run}:{uuid.uuid4().hex}"
     earlier_run = "" if of_run == run_id else of_run
-    return Call("claim", [*keys, names.runs, names.malformed], [generation, earlier_run])
+    keys += names.runs, names.malformed, names.epoch
+    return Call("claim", keys, [generation, earlier_run])
 
 
 def _claimed(reply: Reply, partition: int, run_id: str) -> Claim | None:

@@ -1,7 +1,7 @@
 -- Set the pending hits of a partition aside as a batch.
 --
 -- KEYS: epoch of the run that is on, then of the run that is claimed: batch_id, sequence, the
--- four pending hashes, the four batch hashes; then runs, malformed
+-- four pending hashes, the four batch hashes; then runs, malformed, epoch of the run claimed
 -- ARGV: a generation, in case the sequence is lost; the run that is claimed, unless it is on
 -- Returns: the id of the batch that is set aside now, which is an older one if its flusher
 -- died, or nil if there is nothing to flush; 1 if this call set it aside and 0 if not; the
@@ -40,7 +40,7 @@ end
 
 -- Nothing will come any more under a run that is over.
 local function retire(run)
-  redis.call('DEL', sequence)
+  redis.call('DEL', sequence, KEYS[14])
   local left = {}
   for other in string.gmatch(text_in(runs) or '', '%S+') do
     if other ~= run then
