@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import random
 import threading
 import time
 from collections.abc import Callable
@@ -14,10 +15,17 @@ from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.failures import is_server_away
 from django_hitcount.waits import add_wait, has_time, waited_for
 
-FIRST_PAUSE_SECONDS = 1.0
+FIRST_PAUSE_SECONDS = 0.5
 """How long a server is left alone after its first failure; twice as long after each further one."""
 
-LONGEST_PAUSE_SECONDS = 15.0
+LONGEST_PAUSE_SECONDS = 1.0
+"""As long as it refuses at once: then to ask it costs a page nothing."""
+
+LONGEST_PAUSE_IF_SLOW_SECONDS = 15.0
+"""As long as it lets a page wait until a timeout."""
+
+SLOW_SECONDS = 0.1
+"""A failure that takes longer than this was a timeout."""
 
 SLOW_SHARE = 0.5
 """Part of its timeout that makes a call slow, and a page that has waited for it ask no more."""
@@ -78,7 +86,7 @@ class Breaker:
             if now < self._alone_until:
                 raise BufferUnavailable(f"{self.server} is left alone after a failure.")
             # This call is the one to see; until it has failed or not, others are turned away.
-            self._alone_until = now + LONGEST_PAUSE_SECONDS
+            self._alone_until = now + LONGEST_PAUSE_IF_SLOW_SECONDS
             return True
 
     def try_now(self) -> None:
@@ -86,18 +94,20 @@ class Breaker:
         with self._lock:
             self._alone_until = 0.0
 
-    def fail(self, error: BaseException, is_probe: bool) -> None:
-        """Take note that the server did not answer a call."""
+    def fail(self, error: BaseException, is_probe: bool, *, seconds: float) -> None:
+        """Take note that the server did not answer a call, which took so many ``seconds``."""
+        longest = LONGEST_PAUSE_IF_SLOW_SECONDS if seconds > SLOW_SECONDS else LONGEST_PAUSE_SECONDS
         with self._lock:
             is_first = not self.is_open
             if is_first or is_probe:  # Others began before; they are no further failure.
-                self._pause = min(max(2 * self._pause, FIRST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)
-                self._alone_until = time.monotonic() + self._pause
+                self._pause = min(max(2 * self._pause, FIRST_PAUSE_SECONDS), longest)
+                # Processes that met the failure together are not to come back together.
+                self._alone_until = time.monotonic() + self._pause * random.uniform(0.5, 1.0)
         if is_first:
             logger.warning("%s does not answer in time, or says no: %s", self.server, error)
 
-    def answer(self, is_probe: bool, *, is_slow: bool) -> None:
-        """Take note that the server answered a call."""
+    def answer(self, is_probe: bool, *, is_slow: bool, seconds: float) -> None:
+        """Take note that the server answered a call, which took so many ``seconds``."""
         if not is_slow:
             self._slow_calls = 0
             self.recover(is_probe)
@@ -105,7 +115,7 @@ class Breaker:
         with self._lock:
             self._slow_calls += 1
         if is_probe or self._slow_calls >= SLOW_CALLS:
-            self.fail(BufferUnavailable("it answers slowly"), is_probe)
+            self.fail(BufferUnavailable("it answers slowly"), is_probe, seconds=seconds)
 
     def recover(self, is_probe: bool) -> None:
         """Take note that the server answered a call."""
@@ -124,11 +134,12 @@ class Call:
     A class and no generator: each hit makes a call, and a generator takes three times as long.
     """
 
-    __slots__ = ("_breaker", "_deadline", "_is_probe", "_seconds")
+    __slots__ = ("_began_at", "_breaker", "_deadline", "_is_probe", "_seconds")
 
     def __init__(self, breaker: Breaker) -> None:
         self._breaker = breaker
         self._is_probe = False
+        self._began_at = time.monotonic()
         self._deadline: Token[float | None] | None = None
 
     def __enter__(self) -> bool:
@@ -151,10 +162,11 @@ class Call:
         traceback: TracebackType | None,
     ) -> None:
         is_slow = self._end_wait()
+        seconds = time.monotonic() - self._began_at
         if error and self._breaker.is_failure(error):
-            self._breaker.fail(error, self._is_probe)
+            self._breaker.fail(error, self._is_probe, seconds=seconds)
         elif error is None or isinstance(error, Exception):
-            self._breaker.answer(self._is_probe, is_slow=is_slow)
+            self._breaker.answer(self._is_probe, is_slow=is_slow, seconds=seconds)
 
     def _end_wait(self) -> bool:
         """Let the page remember the wait; returns whether it was long."""

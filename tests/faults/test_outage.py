@@ -13,7 +13,7 @@ from django.test import Client
 from redis.connection import BlockingConnectionPool, Connection, ConnectionPool
 from redis.exceptions import BusyLoadingError
 
-from django_hitcount.breaker import Breaker
+from django_hitcount.breaker import FIRST_PAUSE_SECONDS, Breaker
 from django_hitcount.buffers import get_buffer, missed
 from django_hitcount.buffers.exchange import Exchange, _limit_waits
 from django_hitcount.buffers.redis import RedisBuffer
@@ -307,6 +307,14 @@ def test_waits_for_sentinel_and_for_a_free_connection_are_limited(own_valkey, se
     assert sentinel.connection_kwargs["retry"].get_retries() == 0
 
 
+def fail(breaker, *, seconds):
+    breaker.fail(BufferUnavailable("away"), is_probe=True, seconds=seconds)
+
+
+def seconds_alone(breaker) -> float:
+    return breaker._alone_until - time.monotonic()
+
+
 class TestBreaker:
     def test_many_failures_at_once_are_one(self):
         breaker = Breaker("Redis")
@@ -316,7 +324,31 @@ class TestBreaker:
         for guard in guards:
             guard.__exit__(BufferUnavailable, BufferUnavailable("away"), None)
 
-        assert breaker._pause == 1
+        assert breaker._pause == FIRST_PAUSE_SECONDS
+
+    def test_server_that_refuses_at_once_is_asked_each_second(self):
+        """Then to ask costs a page nothing, and a server that is back is not missed for long."""
+        breaker = Breaker("Redis")
+        for _ in range(6):
+            fail(breaker, seconds=0.01)
+            assert seconds_alone(breaker) <= 1
+
+    def test_server_that_times_out_is_asked_ever_less(self):
+        breaker = Breaker("Redis")
+        pauses = []
+        for _ in range(8):
+            fail(breaker, seconds=0.25)
+            pauses.append(breaker._pause)
+
+        assert pauses == [0.5, 1, 2, 4, 8, 15, 15, 15]
+
+    def test_processes_do_not_come_back_together(self):
+        breakers = [Breaker("Redis") for _ in range(8)]
+        for breaker in breakers:
+            fail(breaker, seconds=0.01)
+
+        pauses = [seconds_alone(breaker) for breaker in breakers]
+        assert max(pauses) - min(pauses) > 0.01
 
     def test_call_from_before_the_failure_says_nothing(self):
         breaker = Breaker("Redis")
