@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db.models import Max, Q
 
-from django_hitcount import admissions, counted_addresses, daily_visitors, slots, visitors
+from django_hitcount import admissions, counted_addresses, daily_visitors, locks, slots, visitors
 from django_hitcount.counters import CounterKey, hits_alias
 from django_hitcount.tables import DailyHitSlot, HitSlot, RefusedHitSlot, SlotRow
 from django_hitcount.transactions import in_transaction
@@ -19,6 +19,9 @@ BATCH_SIZE = 500
 
 PATIENCE_SECONDS = 30.0
 """How long a batch is tried again for before the compaction fails."""
+
+LOCK_WAIT_SECONDS = 0.05
+"""How long a fold waits for others; less than hits wait for the rows that it holds meanwhile."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,7 +42,8 @@ def compact(*, batch_size: int = BATCH_SIZE) -> Compaction:
     Visitors of closed days, who were counted one by one, become a number; what throttles,
     limits and visitor keys of the past have left is deleted.
 
-    Rows written after the start are left for the next call. Costs a read, and then four
+    Rows written after the start are left for the next call, and so are those that somebody
+    else has locked (SQLite and MariaDB before 10.6 wait for them). Costs a read, and then four
     statements in one transaction, per ``batch_size`` rows. Any number of compactions and
     flushes may run beside it.
 
@@ -64,9 +68,10 @@ def _fold_all(model: type[SlotRow], batch_size: int, using: str) -> list[int]:
     sizes: list[int] = []
     while keys := _uncompacted(model, newest, batch_size, using):
         fold = partial(_fold, model, keys, batch_size, using)
-        sizes.append(
-            in_transaction(fold, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True)
-        )
+        size = in_transaction(fold, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True)
+        if not size:
+            break  # What is left is locked by others.
+        sizes.append(size)
     return sizes
 
 
@@ -90,6 +95,8 @@ def _fold(model: type[SlotRow], keys: list[tuple[Any, ...]], batch_size: int, us
     Fold up to ``batch_size`` rows of ``keys``.
 
     Rows 1..N are locked in key order, then slot 0: no writer does it the other way round.
+    Those that somebody else has locked are left out: whoever waits for a row keeps hits
+    waiting for all others that it has locked.
     """
     manager = model._default_manager.using(using)
     locked = slots.lock_rows(manager.filter(_of(keys, model), slot__gt=0), using)
@@ -97,8 +104,10 @@ def _fold(model: type[SlotRow], keys: list[tuple[Any, ...]], batch_size: int, us
     amounts: Counter[tuple[Any, ...]] = Counter()
     for _, hits, *key in rows:
         amounts[tuple(key)] += hits
-    slots.upsert(model, [(*key, 0, amounts[key]) for key in sorted(amounts)], using)
-    manager.filter(pk__in=[pk for pk, *_ in rows])._raw_delete(using)
+    with locks.limited_waits(using, seconds=LOCK_WAIT_SECONDS):
+        slots.upsert(model, [(*key, 0, amounts[key]) for key in sorted(amounts)], using)
+        # MariaDB scans a small table rather than its index, and meets what others have locked.
+        manager.filter(pk__in=[pk for pk, *_ in rows])._raw_delete(using)
     return len(rows)
 
 

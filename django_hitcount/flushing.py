@@ -23,7 +23,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
-from django_hitcount import daily_visitors, slots
+from django_hitcount import daily_visitors, locks, slots
 from django_hitcount.buffers import Buffer, get_buffer
 from django_hitcount.buffers.base import Batch, BatchId
 from django_hitcount.counters import hits_alias
@@ -33,6 +33,9 @@ from django_hitcount.waits import unhurried
 
 PATIENCE_SECONDS = 10.0
 """How long a batch is tried again for before it is left to the next flush."""
+
+LOCK_WAIT_SECONDS = 1.0
+"""How long a batch waits for a row that is locked before it goes to another slot."""
 
 LEDGER_DAYS = 7
 """How long each batch is kept in the ledger; the last one of a generation is kept for ever."""
@@ -196,20 +199,22 @@ def apply(batch: Batch) -> bool:
     Write a batch into the slots; False if it is in the ledger already.
 
     The ledger comes first, so that a second flusher waits there for the COMMIT of the
-    first, and finds out before it has written anything.
+    first, however long it takes, and finds out before it has written anything.
     """
     using = hits_alias()
-    slot = slots.random_slot()
+    choice = slots.SlotChoice()
 
     def write() -> bool:
         FlushedBatch(id=batch.id.uuid, **batch.id._asdict()).save(using=using, force_insert=True)
         if _is_followed(batch.id, using):
             transaction.set_rollback(True, using=using)
             return False
-        slots.add_totals(batch.totals, slot=slot, using=using)
-        slots.add_daily(batch.daily, slot=slot, using=using)
-        slots.add_refused(batch.refused, slot=slot, using=using)
-        daily_visitors.put(batch.visitors, using=using)
+        slot = choice.next()
+        with locks.limited_waits(using, seconds=LOCK_WAIT_SECONDS):
+            slots.add_totals(batch.totals, slot=slot, using=using)
+            slots.add_daily(batch.daily, slot=slot, using=using)
+            slots.add_refused(batch.refused, slot=slot, using=using)
+            daily_visitors.put(batch.visitors, using=using)
         return True
 
     try:

@@ -19,7 +19,7 @@ from django.db import connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.constants import OnConflict
 
-from django_hitcount import conf
+from django_hitcount import conf, locks
 from django_hitcount.counters import CounterKey, Hits, Refused
 from django_hitcount.tables import DailyHitSlot, FlushedBatch, HitSlot, RefusedHitSlot, SlotRow
 from django_hitcount.transactions import take_write_lock
@@ -34,6 +34,22 @@ ROWS_PER_STATEMENT = 1000
 def random_slot() -> int:
     """A slot for a writer; never slot 0, which compaction alone writes."""
     return random.randint(1, conf.get_config().slots)
+
+
+class SlotChoice:
+    """A random slot for each try, and none again before all have been tried."""
+
+    def __init__(self) -> None:
+        self._tried: set[int] = set()
+
+    def next(self) -> int:
+        slot = random_slot()
+        if len(self._tried) >= conf.get_config().slots:
+            self._tried = set()
+        while slot in self._tried:
+            slot = random_slot()
+        self._tried.add(slot)
+        return slot
 
 
 def add_hits(hits: Iterable[Hits], *, slot: int, using: str) -> None:
@@ -146,9 +162,39 @@ def _arrays(
 
 
 def lock_rows(rows: models.QuerySet[Any, Any], using: str) -> models.QuerySet[Any, Any]:
-    """Rows of a sharded table, locked in lock order once they are read; for a transaction."""
+    """
+    Rows of a sharded table, locked in lock order once they are read; for a transaction.
+
+    Those that somebody else has locked are left out, where the database can do that.
+    """
     take_write_lock(using)
-    return rows.order_by(*rows.model.KEY, "slot").select_for_update()
+    skip_locked = connections[using].features.has_select_for_update_skip_locked
+    return rows.order_by(*rows.model.KEY, "slot").select_for_update(skip_locked=skip_locked)
+
+
+def look_for_locks(hits: Iterable[Hits], *, slot: int, using: str) -> None:
+    """
+    Raise OperationalError if somebody else has locked a row that ``hits`` go to in ``slot``.
+
+    For MySQL, which can limit the wait of a SELECT only. Costs two statements there, and one
+    more if hits are refused.
+    """
+    if not locks.is_mysql(connections[using]):
+        return
+    counting = [hit for hit in hits if not hit.refusal]
+    refused = [hit for hit in hits if hit.refusal]
+    _lock_at_once(HitSlot, any_of({hit.key for hit in counting}), slot, using)
+    for day in sorted({hit.day for hit in counting}):
+        keys = any_of({hit.key for hit in counting if hit.day == day})
+        _lock_at_once(DailyHitSlot, keys & models.Q(day=day), slot, using)
+    for hit in refused:
+        one = models.Q(day=hit.day, counter=hit.key.counter, refusal=hit.refusal)
+        _lock_at_once(RefusedHitSlot, one, slot, using)
+
+
+def _lock_at_once(model: type[SlotRow], rows: models.Q, slot: int, using: str) -> None:
+    found = model._default_manager.using(using).filter(rows, slot=slot)
+    [*found.order_by(*model.KEY).select_for_update(nowait=True).values_list("pk")]
 
 
 def insert_or_ignore(

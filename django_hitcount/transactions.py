@@ -6,7 +6,7 @@ import random
 import time
 import uuid
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from django.db import (
     DatabaseError,
@@ -17,6 +17,7 @@ from django.db import (
     transaction,
 )
 
+from django_hitcount import locks
 from django_hitcount.tables import FlushedBatch
 
 FIRST_PAUSE_SECONDS = 0.005
@@ -38,38 +39,51 @@ NO_BATCH = uuid.UUID(int=0)
 T = TypeVar("T")
 
 
+class LockPatience(NamedTuple):
+    """How long to try again while another session is in the way."""
+
+    seconds: float
+    tries: int
+    """How often in any case."""
+
+
 def in_transaction(
-    work: Callable[[], T], *, using: str, patience_seconds: float, repeatable: bool
+    work: Callable[[], T],
+    *,
+    using: str,
+    patience_seconds: float,
+    repeatable: bool,
+    at_locks: LockPatience | None = None,
 ) -> T:
     """
-    Run ``work`` in a transaction; again after a deadlock, lock timeout or lost connection.
+    Run ``work`` in a transaction; again after a deadlock, a lock timeout, a serialization
+    failure or a lost connection.
 
     The COMMIT has happened on return: within another transaction it raises RuntimeError, and
     with autocommit switched off TransactionManagementError.
 
-    Gives up once ``patience_seconds`` have passed. If ``work`` is not ``repeatable``, a
-    COMMIT whose answer was lost is not tried again either, since it may have happened.
+    Gives up once ``patience_seconds`` have passed, or those ``at_locks`` if another session
+    is in the way. If ``work`` is not ``repeatable``, a COMMIT whose answer was lost is not
+    tried again either, since it may have happened.
 
     Raises what the database raised last.
     """
     connection = connections[using]
     require_autocommit(using)
-    give_up_at = time.monotonic() + patience_seconds
-    pause = FIRST_PAUSE_SECONDS
+    patience = _Patience(patience_seconds, at_locks or LockPatience(patience_seconds, tries=1))
     while True:
         attempt = _Attempt(work)
         try:
             with transaction.atomic(using=using, durable=True):
                 return attempt()
-        except WORTH_ANOTHER_TRY:
-            if time.monotonic() >= give_up_at or not (repeatable or attempt.rolled_back):
+        except WORTH_ANOTHER_TRY as exc:
+            if not patience.outlasts(exc) or not (repeatable or attempt.is_undone(exc)):
                 raise
             if connection.in_atomic_block:
                 raise  # A test case's own transaction: nothing within it can be tried again.
             if connection.connection and not connection.is_usable():
                 connection.close()
-        time.sleep(pause * random.uniform(0.5, 1.5))
-        pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+        patience.pause()
 
 
 def require_autocommit(using: str) -> None:
@@ -105,13 +119,40 @@ def take_write_lock(using: str) -> None:
 
 
 class _Attempt(Generic[T]):
-    """One run of ``work``; rolled_back tells whether it failed before COMMIT was sent."""
+    """One run of ``work``."""
 
     def __init__(self, work: Callable[[], T]) -> None:
-        self.work = work
-        self.rolled_back = True
+        self._work = work
+        self._is_at_commit = False
 
     def __call__(self) -> T:
-        result = self.work()
-        self.rolled_back = False
+        result = self._work()
+        self._is_at_commit = True
         return result
+
+    def is_undone(self, error: BaseException) -> bool:
+        """Whether it is certain that ``error`` left nothing committed."""
+        return not self._is_at_commit or locks.has_rolled_back(error)
+
+
+class _Patience:
+    """How much longer to try, and the pauses between."""
+
+    def __init__(self, seconds: float, at_locks: LockPatience) -> None:
+        self._began_at = time.monotonic()
+        self._seconds = seconds
+        self._at_locks = at_locks
+        self._tries = 0
+        self._pause_seconds = FIRST_PAUSE_SECONDS
+
+    def outlasts(self, error: BaseException) -> bool:
+        """Whether there is to be a try after the one that failed with ``error``."""
+        self._tries += 1
+        passed = time.monotonic() - self._began_at
+        if locks.is_conflict(error):
+            return self._tries < self._at_locks.tries or passed < self._at_locks.seconds
+        return passed < self._seconds
+
+    def pause(self) -> None:
+        time.sleep(self._pause_seconds * random.uniform(0.5, 1.5))
+        self._pause_seconds = min(self._pause_seconds * 2, LONGEST_PAUSE_SECONDS)

@@ -61,12 +61,18 @@ def _has_exited(pid: int) -> bool:
     return bool(done)
 
 
-def kill_all() -> None:
-    """Kill the children that a failed test has left."""
-    while _running:
-        pid = _running.pop()
+def kill(pid: int) -> None:
+    """Kill a child that runs for as long as its test."""
+    if not _has_exited(pid):
+        _running.remove(pid)
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
+
+
+def kill_all() -> None:
+    """Kill the children that a failed test has left."""
+    for pid in [*_running]:
+        kill(pid)
 
 
 def run(work: Callable[[], object], *, seconds: float = 60) -> int:

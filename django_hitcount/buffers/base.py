@@ -64,8 +64,9 @@ class Glimpse:
 
     refused: Sequence[tuple[CounterKey, str]] = ()
     """
-    Counters whose hit was refused here for who made it, each with the name of the refusal; a
-    counter as often as it had such hits.
+    Counters whose hit was refused here, for who made it or since it could not be taken in
+    though others could, each with the name of the refusal; a counter as often as it had such
+    hits.
     """
 
     def batch_ids(self) -> list[BatchId]:

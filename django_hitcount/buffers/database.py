@@ -2,21 +2,50 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 
-from django_hitcount import seen, slots
+from django_hitcount import locks, seen, slots
 from django_hitcount.breaker import Breaker
 from django_hitcount.buffers.base import Buffer, Glimpse
 from django_hitcount.counters import AddressMark, CounterKey, Hits, hits_alias
+from django_hitcount.exceptions import BufferUnavailable
+from django_hitcount.failures import is_server_away
+from django_hitcount.refusals import UNAVAILABLE
 from django_hitcount.tables import MissedRecord
-from django_hitcount.transactions import in_transaction
+from django_hitcount.transactions import DATABASE_ERRORS, LockPatience, in_transaction
 
 PATIENCE_SECONDS = 0.5
 """How long a hit is tried again for: it is worth less than the page that waits for it."""
 
+PROBE_PATIENCE_SECONDS = 0.02
+"""The same for one that is to see whether the database is back: enough to notice that the
+connection is from before, and to make another."""
+
+FIRST_LOCK_WAIT_SECONDS = 0.025
+"""How long a hit waits for a row that is locked before it goes to another slot; each further
+try waits twice as long."""
+
+TRIES_AT_LOCKS = 3
+"""In how many slots a hit is tried at least."""
+
+HURRY_SECONDS = 1.0
+"""How long hits are tried in so many slots only once one has waited for locks in vain."""
+
 Notes = Callable[[Sequence[Hits], Sequence[Hits]], Iterable[MissedRecord]]
 """Makes notes on hits that are written, and on those that are left in doubt."""
+
+Part = tuple[Sequence[Hits], Sequence[Hits]]
+"""Hits that are written in one transaction, and those of them that are in doubt."""
+
+Refused = Sequence[tuple[CounterKey, str]]
+"""See Glimpse.refused."""
+
+logger = logging.getLogger("django_hitcount")
 
 
 class DatabaseBuffer(Buffer):
@@ -31,44 +60,136 @@ class DatabaseBuffer(Buffer):
     keeps_hits = False
 
     def __init__(self) -> None:
-        self._breaker = Breaker("The database of django_hitcount")
+        self._breaker = Breaker("The database of django_hitcount", is_failure=_is_away)
+        self._hurries_until = 0.0
 
     def record(self, hits: Sequence[Hits]) -> Glimpse:
-        return Glimpse(refused=self.write(hits))
+        return self.write(hits)
 
     def write(
         self, hits: Sequence[Hits], doubtful: Sequence[Hits] = (), notes: Notes | None = None
-    ) -> Sequence[tuple[CounterKey, str]]:
+    ) -> Glimpse:
         """
         Judge hits, write those that are not ``doubtful``, and notes on all, or nothing at all.
 
-        Returns the counters whose hit turned out to be refused, each with the refusal.
+        If rows of some counters stay locked, the hits of the others are written all the same.
+        Says which hits turned out to be refused, and which are lost.
         """
-        using = hits_alias()
-        beyond: set[AddressMark] = set()
+        is_one_counter = len({hit.key for hit in (*hits, *doubtful)}) == 1
+        try:
+            refused = self._run(hits, doubtful, notes, is_patient=is_one_counter)
+        except DATABASE_ERRORS as exc:
+            if is_one_counter or not locks.is_conflict(exc):
+                raise
+            return self._write_apart(hits, doubtful, notes)
+        return Glimpse(refused=refused)
 
-        def write() -> Sequence[tuple[CounterKey, str]]:
-            judged = seen.judged([*hits, *doubtful], beyond, using=using)
-            sure, unsure = judged[: len(hits)], judged[len(hits) :]
-            slots.add_hits(sure, slot=slots.random_slot(), using=using)
-            for note in notes(sure, unsure) if notes else ():
-                note.save(using=using, force_insert=True)
-            return _refused([*hits, *doubtful], judged)
-
-        run = partial(
-            in_transaction, write, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=False
-        )
-        with self._breaker.guard():
+    def _run(
+        self,
+        hits: Sequence[Hits],
+        doubtful: Sequence[Hits],
+        notes: Notes | None,
+        *,
+        is_patient: bool,
+    ) -> Refused:
+        is_patient = is_patient and time.monotonic() >= self._hurries_until
+        at_locks = LockPatience(PATIENCE_SECONDS if is_patient else 0, tries=TRIES_AT_LOCKS)
+        write = _Write(hits, doubtful, notes, at_locks.seconds)
+        with self._breaker.guard() as is_probe:
+            run = partial(
+                in_transaction,
+                write,
+                using=hits_alias(),
+                patience_seconds=PROBE_PATIENCE_SECONDS if is_probe else PATIENCE_SECONDS,
+                at_locks=at_locks,
+                repeatable=False,
+            )
             while True:
                 try:
                     return run()
                 except seen.LimitReached as exc:
-                    beyond.add(exc.address)
+                    write.beyond.add(exc.address)
+                except DATABASE_ERRORS as exc:
+                    if is_patient and locks.is_conflict(exc):
+                        self._hurries_until = time.monotonic() + HURRY_SECONDS
+                    raise
+
+    def _write_apart(
+        self, hits: Sequence[Hits], doubtful: Sequence[Hits], notes: Notes | None
+    ) -> Glimpse:
+        """
+        Write the hits of each counter in a transaction of their own.
+
+        Those ``doubtful`` stay together, since one note is about all of them. After half a
+        second, the first that meets a lock is the last that is tried: then tables are locked,
+        not rows.
+        """
+        by_counter = groupby(sorted(hits, key=attrgetter("key")), key=attrgetter("key"))
+        parts: list[Part] = [([*group], ()) for _, group in by_counter]
+        if doubtful:
+            parts.append(((), doubtful))
+        ends_at = time.monotonic() + PATIENCE_SECONDS
+        refused: list[tuple[CounterKey, str]] = []
+        for place, part in enumerate(parts):
+            try:
+                refused += self._run(*part, notes, is_patient=False)
+            except (BufferUnavailable, *DATABASE_ERRORS) as exc:
+                is_over = time.monotonic() >= ends_at
+                failed = parts[place:] if is_over else [part]
+                refused += _lost(failed, exc)
+                if is_over:
+                    break
+        return Glimpse(refused=refused)
 
 
-def _refused(hits: Sequence[Hits], judged: Sequence[Hits]) -> list[tuple[CounterKey, str]]:
-    return [
-        (after.key, after.refusal)
-        for before, after in zip(hits, judged, strict=True)
-        if after.refusal and not before.refusal
-    ]
+def _lost(parts: Iterable[Part], error: Exception) -> list[tuple[CounterKey, str]]:
+    hits = [hit for sure, unsure in parts for hit in (*sure, *unsure) if not hit.refusal]
+    logger.error("%d hits are not counted: %s", len(hits), error)
+    return [(hit.key, UNAVAILABLE) for hit in hits]
+
+
+def _is_away(error: BaseException) -> bool:
+    """A statement that met locks for as long as it was to wait is no sign of a slow server."""
+    return is_server_away(error) and not locks.is_conflict(error)
+
+
+class _Write:
+    """Judges and writes hits, in another slot each time that it is called."""
+
+    def __init__(
+        self,
+        hits: Sequence[Hits],
+        doubtful: Sequence[Hits],
+        notes: Notes | None,
+        seconds_at_locks: float,
+    ) -> None:
+        self._hits = hits
+        self._doubtful = doubtful
+        self._notes = notes
+        self._locks_until = time.monotonic() + seconds_at_locks
+        self._lock_wait_seconds = FIRST_LOCK_WAIT_SECONDS
+        self._choice = slots.SlotChoice()
+        self.beyond: set[AddressMark] = set()
+        """Addresses that had their limit in an earlier try."""
+
+    def __call__(self) -> Refused:
+        using = hits_alias()
+        slot = self._choice.next()
+        with locks.limited_waits(using, seconds=self._next_lock_wait(), is_at_begin=True):
+            hits = [*self._hits, *self._doubtful]
+            judged = seen.judged(hits, self.beyond, using=using)
+            sure, unsure = judged[: len(self._hits)], judged[len(self._hits) :]
+            slots.look_for_locks(sure, slot=slot, using=using)
+            slots.add_hits(sure, slot=slot, using=using)
+            for note in self._notes(sure, unsure) if self._notes else ():
+                note.save(using=using, force_insert=True)
+        return [
+            (after.key, after.refusal)
+            for before, after in zip(hits, judged, strict=True)
+            if after.refusal and not before.refusal
+        ]
+
+    def _next_lock_wait(self) -> float:
+        seconds = min(self._lock_wait_seconds, self._locks_until - time.monotonic())
+        self._lock_wait_seconds *= 2
+        return max(seconds, FIRST_LOCK_WAIT_SECONDS)

@@ -93,7 +93,7 @@ class RedisBuffer(Buffer):
         groups = [*self._by_partition(hits, lambda hit: hit.key).items()]
         numbered = self._recorders.take()
         replies: list[Reply] = []
-        refused: Sequence[tuple[CounterKey, str]] = ()
+        written = Glimpse()
         run_id = ""
 
         def build(run_id: str) -> list[Call]:
@@ -106,11 +106,13 @@ class RedisBuffer(Buffer):
                 checked(replies)
         except BufferUnavailable as exc:
             replies = replies or [BufferUnavailable(str(exc))] * len(groups)
-            refused = self._record_in_slots(groups, replies, numbered, run_id)
+            written = self._record_in_slots(groups, replies, numbered, run_id)
         if not any(type(reply) is AnswerLost for reply in replies):
             self._recorders.give_back(numbered)
         glimpse = self._glimpse_of(run_id, groups, replies)
-        return replace(glimpse, refused=[*glimpse.refused, *refused]) if refused else glimpse
+        if not written.refused:
+            return glimpse
+        return replace(glimpse, refused=[*glimpse.refused, *written.refused])
 
     def _record_call(self, names: RunKeys, hits: Sequence[Hits], numbered: Numbered) -> Call:
         return record_call(names, hits, numbered, self._threshold)
@@ -150,12 +152,12 @@ class RedisBuffer(Buffer):
         replies: Sequence[Reply],
         numbered: Numbered,
         run_id: str,
-    ) -> Sequence[tuple[CounterKey, str]]:
+    ) -> Glimpse:
         """
         Write what Redis refused into the slots, and keep what it may have run.
 
-        Visitors are judged by the tables, which know of those since Redis went away. Returns
-        the counters whose hit turned out to be refused, each with the refusal.
+        Visitors are judged by the tables, which know of those since Redis went away. Says
+        which hits turned out to be refused, and which are lost.
         """
         refused: list[Hits] = []
         doubtful: list[Hits] = []

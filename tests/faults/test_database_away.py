@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from unittest import mock
 
 import pytest
 from django.contrib.contenttypes.models import ContentType
 from django.contrib.sessions.backends.db import SessionStore
-from django.db import OperationalError, connection, transaction
+from django.db import OperationalError, connection, connections, transaction
 from django.template import Context, Template
 from django.test import Client, RequestFactory
 from django.utils.functional import SimpleLazyObject
@@ -15,7 +18,7 @@ from django.utils.functional import SimpleLazyObject
 from django_hitcount import content_types, sessions, slots, totals
 from django_hitcount.breaker import Breaker
 from django_hitcount.buffers import get_buffer
-from django_hitcount.recording import Hit, record_hit
+from django_hitcount.recording import Hit, record_hit, record_hits
 from django_hitcount.totals import get_total
 from tests import children
 from tests.answers import lost_commit_answer
@@ -29,6 +32,15 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def article() -> Article:
     return Article.objects.create(title="Tea")
+
+
+class LockConflict(OperationalError):
+    """What Django makes of an error of psycopg."""
+
+    def __init__(self, sqlstate: str) -> None:
+        super().__init__("another session was in the way")
+        self.__cause__ = Exception()
+        self.__cause__.sqlstate = sqlstate
 
 
 def away(*args, **kwargs):
@@ -160,6 +172,55 @@ def test_deadlock_of_a_direct_hit_is_tried_again(article):
 
     with mock.patch.object(slots, "add_hits", deadlock):
         assert record_hit(article) == Hit(True, None, 1)
+
+
+@pytest.mark.parametrize(
+    "error", [LockConflict("40001"), LockConflict("40P01"), OperationalError(1213, "Deadlock")]
+)
+def test_commit_that_was_rolled_back_is_tried_again(article, error):
+    """A serialization failure or a deadlock says for certain that nothing was committed."""
+    wrapper = type(connections["default"])
+    commit, errors = wrapper._commit, [error] * 3
+
+    def fail(self):
+        if errors:
+            self._rollback()
+            raise errors.pop()
+        commit(self)
+
+    with mock.patch.object(wrapper, "_commit", fail):
+        assert record_hit(article) == Hit(True, None, 1)
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="others lock what they read")
+@pytest.mark.parametrize("options", [{}, {"repeat": 60, "visitors": True}])
+def test_serializable_transactions_lose_nothing(settings, options):
+    settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": options}}
+    articles = [Article.objects.create(title=title) for title in ("Tea", "Jam")]
+
+    def record(thread: int) -> list[str | None]:
+        request = RequestFactory(headers=BROWSER).get("/")
+        refusals = []
+        for number in range(40):
+            request.META["REMOTE_ADDR"] = f"10.0.{thread}.{number}"
+            refusals += [hit.refusal for hit in record_hits(articles, request)]
+        connection.close()
+        return refusals
+
+    def record_in_threads() -> None:
+        serializable()
+        with ThreadPoolExecutor(8) as threads:
+            refusals = Counter(chain(*threads.map(record, range(8))))
+        assert refusals == {None: 640}
+
+    assert children.run(record_in_threads) == 0
+    assert slot_sums(articles) == dict.fromkeys(articles, 320)
+
+
+def serializable() -> None:
+    from django.db.backends.postgresql.psycopg_any import IsolationLevel
+
+    connection.settings_dict["OPTIONS"] = {"isolation_level": IsolationLevel.SERIALIZABLE}
 
 
 def test_forked_children_do_not_share_the_numbers_of_their_parent(redis_buffer, article):
