@@ -6,22 +6,23 @@ import random
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from django.db import connections
+from django.http import HttpRequest
 from django.template import Context, Template
 from django.test import RequestFactory
 
 from benchmarks.app.models import Article
+from django_hitcount.recording import record_page_hit
 from tests.browsers import BROWSER
 
 THREADS = 8
 THINK_SECONDS = 0.05
 """Between two pages of a thread: what is measured is a site that is not at its limit."""
-
-STOP_SECONDS = 60
 
 
 class View(NamedTuple):
@@ -75,21 +76,20 @@ class Pages:
     _is_over: threading.Event = field(default_factory=threading.Event)
 
     def serve(self, fault: AbstractContextManager[object], phases: Phases) -> Served:
-        threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(THREADS)]
-        for thread in threads:
-            thread.start()
-        time.sleep(phases.before)
-        with fault:
-            began_at = time.monotonic()
-            time.sleep(phases.during)
-            ended_at = time.monotonic()
-        back_at = time.monotonic()
-        time.sleep(phases.after)
-        self._is_over.set()
-        for thread in threads:
-            thread.join(STOP_SECONDS)
-        if any(thread.is_alive() for thread in threads):
-            raise AssertionError(f"a page waits for more than {STOP_SECONDS} s")
+        with ThreadPoolExecutor(THREADS) as threads:
+            jobs = [threads.submit(self._serve) for _ in range(THREADS)]
+            try:
+                time.sleep(phases.before)
+                with fault:
+                    began_at = time.monotonic()
+                    time.sleep(phases.during)
+                    ended_at = time.monotonic()
+                back_at = time.monotonic()
+                time.sleep(phases.after)
+            finally:
+                self._is_over.set()
+        for job in jobs:
+            job.result()  # Raises what a page raised.
         meanwhile = [v for v in self.views if began_at < v.ended_at and v.began_at < ended_at]
         return Served(
             seconds=sorted(view.seconds for view in meanwhile),
@@ -103,10 +103,16 @@ class Pages:
         )
         while not self._is_over.wait(THINK_SECONDS):
             request = RequestFactory(headers=BROWSER).get("/")
-            context = {"articles": random.sample(self.articles, self.tags), "request": request}
+            articles = random.sample(self.articles, self.tags)
+            context = Context({"articles": articles, "request": request})
             began_at = time.monotonic()
-            template.render(Context(context))
+            template.render(context)
             ended_at = time.monotonic()
-            hits = vars(request).get("_hitcount_hits", {}).values()
-            self.views.append(View(began_at, ended_at, sum(not hit.counted for hit in hits)))
+            self.views.append(View(began_at, ended_at, self._lost(request, articles)))
         connections.close_all()
+
+    def _lost(self, request: HttpRequest, articles: Sequence[Article]) -> int:
+        """How many hits the page did not get counted: it is asked once more what became of them."""
+        if "hit_count" not in self.tag:
+            return 0
+        return sum(not record_page_hit(request, article).counted for article in articles)
