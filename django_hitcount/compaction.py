@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db.models import Max, Q
 
-from django_hitcount import admissions, counted_addresses, daily_visitors, locks, slots, visitors
+from django_hitcount import admissions, counted_addresses, daily_visitors, locks, salts, slots
 from django_hitcount.counters import CounterKey, hits_alias
 from django_hitcount.tables import DailyHitSlot, HitSlot, RefusedHitSlot, SlotRow
 from django_hitcount.transactions import in_transaction
@@ -51,7 +51,7 @@ def compact(*, batch_size: int = BATCH_SIZE) -> Compaction:
     folded before stays folded.
     """
     using = hits_alias()
-    visitors.prune_salts()  # First: what else may fail is not to keep them.
+    salts.prune_salts()  # First: what else may fail is not to keep them.
     sizes = [
         size
         for model in (HitSlot, DailyHitSlot, RefusedHitSlot)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import datetime
 import logging
-import secrets
 from collections.abc import Callable
 from functools import cache, lru_cache
 from hashlib import blake2b
@@ -28,24 +27,17 @@ from django_hitcount import conf
 from django_hitcount.addresses import client_household
 from django_hitcount.breaker import Breaker
 from django_hitcount.converters import Rotation
-from django_hitcount.counters import AddressMark, CounterKey, Interval, Marks, hits_alias
+from django_hitcount.counters import AddressMark, CounterKey, Interval, Marks
 from django_hitcount.exceptions import BufferUnavailable, TransactionLost
+from django_hitcount.salts import salt_of
 from django_hitcount.savepoints import OpenTransactions
 from django_hitcount.sessions import told_by_session
-from django_hitcount.tables import VisitorSalt
 from django_hitcount.transactions import DATABASE_ERRORS
 
 VERSION = 1
 """Of the hash. Whoever changes what goes into it raises this: the numbers start anew."""
 
 MARK_BYTES = 16
-
-SALT_BYTES = 32
-
-SALT_DAYS = {"day": 3, "month": 63, "never": 63}
-"""How long a salt is kept after it was made, by rotation: for its period, for the next one, in
-which visitors of this one are still known, and a day more for late hits. That of "never" is
-kept for ever; there the days are those of other salts, from before the setting was changed."""
 
 SKEW_SECONDS = 60
 """How far a hit may be behind one that was judged before it, by the clocks of their processes."""
@@ -169,22 +161,10 @@ def _key_on(day: datetime.date, rotation: Rotation) -> VisitorKey:
 
 
 def _key_of(period: str) -> VisitorKey:
-    salts = VisitorSalt.objects.using(hits_alias())
-    row, _ = salts.get_or_create(period=period, defaults={"salt": secrets.token_bytes(SALT_BYTES)})
-    secret = salted_hmac("django_hitcount.visitors", bytes(row.salt), algorithm="sha256").digest()
+    salt = salt_of(period)
+    secret = salted_hmac("django_hitcount.visitors", salt, algorithm="sha256").digest()
     fingerprint = blake2b(secret, digest_size=FINGERPRINT_LETTERS // 2).hexdigest()
     return VisitorKey(f"v{VERSION}-{period}-{fingerprint}", secret)
-
-
-def prune_salts() -> int:
-    """Delete the salts of periods that are over; returns how many. Costs a query."""
-    rotation = conf.get_config().visitor_key_rotation
-    before = timezone.now() - datetime.timedelta(days=SALT_DAYS[rotation])
-    old = VisitorSalt.objects.using(hits_alias()).filter(made_at__lt=before)
-    if rotation == "never":
-        old = old.exclude(period=rotation)
-    deleted, _ = old.delete()
-    return deleted
 
 
 def user(request: HttpRequest) -> str | None:

@@ -16,7 +16,7 @@ from django.db import OperationalError, connections, transaction
 from django.template import Context, Template
 from django.test import RequestFactory
 
-from django_hitcount import visitors
+from django_hitcount import salts, visitors
 from django_hitcount.breaker import Breaker
 from django_hitcount.buffers import get_buffer
 from django_hitcount.compaction import compact
@@ -701,7 +701,7 @@ class TestKeys:
         def fail(size):
             raise OperationalError("away")
 
-        monkeypatch.setattr(visitors.secrets, "token_bytes", fail)
+        monkeypatch.setattr(salts.secrets, "token_bytes", fail)
         monkeypatch.setattr(visitors, "_breaker", Breaker("the salts"))
 
         assert [article.record_hit(request_of(1)).counted for _ in range(2)] == [True, True]
