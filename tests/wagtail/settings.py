@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from tests.settings import CACHES, DATABASE, DATABASES, SECRET_KEY, TIME_ZONE, USE_TZ
+from tests import settings
+from tests.settings import CACHES, DATABASE, SECRET_KEY, TIME_ZONE, USE_TZ
 
-__all__ = ["CACHES", "DATABASES", "SECRET_KEY", "TIME_ZONE", "USE_TZ"]
+__all__ = ["CACHES", "SECRET_KEY", "TIME_ZONE", "USE_TZ"]
+
+DATABASES = {"default": settings.DATABASES["default"]}
 
 HITCOUNT = {
     "REFUSALS": [
