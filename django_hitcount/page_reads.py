@@ -8,7 +8,8 @@ from functools import cache
 from typing import Any
 
 from django_hitcount.breaker import Breaker
-from django_hitcount.transactions import DATABASE_AWAY
+from django_hitcount.failures import is_server_away
+from django_hitcount.locks import is_conflict
 
 Guard = Callable[[], AbstractContextManager[Any]]
 """Makes what the tables are read within."""
@@ -32,4 +33,4 @@ def page_reads() -> Breaker:
 
 def _is_away_or_locked(error: BaseException) -> bool:
     """Reading meets no locks but those of whole tables: then nobody reads for a while."""
-    return isinstance(error, DATABASE_AWAY)
+    return is_server_away(error) or is_conflict(error)

@@ -16,6 +16,9 @@ from django_hitcount import sessions
 from django_hitcount.breaker import Breaker
 from django_hitcount.exceptions import AnswerLost, BufferUnavailable
 from django_hitcount.failures import is_server_away
+from django_hitcount.page_reads import page_reads
+from django_hitcount.recording import record_hit
+from django_hitcount.totals import total_or_none
 from django_hitcount.visitors import identify
 from tests.app.models import Article, Plain
 from tests.browsers import BROWSER
@@ -81,6 +84,19 @@ def test_statement_of_a_transaction_that_the_view_has_spoiled(breaker, session_k
 
     assert not breaker.is_open
     assert visitor(session_key) == f"session:{session_key}"
+
+
+def test_totals_of_a_transaction_that_the_view_has_spoiled():
+    article = Article.objects.create(title="Tea")
+    record_hit(article)
+    with pytest.raises(ZeroDivisionError), transaction.atomic():
+        with connection.cursor() as cursor, pytest.raises(DatabaseError):
+            cursor.execute("SELECT * FROM there_is_no_such_table")
+        total_or_none(article)
+        raise ZeroDivisionError
+
+    assert not page_reads().is_open
+    assert total_or_none(article) == 1
 
 
 WRONG = [
