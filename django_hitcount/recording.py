@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import logging
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -28,8 +29,10 @@ from django_hitcount.counters import (
     valid_amount,
 )
 from django_hitcount.exceptions import BufferUnavailable
+from django_hitcount.failures import is_server_away
 from django_hitcount.fresh_totals import drop_total
 from django_hitcount.objects import is_unsaved
+from django_hitcount.page_reads import page_reads
 from django_hitcount.refusals import (
     NO_REQUEST,
     UNAVAILABLE,
@@ -40,7 +43,7 @@ from django_hitcount.refusals import (
 )
 from django_hitcount.savepoints import OpenTransactions
 from django_hitcount.transactions import DATABASE_ERRORS, require_autocommit
-from django_hitcount.waits import OnPage
+from django_hitcount.waits import OnPage, add_wait
 
 logger = logging.getLogger("django_hitcount")
 
@@ -229,10 +232,13 @@ def _record_now(hits: Sequence[Hits], client: Client | None, results: list[Hit])
     if client:
         hits = _marked(hits, client)
     keys = [hit.key for hit in hits]
+    began_at = time.monotonic()
     try:
         glimpse = get_buffer().record(hits)
     except (BufferUnavailable, *DATABASE_ERRORS) as exc:
         logger.error("%d hits are not counted: %s", len(hits), exc)
+        if is_server_away(exc):  # A page that has waited for the tables does not read them, too.
+            add_wait(page_reads().server, time.monotonic() - began_at)
         if isinstance(exc, IntegrityError):
             forget_content_types()  # One was deleted elsewhere; the next hit finds the new one.
         known = totals.totals_or_none(keys)

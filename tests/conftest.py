@@ -13,7 +13,7 @@ from django_hitcount.conf import get_config
 from django_hitcount.page_reads import page_reads
 from tests import children
 from tests import settings as test_settings
-from tests.servers import SERVERS, ServerMissing, Valkey
+from tests.servers import SERVERS, Server, ServerMissing, Valkey
 
 REDIS_BUFFER = "django_hitcount.buffers.redis.RedisBuffer"
 DATABASE_BUFFER = "django_hitcount.buffers.database.DatabaseBuffer"
@@ -38,9 +38,9 @@ def valkey() -> Iterator[Valkey]:
 
 
 @pytest.fixture(scope="session")
-def database_server() -> Iterator[None]:
+def database_server() -> Iterator[Server | None]:
     if test_settings.DATABASE == "sqlite":
-        yield
+        yield None
         return
     directory = Path(test_settings.DIRECTORY, test_settings.DATABASE)
     directory.mkdir()
@@ -50,12 +50,12 @@ def database_server() -> Iterator[None]:
         server.start()
     except ServerMissing as exc:
         pytest.exit(f"{test_settings.DATABASE} is to be tested, but {exc} is not installed", 1)
-    yield
+    yield server
     server.stop()
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings(database_server: None) -> None:
+def django_db_modify_db_settings(database_server: Server | None) -> None:
     """The server is there before the test database is made, and until it is gone."""
 
 

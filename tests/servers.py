@@ -109,12 +109,21 @@ class Server:
 
     def pause(self) -> None:
         """Make the server hang: connections stay open, and nothing is answered."""
-        assert self.process
-        self.process.send_signal(signal.SIGSTOP)
+        self._signal_all(signal.SIGSTOP)
 
     def resume(self) -> None:
+        self._signal_all(signal.SIGCONT)
+
+    def _signal_all(self, number: int) -> None:
+        """To the server and to the processes that it has for its connections."""
         assert self.process
-        self.process.send_signal(signal.SIGCONT)
+        self.process.send_signal(number)
+        children = subprocess.run(
+            ["pgrep", "-P", str(self.process.pid)], capture_output=True, check=False
+        )
+        for pid in map(int, children.stdout.split()):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
 
 class Valkey(Server):

@@ -57,6 +57,7 @@ _MARIADB = {
     "USER": "root",
     "HOST": HOST,
     "PORT": DATABASE_PORT,
+    "OPTIONS": {"connect_timeout": 30},
 }
 _POSTGRESQL = {
     "ENGINE": "django.db.backends.postgresql",
@@ -64,6 +65,7 @@ _POSTGRESQL = {
     "USER": "hitcount",
     "HOST": HOST,
     "PORT": DATABASE_PORT,
+    "OPTIONS": {"connect_timeout": 30},
 }
 _ELSEWHERE_IN_A_FILE = {
     "NAME": f"{DIRECTORY}/elsewhere.sqlite3",

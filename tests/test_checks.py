@@ -12,7 +12,7 @@ from django.core.management import call_command
 from django.core.management.base import SystemCheckError
 from django.db import connection
 
-from django_hitcount import tasks
+from django_hitcount import database_timeouts, tasks
 from django_hitcount.buffers import redis_checks
 from django_hitcount.refusals import refusal
 from tests.conftest import REDIS_BUFFER
@@ -375,6 +375,46 @@ class TestW008:
         assert found(settings, COUNTERS=self.LIMITED) == []
 
 
+class TestW009:
+    @pytest.fixture(autouse=True)
+    def no_environment(self, monkeypatch):
+        for name in ("PGCONNECT_TIMEOUT", "PGOPTIONS", "PGSERVICE"):
+            monkeypatch.delenv(name, raising=False)
+
+    def found_with(self, monkeypatch, options):
+        monkeypatch.setitem(connection.settings_dict, "OPTIONS", options)
+        return [message for message in hitcount_messages() if "W009" in str(message.id)]
+
+    @pytest.mark.skipif(connection.vendor == "sqlite", reason="It waits 5 s by default")
+    def test_nothing_is_set(self, monkeypatch):
+        (message,) = self.found_with(monkeypatch, {})
+
+        assert repr(dict(database_timeouts.ADVISED[connection.vendor])) in message.hint
+
+    def test_silent_on_sqlite(self, monkeypatch):
+        if connection.vendor == "sqlite":
+            assert not self.found_with(monkeypatch, {})
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            *map(dict, database_timeouts.ADVISED.values()),
+            {"connect_timeout": 10},
+            {"init_command": "SET max_statement_time=3"},
+            {"options": "-c statement_timeout=30s"},
+            {"service": "mine"},
+            {"read_default_file": "/etc/mysql/mine.cnf"},
+        ],
+    )
+    def test_silent_if_anything_is(self, monkeypatch, options):
+        assert not self.found_with(monkeypatch, options)
+
+    def test_silent_if_libpq_is_told_otherwise(self, monkeypatch):
+        monkeypatch.setenv("PGCONNECT_TIMEOUT", "3")
+        if connection.vendor == "postgresql":
+            assert not self.found_with(monkeypatch, {})
+
+
 class TestW004:
     def test_nothing_flushes(self, settings, redis):
         settings.HITCOUNT = {"BUFFER": REDIS_BUFFER}
@@ -406,7 +446,11 @@ def test_queryset_in_a_class_body_leaves_wrong_settings_to_the_checks(settings):
 def test_ids_are_used_once():
     source = "".join(
         Path(module.__file__).read_text()
-        for module in (redis_checks, __import__("django_hitcount.checks").checks)
+        for module in (
+            redis_checks,
+            database_timeouts,
+            __import__("django_hitcount.checks").checks,
+        )
     )
     used = re.findall(r'id="django_hitcount\.(\w+)"', source)
 
@@ -426,4 +470,5 @@ def test_ids_are_used_once():
         "W006",
         "W007",
         "W008",
+        "W009",
     }
