@@ -11,6 +11,7 @@ import atexit
 import os
 import shutil
 import tempfile
+from typing import Any
 
 from tests.servers import HOST, free_port
 
@@ -44,14 +45,14 @@ TEMPLATES = [
     }
 ]
 
-_SQLITE = {
+_SQLITE: dict[str, Any] = {
     "ENGINE": "django.db.backends.sqlite3",
     "NAME": MADE_DATABASE or f"{DIRECTORY}/db.sqlite3",
     "TEST": {"NAME": f"{DIRECTORY}/test.sqlite3"},
     # Processes are killed here, machines are not: no need to wait for the disk.
     "OPTIONS": {"timeout": 30, "init_command": "PRAGMA synchronous = OFF"},
 }
-_MARIADB = {
+_MARIADB: dict[str, Any] = {
     "ENGINE": "django.db.backends.mysql",
     "NAME": MADE_DATABASE or "hitcount",
     "USER": "root",
@@ -59,7 +60,7 @@ _MARIADB = {
     "PORT": DATABASE_PORT,
     "OPTIONS": {"connect_timeout": 30},
 }
-_POSTGRESQL = {
+_POSTGRESQL: dict[str, Any] = {
     "ENGINE": "django.db.backends.postgresql",
     "NAME": MADE_DATABASE or "postgres",
     "USER": "hitcount",
