@@ -17,6 +17,7 @@ from tests.proxies import Proxy
 from tests.servers import HOST, Server, Valkey
 
 TABLES = (HitSlot._meta.db_table, DailyHitSlot._meta.db_table)
+"""Those that each hit is written into."""
 
 
 @contextmanager
@@ -84,14 +85,13 @@ def slow(proxy: Proxy, seconds: float, *, drips: bool = False) -> Iterator[None]
 @contextmanager
 def locked_rows(object_id: int, slots: Sequence[int]) -> Iterator[None]:
     """Rows of one object that another session has locked."""
-    numbers = ", ".join(map(str, slots))
     with _another_session() as cursor:
         cursor.execute("BEGIN")
-        for table in TABLES:
-            cursor.execute(
-                f"SELECT slot FROM {table} WHERE object_id = %s AND slot IN ({numbers}) FOR UPDATE",
-                [str(object_id)],
-            )
+        for model in (HitSlot, DailyHitSlot):
+            rows = model.objects.filter(object_id=str(object_id), slot__in=slots)
+            # By primary key: InnoDB locks whatever a statement reads on its way.
+            keys = ", ".join(str(key) for key in rows.values_list("pk", flat=True))
+            cursor.execute(f"SELECT 1 FROM {model._meta.db_table} WHERE id IN ({keys}) FOR UPDATE")
             cursor.fetchall()
         yield
         cursor.execute("ROLLBACK")

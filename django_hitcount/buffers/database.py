@@ -15,9 +15,11 @@ from django_hitcount.buffers.base import Buffer, Glimpse
 from django_hitcount.counters import AddressMark, CounterKey, Hits, hits_alias
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.failures import is_server_away
+from django_hitcount.page_reads import page_reads
 from django_hitcount.refusals import UNAVAILABLE
 from django_hitcount.tables import MissedRecord
 from django_hitcount.transactions import DATABASE_ERRORS, LockPatience, in_transaction
+from django_hitcount.waits import add_wait, waited_for
 
 PATIENCE_SECONDS = 0.5
 """How long a hit is tried again for: it is worth less than the page that waits for it."""
@@ -32,6 +34,9 @@ try waits twice as long."""
 
 TRIES_AT_LOCKS = 3
 """In how many slots a hit is tried at least."""
+
+LOCKS = "Locks of other sessions"
+"""What a page waits for once: its next hits try one slot each."""
 
 HURRY_SECONDS = 1.0
 """How long hits are tried in so many slots only once one has waited for locks in vain."""
@@ -92,8 +97,12 @@ class DatabaseBuffer(Buffer):
         *,
         is_patient: bool,
     ) -> Refused:
-        is_patient = is_patient and time.monotonic() >= self._hurries_until
-        at_locks = LockPatience(PATIENCE_SECONDS if is_patient else 0, tries=TRIES_AT_LOCKS)
+        began_at = time.monotonic()
+        has_waited = waited_for(LOCKS) > 0
+        is_patient = is_patient and not has_waited and began_at >= self._hurries_until
+        at_locks = LockPatience(
+            PATIENCE_SECONDS if is_patient else 0, tries=1 if has_waited else TRIES_AT_LOCKS
+        )
         write = _Write(hits, doubtful, notes, at_locks.seconds)
         with self._breaker.guard() as is_probe:
             run = partial(
@@ -110,8 +119,10 @@ class DatabaseBuffer(Buffer):
                 except seen.LimitReached as exc:
                     write.beyond.add(exc.address)
                 except DATABASE_ERRORS as exc:
+                    now = time.monotonic()
                     if is_patient and locks.is_conflict(exc):
-                        self._hurries_until = time.monotonic() + HURRY_SECONDS
+                        self._hurries_until = now + HURRY_SECONDS
+                    _remember_wait(exc, now - began_at)
                     raise
 
     def _write_apart(
@@ -151,6 +162,11 @@ def _lost(parts: Iterable[Part], error: Exception) -> list[tuple[CounterKey, str
 def _is_away(error: BaseException) -> bool:
     """A statement that met locks for as long as it was to wait is no sign of a slow server."""
     return is_server_away(error) and not locks.is_conflict(error)
+
+
+def _remember_wait(error: BaseException, seconds: float) -> None:
+    """Let the page not wait for the same again; a server that is away is not to be read either."""
+    add_wait(LOCKS if locks.is_conflict(error) else page_reads().server, seconds)
 
 
 class _Write:

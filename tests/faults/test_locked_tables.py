@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import signal
+import time
+from collections import Counter
 from unittest import mock
 
 import pytest
 from django.contrib.contenttypes.models import ContentType
-from django.db import OperationalError
+from django.db import OperationalError, connection
 from django.template import Context, Template
 from django.test import RequestFactory
 
 from django_hitcount import daily_visitors, slots
-from django_hitcount.buffers import get_buffer
+from django_hitcount.buffers import database, get_buffer
 from django_hitcount.counters import counter_key
 from django_hitcount.flushing import flush
 from django_hitcount.page_reads import page_reads
@@ -59,6 +61,34 @@ def test_locked_tables_cost_one_wait_and_then_nothing(articles, tag, read):
             assert [render(articles, tag) for _ in range(3)] == ["[][][]"] * 3
             assert reads.call_count == 1
         wait_until(lambda: "[]" not in render(articles, tag), "numbers", 20)
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite locks the file, not rows")
+def test_hits_of_a_page_wait_for_locks_once(articles):
+    """The first one in vain; each of the others tries one slot."""
+    choose = slots.SlotChoice.next
+    with (
+        locked_tables(),
+        mock.patch.object(slots.SlotChoice, "next", autospec=True, side_effect=choose) as tries,
+    ):
+        render(articles, "hit_count")
+    tries_by_hit = Counter(id(call.args[0]) for call in tries.call_args_list)
+
+    assert sorted(tries_by_hit.values())[:-1] == [1, 1]
+    assert max(tries_by_hit.values()) > 1
+
+
+def test_database_that_does_not_take_a_hit_in_time_is_not_read(articles, monkeypatch):
+    """The page has waited for it."""
+
+    def silence(*args, **kwargs):
+        time.sleep(0.6)  # What is slow here is the server.
+        raise OperationalError("timeout expired")
+
+    monkeypatch.setattr(database, "in_transaction", silence)
+    with mock.patch.object(slots, "sums_and_ledger") as reads:
+        assert render(articles, "hit_count") == "[][][]"
+    assert not reads.called
 
 
 def test_whoever_asks_for_a_total_waits_for_it(articles):
