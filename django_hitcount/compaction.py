@@ -9,7 +9,16 @@ from typing import Any
 
 from django.db.models import Max, Q
 
-from django_hitcount import admissions, counted_addresses, daily_visitors, locks, salts, slots
+from django_hitcount import (
+    admissions,
+    counted_addresses,
+    daily_visitors,
+    forgetting,
+    locks,
+    salts,
+    slots,
+)
+from django_hitcount.buffers import get_buffer
 from django_hitcount.counters import CounterKey, hits_alias
 from django_hitcount.tables import DailyHitSlot, HitSlot, RefusedHitSlot, SlotRow
 from django_hitcount.transactions import in_transaction
@@ -40,7 +49,8 @@ def compact(*, batch_size: int = BATCH_SIZE) -> Compaction:
     Fold slots 1..N of every counter into slot 0; no sum changes at any instant.
 
     Visitors of closed days, who were counted one by one, become a number; what throttles,
-    limits and visitor keys of the past have left is deleted.
+    limits and visitor keys of the past have left is deleted. Without Redis, deleted objects
+    are forgotten, see forgetting.work_off().
 
     Rows written after the start are left for the next call, and so are those that somebody
     else has locked (SQLite and MariaDB before 10.6 wait for them). Costs a read, and then four
@@ -60,6 +70,8 @@ def compact(*, batch_size: int = BATCH_SIZE) -> Compaction:
     sizes += daily_visitors.fold_closed_days(batch_size=batch_size)
     admissions.prune(using=using)
     counted_addresses.prune(using=using)
+    if not get_buffer().keeps_hits:  # Else flush_hits does it.
+        forgetting.work_off(forgetting.due(), is_flushed=True)
     return Compaction(rows=sum(sizes), batches=len(sizes))
 
 

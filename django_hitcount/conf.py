@@ -31,6 +31,7 @@ __all__ = [
     "ADDRESS_NAME_LENGTH",
     "ADMISSION_NAME_MAX_LENGTH",
     "COUNTER_MAX_LENGTH",
+    "DATABASE_ALIAS_MAX_LENGTH",
     "DEFAULT_COUNTER",
     "GENERATION_MAX_LENGTH",
     "MOST_PARTITIONS",
@@ -48,6 +49,9 @@ __all__ = [
     "misconfigured",
     "problems",
 ]
+
+DATABASE_ALIAS_MAX_LENGTH = 255
+"""Length of the columns that name a database: a change needs a migration."""
 
 OBJECT_ID_MAX_LENGTH = 255
 """Length of the ``object_id`` columns: a change needs a migration."""

@@ -1,43 +1,40 @@
-"""Deleted objects lose their counts, in tables and buffer."""
+"""
+Deleted objects lose their counts, in tables and buffer.
+
+The delete's own transaction writes a DeletedObject per object. After the COMMIT they are
+worked off at once, as far as a page can wait for it; flush_hits and compact_hits do the rest.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
-from functools import partial
-from itertools import groupby, islice
-from operator import itemgetter
+from contextlib import contextmanager, nullcontext
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from django.db import connections, models, transaction
-from django.db.models.signals import class_prepared, post_delete
+from django.db import connections, models, router, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models.signals import class_prepared, post_delete, pre_delete
 
+from django_hitcount import forgetting
 from django_hitcount.buffers import get_buffer
+from django_hitcount.commits import when_committed
 from django_hitcount.counters import content_type_id_of, hits_alias
 from django_hitcount.exceptions import BufferUnavailable, InvalidKey
 from django_hitcount.flushing import flush_partition
+from django_hitcount.forgetting import ObjectPair
 from django_hitcount.objects import counted_model, deleted_object_id
-from django_hitcount.tables import (
-    CounterRow,
-    DailyHitSlot,
-    DailyVisitors,
-    HitSlot,
-    SeenVisitor,
-    SlotRow,
-)
-from django_hitcount.transactions import DATABASE_ERRORS, in_transaction, take_write_lock
+from django_hitcount.savepoints import savepoint
+from django_hitcount.tables import DeletedObject
+from django_hitcount.transactions import DATABASE_ERRORS
 
-OBJECTS_PER_STATEMENT = 500
+COUNTERS_PER_PAGE = 1000
+"""How many counters may wait in a partition that a page flushes: about 50 ms."""
 
-ROWS_PER_TRANSACTION = 500
-
-PATIENCE_SECONDS = 5.0
-"""How long the deletion of rows is tried again for when it meets locks."""
+ROWS_PER_STATEMENT = 500
 
 logger = logging.getLogger("django_hitcount")
-
-ObjectPair = tuple[int, str]
-"""Content type id and object id."""
 
 
 _connected: set[type[models.Model]] = set()
@@ -65,7 +62,8 @@ def connected_models() -> list[type[models.Model]]:
 
 
 def _connect_sender(sender: type[models.Model]) -> None:
-    post_delete.connect(_on_delete, sender=sender, dispatch_uid="django_hitcount.deletion")
+    pre_delete.connect(_on_pre_delete, sender=sender, dispatch_uid="django_hitcount.deletion")
+    post_delete.connect(_on_post_delete, sender=sender, dispatch_uid="django_hitcount.deletion")
 
 
 def _proxies_of(model: type[models.Model]) -> Iterator[type[models.Model]]:
@@ -85,100 +83,189 @@ def _on_class_prepared(sender: type[models.Model], **kwargs: Any) -> None:
 class_prepared.connect(_on_class_prepared, dispatch_uid="django_hitcount.deletion")
 
 
-class _ForgetOnCommit:
-    """A callback after COMMIT that forgets all objects deleted next to each other."""
+class _Deletion:
+    """
+    What a transaction deletes, and the callback that forgets it after the COMMIT.
 
-    def __init__(self, objects: list[ObjectPair]) -> None:
-        self.objects = objects
+    Django sends all signals before the first object goes, then one for each that is gone.
+    With the first of these, the rows of all are written: one INSERT for many.
+    """
+
+    def __init__(self, using: str) -> None:
+        connection = connections[using]
+        self.using = using
+        self._savepoints = {*connection.savepoint_ids}
+        self._place = len(connection.run_on_commit)
+        self._announced: dict[ObjectPair, DeletedObject] = {}
+        self._noted: set[ObjectPair] = set()
+        self._objects: dict[ObjectPair, None] = {}
         self.__qualname__ = type(self).__qualname__  # Django logs the name of one that fails.
 
     def __call__(self) -> None:
-        forget(self.objects)
+        when_committed(lambda: forget_now(self._objects), databases=[hits_alias()])
+
+    def is_on(self) -> bool:
+        """Whether this will be called after the COMMIT, and if all is deleted that is by now."""
+        connection = connections[self.using]
+        callbacks = connection.run_on_commit[self._place : self._place + 1]
+        return self._savepoints == {*connection.savepoint_ids} and any(
+            called is self for _, called, *_ in callbacks
+        )
+
+    def announce(self, row: DeletedObject) -> None:
+        """Take note of an object that is about to be deleted."""
+        self._announced[row.pair] = row
+
+    def note(self, row: DeletedObject) -> None:
+        """Write the rows of all that is deleted with this object, unless that was done."""
+        if row.pair not in self._noted:
+            self.announce(row)
+        if self._announced:
+            _write(self._announced.values(), self.using)
+            self._noted |= self._announced.keys()
+            self._objects |= dict.fromkeys(self._announced)
+            self._announced.clear()
+        self._noted.discard(row.pair)
 
 
-def _on_delete(instance: models.Model, using: str, **kwargs: Any) -> None:
-    try:
-        pair = (content_type_id_of(instance), deleted_object_id(instance))
-    except InvalidKey:
-        return  # Such a key cannot have been counted.
-    _forget_on_commit(pair, using)
+_last: WeakKeyDictionary[BaseDatabaseWrapper, _Deletion] = WeakKeyDictionary()
+"""The last deletion of each connection."""
 
 
-def _forget_on_commit(pair: ObjectPair, using: str) -> None:
+def _on_pre_delete(instance: models.Model, using: str, **kwargs: Any) -> None:
+    row = _row_of(instance, using)
+    if row and connections[using].in_atomic_block:
+        _deletion_on(using).announce(row)
+
+
+def _on_post_delete(instance: models.Model, using: str, **kwargs: Any) -> None:
+    row = _row_of(instance, using)
+    if not row:
+        return
+    if connections[using].in_atomic_block:
+        _deletion_on(using).note(row)
+        return
+    deletion = _Deletion(using)
+    deletion.note(row)
+    transaction.on_commit(deletion, using=using, robust=True)
+
+
+def _deletion_on(using: str) -> _Deletion:
     """
-    Forget an object together with the COMMIT, or not at all.
+    The deletion that a connection is at, begun if need be.
 
-    Deleting a queryset sends a signal for each object. If the last callback that was
-    registered is ours and hangs on the same savepoints, it shares the fate of this object.
+    One callback for all objects that share the same savepoints, whatever is called in between.
+    Django drops it in a rollback.
     """
     connection = connections[using]
-    if connection.run_on_commit:
-        savepoints, last, *_ = connection.run_on_commit[-1]
-        if isinstance(last, _ForgetOnCommit) and savepoints == set(connection.savepoint_ids):
-            last.objects.append(pair)
-            return
-    transaction.on_commit(_ForgetOnCommit([pair]), using=using, robust=True)
+    deletion = _last.get(connection)
+    if deletion is None or not deletion.is_on():
+        deletion = _last[connection] = _Deletion(using)
+        transaction.on_commit(deletion, using=using, robust=True)
+    return deletion
+
+
+def _row_of(instance: models.Model, using: str) -> DeletedObject | None:
+    """What says that an object is deleted; None if it cannot have been counted."""
+    try:
+        with _kept_from_page(using):
+            return DeletedObject(
+                content_type_id=content_type_id_of(instance),
+                object_id=deleted_object_id(instance),
+                database=using,
+                saved_in=instance._state.db or "",
+            )
+    except InvalidKey:
+        pass
+    return None
+
+
+def _write(rows: Iterable[DeletedObject], using: str) -> None:
+    """
+    Write rows in the transaction of the delete, or in one of the database of the counts.
+
+    What keeps a row from being written in the transaction of the delete keeps the objects
+    from being deleted, too.
+    """
+    counts = hits_alias()
+    with _kept_from_page(using), savepoint(counts) if counts != using else nullcontext():
+        DeletedObject.objects.using(counts).bulk_create(rows, batch_size=ROWS_PER_STATEMENT)
+
+
+@contextmanager
+def _kept_from_page(using: str) -> Iterator[None]:
+    """Log it if the counts are in a database of their own and that is away."""
+    if using == hits_alias():
+        yield
+        return
+    try:
+        yield
+    except DATABASE_ERRORS as exc:
+        logger.error("Hits of deleted objects may not be forgotten: %s", exc)
 
 
 def forget(objects: Iterable[ObjectPair]) -> None:
     """
-    Drop all hits of (content type id, object id) pairs; never raises because a server is away.
+    Drop all hits of (content type id, object id) pairs of objects that are gone.
 
-    Costs four short transactions per 500 objects, and one more for each 500 rows of a table;
-    with Redis also four round trips, and a walk through what the partitions concerned hold.
+    For objects that were deleted past Django's delete(). Within a transaction it happens
+    after the COMMIT. Costs an INSERT per 500 objects, then what forget_now() does.
+
+    Raises what the database raises if it does not take note of that.
     """
-    iterator = iter(objects)
-    while chunk := [*islice(iterator, OBJECTS_PER_STATEMENT)]:
-        for forget in (_catch_up, _forget_in_buffer, _forget_in_tables, _forget_in_buffer):
-            try:
-                forget(chunk)
-            except (BufferUnavailable, *DATABASE_ERRORS) as exc:
-                logger.error("Hits of %d deleted objects are not forgotten: %s", len(chunk), exc)
+    pairs = [*objects]
+    using = hits_alias()
+    rows = [
+        DeletedObject(content_type_id=content_type_id, object_id=object_id, database=database)
+        for content_type_id, object_id in pairs
+        for database in [_database_of(content_type_id)]
+    ]
+    DeletedObject.objects.using(using).bulk_create(rows, batch_size=ROWS_PER_STATEMENT)
+    when_committed(lambda: forget_now(pairs), databases=[using])
 
 
-def _catch_up(objects: list[ObjectPair]) -> None:
-    """Tell the buffer what it missed, so that it does not come after."""
-    get_buffer().catch_up()
+def _database_of(content_type_id: int) -> str:
+    model = forgetting.model_of(content_type_id)
+    return router.db_for_write(model) if model else hits_alias()
 
 
-def _forget_in_buffer(objects: list[ObjectPair]) -> None:
+def forget_now(objects: Iterable[ObjectPair]) -> None:
     """
-    Drop what waits for a flush; called once more at last for what a page added meanwhile.
+    Work off the rows of objects as far as a page can wait for it; never raises if a server is away.
 
-    A flusher may have read the batch that is set aside, and would write hits of these
-    objects after their rows are deleted; so that batch is brought to its end.
+    Costs what forgetting.work_off() does; with Redis also a round trip, a query, and a flush
+    of the partitions concerned if few counters wait there.
+    """
+    pairs = [*objects]
+    is_flushed = False
+    with _left_to_flush(pairs):
+        is_flushed = _flush_partitions_of(pairs)
+    with _left_to_flush(pairs):
+        for deleted in forgetting.noted(pairs):
+            forgetting.work_off(deleted, is_flushed=is_flushed)
+
+
+@contextmanager
+def _left_to_flush(objects: list[ObjectPair]) -> Iterator[None]:
+    try:
+        yield
+    except (BufferUnavailable, *DATABASE_ERRORS) as exc:
+        logger.warning(
+            "Hits of %d deleted objects are left to the next flush_hits or compact_hits: %s",
+            len(objects),
+            exc,
+        )
+
+
+def _flush_partitions_of(objects: list[ObjectPair]) -> bool:
+    """
+    Bring all hits of objects to the tables; False if that takes too long for a page.
+
+    So a batch that another flusher has read is written before the tables are cleaned: it
+    would write hits of these objects afterwards.
     """
     buffer = get_buffer()
-    for partition in buffer.forget(objects):
+    partitions = buffer.quick_partitions(objects, counters=COUNTERS_PER_PAGE)
+    for partition in partitions or ():
         flush_partition(buffer, partition)
-
-
-def _forget_in_tables(objects: list[ObjectPair]) -> None:
-    using = hits_alias()
-    for model in (HitSlot, DailyHitSlot, DailyVisitors, SeenVisitor):
-        delete = partial(_delete_rows, model, objects, using)
-        deleted = ROWS_PER_TRANSACTION
-        while deleted == ROWS_PER_TRANSACTION:
-            deleted = in_transaction(
-                delete, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True
-            )
-
-
-def _delete_rows(model: type[CounterRow], objects: list[ObjectPair], using: str) -> int:
-    """Delete some rows, locked in the order of all writers; returns how many."""
-    manager = model._default_manager.using(using)
-    order = (*model.KEY, "slot" if issubclass(model, SlotRow) else "pk")
-    take_write_lock(using)
-    locked = manager.filter(_any_of(objects)).order_by(*order).select_for_update()
-    pks = [*locked.values_list("pk", flat=True)[:ROWS_PER_TRANSACTION]]
-    manager.filter(pk__in=pks)._raw_delete(using)
-    return len(pks)
-
-
-def _any_of(objects: list[ObjectPair]) -> models.Q:
-    condition = models.Q(pk__in=[])
-    for content_type_id, pairs in groupby(sorted(objects), key=itemgetter(0)):
-        condition |= models.Q(
-            content_type_id=content_type_id, object_id__in=[object_id for _, object_id in pairs]
-        )
-    return condition
+    return partitions is not None

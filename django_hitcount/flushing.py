@@ -23,11 +23,11 @@ from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
-from django_hitcount import daily_visitors, locks, slots
+from django_hitcount import daily_visitors, forgetting, locks, slots
 from django_hitcount.buffers import Buffer, get_buffer
 from django_hitcount.buffers.base import Batch, BatchId
 from django_hitcount.counters import hits_alias
-from django_hitcount.tables import FlushedBatch
+from django_hitcount.tables import DeletedObject, FlushedBatch
 from django_hitcount.transactions import in_transaction
 from django_hitcount.waits import unhurried
 
@@ -77,7 +77,8 @@ def flush(partitions: Iterable[int] | None = None) -> Flush:
 
     Costs, per partition that holds hits, four round trips or more, and one transaction of
     an insert and two statements per thousand counters. A partition that fails does not
-    keep the others from being flushed.
+    keep the others from being flushed. A flush of all of it also forgets deleted objects, see
+    forgetting.work_off(); if none is due, that costs a query.
 
     Raises BufferUnavailable if Redis does not answer at all, and an ExceptionGroup of
     what went wrong in single partitions. Nothing is lost by that: flush again.
@@ -85,11 +86,17 @@ def flush(partitions: Iterable[int] | None = None) -> Flush:
     buffer = get_buffer()
     done = Flush()
     errors: list[Exception] = []
+    deleted: list[DeletedObject] = []
+    if partitions is None:
+        with _collecting(errors, "reading which objects were deleted"):
+            deleted = forgetting.due()
     with _collecting(errors, "telling the buffer what it missed"):
         buffer.catch_up()
     for partition in buffer.partitions() if partitions is None else partitions:
         with _collecting(errors, f"flushing partition {partition}"):
             done += flush_partition(buffer, partition)
+    with _collecting(errors, "forgetting deleted objects"):
+        forgetting.work_off(deleted, is_flushed=not errors)
     with _collecting(errors, "pruning the ledger"):
         prune_ledger()
     if errors:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Iterable
 from enum import Enum
 from functools import cache
 from typing import Any, TypeAlias
@@ -125,12 +126,61 @@ def key_text(obj: models.Model) -> str:
 
     Raises InvalidKey if the type of the key has no such text.
     """
-    model = obj._meta.model
+    return text_of_key(obj._meta.model, obj.pk)
+
+
+def text_of_key(model: type[models.Model], key: Any) -> str:
+    """The text of a primary key of ``model``, see key_text()."""
     kind = key_type(model)
     field = key_field(model)
-    if type(field).__module__.startswith("django.db.models."):
-        return str(field.to_python(obj.pk))
-    return _text_in_column(field, obj.pk, kind, connections[router.db_for_read(model)])
+    if _is_of_django(field):
+        return str(field.to_python(key))
+    return _text_in_column(field, key, kind, connections[router.db_for_read(model)])
+
+
+def with_texts(
+    model: type[models.Model], texts: Iterable[str], *, using: str
+) -> models.QuerySet[Any, Any]:
+    """
+    The objects of ``model`` whose primary keys have some of ``texts``, past all managers.
+
+    Those with a field of a project's own are looked for by what the column holds: a lookup of
+    such a field may convert a key, or hold it for too large.
+    """
+    field = key_field(model)
+    expression: Any = models.F("pk")
+    if not _is_of_django(field):
+        expression = _COLUMN_AS.get(key_type(model), expression)
+    keys = [key for text in texts if (key := _key_of_text(model, text)) is not None]
+    rows: models.QuerySet[Any, Any] = models.QuerySet(model, using=using)
+    found: models.QuerySet[Any, Any] = rows.alias(hitcount_key=expression)
+    return found.filter(hitcount_key__in=keys)
+
+
+_AS_TEXT = models.ExpressionWrapper(models.F("pk"), models.CharField())
+
+_COLUMN_AS = {
+    KeyType.INTEGER: models.ExpressionWrapper(models.F("pk"), models.BigIntegerField()),
+    KeyType.TEXT: _AS_TEXT,
+    KeyType.PADDED_TEXT: _AS_TEXT,
+}
+
+
+def _key_of_text(model: type[models.Model], text: str) -> Any:
+    """What to look for; None if the type of the key has changed, so that none has this text."""
+    kind, field = key_type(model), key_field(model)
+    try:
+        if kind is KeyType.INTEGER:
+            return int(text)
+        if kind is KeyType.UUID:
+            return uuid.UUID(text)
+    except ValueError:
+        return None
+    return field.to_python(text) if _is_of_django(field) else text
+
+
+def _is_of_django(field: Field) -> bool:
+    return type(field).__module__.startswith("django.db.models.")
 
 
 def _text_in_column(field: Field, key: Any, kind: KeyType, connection: BaseDatabaseWrapper) -> str:

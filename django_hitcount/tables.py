@@ -155,6 +155,48 @@ class MissedRecord(models.Model):
         return f"{len(self.hits)} hits missed at {self.missed_at}"
 
 
+class DeletedObject(models.Model):
+    """
+    An object that was deleted, kept until nothing is left of its hits and visitors.
+
+    Written in the transaction that deletes the object, if that is in the same database.
+    Without a foreign key, so that it locks no row of another table.
+    """
+
+    content_type_id = models.IntegerField(_("content type id"))
+    object_id = ObjectIdField(_("object id"), max_length=conf.OBJECT_ID_MAX_LENGTH)
+    database = models.CharField(_("database"), max_length=conf.DATABASE_ALIAS_MAX_LENGTH)
+    """The one that the object was deleted from."""
+
+    saved_in = models.CharField(
+        _("saved in"), max_length=conf.DATABASE_ALIAS_MAX_LENGTH, blank=True
+    )
+    """The one that it was read from or saved to last; another one if it was moved."""
+
+    deleted_at = models.DateTimeField(_("deleted at"), default=timezone.now)
+    due_at = models.DateTimeField(_("due at"), default=timezone.now)
+    """When to look at it next."""
+
+    swept_at = models.DateTimeField(_("swept at"), null=True)
+    """When all was gone that had been counted before it was deleted."""
+
+    class Meta:
+        verbose_name = _("deleted object")
+        verbose_name_plural = _("deleted objects")
+        indexes = [
+            models.Index(fields=["content_type_id", "object_id"], name="hitcount_deleted_object"),
+            models.Index(fields=["due_at"], name="hitcount_deleted_due"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.content_type_id}:{self.object_id}, deleted at {self.deleted_at}"
+
+    @property
+    def pair(self) -> tuple[int, str]:
+        """Content type id and object id."""
+        return self.content_type_id, self.object_id
+
+
 class RefusedHitSlot(SlotRow):
     """One of the rows whose sum is how many hits were refused on one day for one reason."""
 

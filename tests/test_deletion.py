@@ -8,7 +8,7 @@ import pytest
 from django.db import OperationalError, transaction
 from django.db.models.signals import post_delete
 
-from django_hitcount import deletion, flushing, slots
+from django_hitcount import deletion, flushing, forgetting
 from django_hitcount.buffers.redis import RedisBuffer
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.flushing import flush
@@ -196,13 +196,16 @@ def test_deletion_works_while_redis_is_away(redis_buffer, caplog):
         article.delete()
 
     assert not Article.objects.exists()
-    assert "not forgotten: away" in caplog.text
+    assert "left to the next flush_hits or compact_hits: away" in caplog.text
+    flush()
+    assert not HitSlot.objects.exists()
+    assert get_total(revived(article)) == 0
 
 
 def test_deletion_works_though_forgetting_fails(buffer, caplog):
     """Even by a mistake of ours."""
     article = Article.objects.create(title="Tea")
-    with mock.patch.object(deletion, "forget", side_effect=ZeroDivisionError):
+    with mock.patch.object(deletion, "forget_now", side_effect=ZeroDivisionError):
         article.delete()
 
     assert not Article.objects.exists()
@@ -213,16 +216,17 @@ def test_deletion_that_meets_a_lock_is_tried_again(redis_buffer):
     article = Article.objects.create(title="Tea")
     record_hit(article)
     flush()
-    lock_rows, errors = slots.lock_rows, [OperationalError("deadlock detected")] * 2
+    delete, errors = forgetting._delete, [OperationalError("deadlock detected")] * 2
 
     def deadlock(*args, **kwargs):
         if errors:
             raise errors.pop()
-        return lock_rows(*args, **kwargs)
+        return delete(*args, **kwargs)
 
-    with mock.patch.object(slots, "lock_rows", deadlock):
+    with mock.patch.object(forgetting, "_delete", deadlock):
         article.delete()
 
+    assert not errors
     assert not HitSlot.objects.exists()
 
 

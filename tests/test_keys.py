@@ -14,10 +14,11 @@ from django_hitcount import deletion
 from django_hitcount.exceptions import InvalidKey
 from django_hitcount.flushing import flush
 from django_hitcount.models import HitCountQuerySet
+from django_hitcount.primary_keys import key_text, text_of_key, with_texts
 from django_hitcount.recording import record_hit
 from django_hitcount.totals import get_total
 from tests.app import keys
-from tests.app.models import Article
+from tests.app.models import Article, Cover, OldPhoto, Page, Photo
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -56,6 +57,26 @@ def test_key_has_one_text_when_made_when_read_and_in_sql(buffer, name):
 
     assert (get_total(made), get_total(read)) == (2, 2)
     assert [*queryset.values_list("hit_total", flat=True)] == [2]
+
+
+MORE = {
+    "number": Article,
+    "UUID": Photo,
+    "UUID as digits": OldPhoto,
+    "foreign key": lambda: Cover(photo=Photo.objects.create()),
+    "text": lambda: Page(path="/a:b/%('"),
+}
+
+
+@pytest.mark.parametrize("name", [*COUNTED, *MORE])
+def test_key_is_found_by_its_text(name):
+    made = {**COUNTED, **MORE}[name]()
+    made.save(force_insert=True)
+    model = type(made)
+
+    rows = with_texts(model, ["?", "0", key_text(made)], using="default")
+
+    assert [text_of_key(model, pk) for pk in rows.values_list("pk", flat=True)] == [key_text(made)]
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -517,44 +517,6 @@ class TestCompleteDays:
         assert call("complete_days", keys, epoch, "d1", "d2", "d9") == hits
 
 
-class TestForget:
-    KEYS = (KEYS.batch_id, KEYS.epoch, *KEYS.of_objects, KEYS.total(A), KEYS.sketch(VISITORS))
-
-    @pytest.fixture(autouse=True)
-    def held(self, redis):
-        for name in (KEYS.pending, KEYS.batch):
-            redis.hset(name, mapping={A: 1, B: 1, "5:downloads:a": 1, "55:views:a": 1, "?": 1})
-        for name in (KEYS.pending_daily, KEYS.batch_daily):
-            redis.hset(name, mapping={A_TODAY: 1, "5:views:2026-01-01:x:a": 1})
-        for name in (KEYS.pending_visitors, KEYS.batch_visitors):
-            redis.hset(name, mapping={VISITORS: 1, "5:views:2026-01-01:k1:b": 1})
-        redis.pfadd(KEYS.sketch(VISITORS), "somebody")
-        redis.mset({KEYS.total(A): 9, KEYS.epoch: 1, KEYS.batch_id: "id"})
-
-    def test_object_is_dropped_everywhere(self, redis, call):
-        assert call("forget", self.KEYS, "5:a") == b"id"
-        left = {B.encode(): b"1", b"55:views:a": b"1", b"?": b"1"}
-        daily = {b"5:views:2026-01-01:x:a": b"1"}
-        visitors = {b"5:views:2026-01-01:k1:b": b"1"}
-        assert content(redis) == {
-            "pending": left,
-            "batch": left,
-            "pending_daily": daily,
-            "batch_daily": daily,
-            "pending_visitors": visitors,
-            "batch_visitors": visitors,
-            "epoch": b"2",
-            "batch_id": b"id",
-        }
-
-    def test_named_keys_alone(self, redis, call):
-        before = content(redis)
-        call("forget", self.KEYS)
-
-        del before["total:" + A], before["visitors:" + VISITORS]
-        assert content(redis) == {**before, "epoch": b"2"}
-
-
 class TestVisitors:
     @pytest.fixture(autouse=True)
     def sketches(self, redis):

@@ -171,13 +171,20 @@ class Buffer(ABC):
         """As complete() for the hits of one counter on ``days``; None if left out."""
         return total
 
-    def forget(self, objects: Collection[tuple[int, str]]) -> Collection[int]:
+    def quick_partitions(
+        self, objects: Collection[tuple[int, str]], *, counters: int
+    ) -> Collection[int] | None:
         """
-        Drop all hits of (content type id, object id) pairs that are not applied yet.
+        The partitions to flush so that all hits of (content type id, object id) pairs are applied.
 
-        Returns the partitions with a batch set aside, which a flusher may have read already.
+        None if more than so many counters wait in one of them, or the buffer has to catch up.
         """
         return ()
+
+    def forget(  # noqa: B027 - most buffers keep nothing more
+        self, objects: Collection[tuple[int, str]]
+    ) -> None:
+        """Drop what the buffer keeps of objects whose hits have been deleted from the tables."""
 
     def visitors(
         self, keys: Collection[CounterKey], first_day: datetime.date, last_day: datetime.date

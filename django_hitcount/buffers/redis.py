@@ -256,7 +256,30 @@ class RedisBuffer(Buffer):
     def drop_totals(self, keys: Collection[CounterKey]) -> None:
         self._run_for_run(lambda run_id: self._drop_totals_calls(keys, run_id))
 
-    def forget(self, objects: Collection[tuple[int, str]]) -> Collection[int]:
+    def quick_partitions(
+        self, objects: Collection[tuple[int, str]], *, counters: int
+    ) -> Collection[int] | None:
+        partitions = [*self._by_partition(objects, lambda pair: CounterKey(*pair, ""))]
+
+        def build(run_id: str) -> list[Command]:
+            names = [run_keys(partition, run_id) for partition in partitions]
+            sizes = [("HLEN", name) for own in names for name in own.of_objects]
+            return [("MGET", own.runs) for own in names] + sizes
+
+        run_id, replies = self._run_for_run(build)
+        runs, sizes = replies[: len(partitions)], replies[len(partitions) :]
+        has_earlier = any(claiming.runs_in(found) - {run_id} for (found,) in runs)
+        if has_earlier or missed.oldest_notes() or max(sizes, default=0) > counters:
+            return None
+        return partitions
+
+    def forget(self, objects: Collection[tuple[int, str]]) -> None:
+        """
+        Drop running totals and sketches.
+
+        Pending hits stay where they are: their fields can be found only by walking through all
+        that a partition holds. A flush brings them to the tables, from where they are deleted.
+        """
         counters = conf.get_config().counters
         groups = self._by_partition(objects, lambda pair: CounterKey(*pair, ""))
         sketches_by_partition = sketches.names_of(self._run, groups)
@@ -267,13 +290,11 @@ class RedisBuffer(Buffer):
                 names = run_keys(partition, run_id)
                 totals = [CounterKey(*pair, counter).text for pair in pairs for counter in counters]
                 gone = [*map(names.total, totals), *sketches_by_partition[partition]]
-                objects = [f"{content_type_id}:{object_id}" for content_type_id, object_id in pairs]
-                keys = [names.batch_id, names.epoch, *names.of_objects, *gone]
-                calls.append(Call("forget", keys, objects))
+                calls.append(Call("drop_totals", [names.epoch, *gone]))
             return calls
 
-        replies = self._run_for_run(build).replies
-        return [p for p, batch_id in zip(groups, replies, strict=True) if batch_id]
+        if groups:
+            self._run_for_run(build)
 
     def partitions(self) -> Iterable[int]:
         """All partitions that may hold hits, whatever PARTITIONS was; costs a round trip."""

@@ -1,6 +1,6 @@
--- Drop running totals that do not know of hits in the tables.
+-- Drop running totals that do not know what happened in the tables.
 --
--- KEYS: epoch, then the totals
+-- KEYS: epoch, then the totals, and the sketches of objects that are gone
 
 for i = 2, #KEYS do
   redis.call('DEL', KEYS[i])
