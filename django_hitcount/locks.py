@@ -60,7 +60,7 @@ def limited_waits(using: str, *, seconds: float, is_at_begin: bool = False) -> I
     Let statements within wait for locks for so long at most; for a transaction of our own.
 
     An error that is_conflict() tells follows. PostgreSQL applies the limit to the rest of the
-    transaction. MySQL has none for a single statement (see slots.look_for_locks()), and SQLite
+    transaction. MySQL has none for a single statement (see slot_locks.look_for_locks()), and SQLite
     one lock for the whole file, for which each connection waits as long as its settings say.
 
     If the transaction ``is_at_begin``, it is READ COMMITTED on PostgreSQL, whatever is set:

@@ -19,7 +19,7 @@ from django.db import connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.constants import OnConflict
 
-from django_hitcount import conf, locks
+from django_hitcount import conf
 from django_hitcount.counters import CounterKey, Hits, Refused
 from django_hitcount.tables import DailyHitSlot, FlushedBatch, HitSlot, RefusedHitSlot, SlotRow
 from django_hitcount.transactions import take_write_lock
@@ -170,31 +170,6 @@ def lock_rows(rows: models.QuerySet[Any, Any], using: str) -> models.QuerySet[An
     take_write_lock(using)
     skip_locked = connections[using].features.has_select_for_update_skip_locked
     return rows.order_by(*rows.model.KEY, "slot").select_for_update(skip_locked=skip_locked)
-
-
-def look_for_locks(hits: Iterable[Hits], *, slot: int, using: str) -> None:
-    """
-    Raise OperationalError if somebody else has locked a row that ``hits`` go to in ``slot``.
-
-    For MySQL, which can limit the wait of a SELECT only. Costs two statements there, and one
-    more if hits are refused.
-    """
-    if not locks.is_mysql(connections[using]):
-        return
-    counting = [hit for hit in hits if not hit.refusal]
-    refused = [hit for hit in hits if hit.refusal]
-    _lock_at_once(HitSlot, any_of({hit.key for hit in counting}), slot, using)
-    for day in sorted({hit.day for hit in counting}):
-        keys = any_of({hit.key for hit in counting if hit.day == day})
-        _lock_at_once(DailyHitSlot, keys & models.Q(day=day), slot, using)
-    for hit in refused:
-        one = models.Q(day=hit.day, counter=hit.key.counter, refusal=hit.refusal)
-        _lock_at_once(RefusedHitSlot, one, slot, using)
-
-
-def _lock_at_once(model: type[SlotRow], rows: models.Q, slot: int, using: str) -> None:
-    found = model._default_manager.using(using).filter(rows, slot=slot)
-    [*found.order_by(*model.KEY).select_for_update(nowait=True).values_list("pk")]
 
 
 def insert_or_ignore(

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import groupby
 from operator import attrgetter
 
-from django_hitcount import locks, seen, slots
+from django_hitcount import locks, seen, slot_locks, slots
 from django_hitcount.breaker import Breaker
 from django_hitcount.buffers.base import Buffer, Glimpse
 from django_hitcount.counters import AddressMark, CounterKey, Hits, hits_alias
@@ -195,7 +195,7 @@ class _Write:
             hits = [*self._hits, *self._doubtful]
             judged = seen.judged(hits, self.beyond, using=using)
             sure, unsure = judged[: len(self._hits)], judged[len(self._hits) :]
-            slots.look_for_locks(sure, slot=slot, using=using)
+            slot_locks.look_for_locks(sure, slot=slot, using=using)
             slots.add_hits(sure, slot=slot, using=using)
             for note in self._notes(sure, unsure) if self._notes else ():
                 note.save(using=using, force_insert=True)
