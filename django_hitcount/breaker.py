@@ -28,7 +28,7 @@ SLOW_SECONDS = 0.1
 """A failure that takes longer than this was a timeout."""
 
 SLOW_SHARE = 0.5
-"""Part of its timeout that makes a call slow, and a page that has waited for it ask no more."""
+"""A call is slow beyond this part of its timeout; a page that has waited as long asks no more."""
 
 SLOW_CALLS = 3
 """Slow calls in a row after which a server is left alone: one alone may be a hiccup."""

@@ -28,7 +28,7 @@ INTERNAL = tuple(
         *("100.64.0.0/10", "::1", "fc00::/7", "fe80::/10"),
     )
 )
-"""Where a proxy of the site is, and no client of a public one."""
+"""Networks in which a proxy may be, but no client of a public site."""
 
 
 class Client(NamedTuple):

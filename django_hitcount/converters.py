@@ -25,7 +25,7 @@ a visitor is known by the key of this period and of the one before, but no longe
 
 HITS_PER_ADDRESS = 100
 """The limit where a rule counts visitors once: far above what an office or a school brings, and
-far below what somebody brings who means to."""
+far below what somebody brings who wants a high number."""
 
 MOST_HITS_PER_ADDRESS = 1_000_000_000
 

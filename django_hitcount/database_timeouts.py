@@ -1,4 +1,4 @@
-"""How long a database keeps a page waiting, which its driver alone can limit."""
+"""Whether anything limits how long a page waits for a database that hangs: nothing of ours can."""
 
 from __future__ import annotations
 

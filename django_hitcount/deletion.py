@@ -105,7 +105,7 @@ class _Deletion:
         when_committed(lambda: forget_now(self._objects), databases=[hits_alias()])
 
     def is_on(self) -> bool:
-        """Whether this will be called after the COMMIT, and if all is deleted that is by now."""
+        """Whether the COMMIT will call this, within the savepoints that are open now."""
         connection = connections[self.using]
         callbacks = connection.run_on_commit[self._place : self._place + 1]
         return self._savepoints == {*connection.savepoint_ids} and any(

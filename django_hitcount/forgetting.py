@@ -55,7 +55,7 @@ LOCK_WAIT_SECONDS = 1.0
 """How long one statement waits for a lock."""
 
 TABLES: tuple[type[CounterRow], ...] = (HitSlot, DailyHitSlot, SeenVisitor, DailyVisitors)
-"""A fold makes rows of DailyVisitors of those of SeenVisitor, so these are looked at before."""
+"""SeenVisitor before DailyVisitors: a fold turns rows of the first into rows of the second."""
 
 ObjectPair = tuple[int, str]
 """Content type id and object id."""

@@ -1,4 +1,4 @@
-"""Read the tables for a page, which rather shows no number than waits for one."""
+"""Read the tables for a page, which had better show no number than wait for one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django_hitcount.failures import is_server_away
 from django_hitcount.locks import is_conflict
 
 Guard = Callable[[], AbstractContextManager[Any]]
-"""Makes what the tables are read within."""
+"""Makes the context in which the tables are read."""
 
 PATIENCE_SECONDS = 1.0
 """What a page may wait for readings of ours. The database cannot be told so: once a page has
