@@ -54,7 +54,7 @@ class Article(HitCountMixin, models.Model):
 
 
 class Page(HitCountMixin, models.Model):
-    """A page beside the blog. Its key is a string: any primary key can be counted.
+    """A page beside the blog. Its key is a string, which can be counted like a number.
 
     It declares no manager, so the mixin makes ``objects`` one that knows with_hits().
     """
