@@ -27,6 +27,7 @@ from django_hitcount import daily_visitors, forgetting, locks, slots
 from django_hitcount.buffers import Buffer, get_buffer
 from django_hitcount.buffers.base import Batch, BatchId
 from django_hitcount.counters import hits_alias
+from django_hitcount.exceptions import HitCountError
 from django_hitcount.tables import DeletedObject, FlushedBatch
 from django_hitcount.transactions import in_transaction
 from django_hitcount.waits import unhurried
@@ -117,7 +118,11 @@ def _collecting(errors: list[Exception], doing: str) -> Iterator[None]:
 def flush_partition(buffer: Buffer, partition: int) -> Flush:
     """Claim, apply and settle one partition, and what a dead flusher has left of it before."""
     done = Flush()
+    claimed: set[BatchId] = set()
     while batch := buffer.claim(partition):
+        if batch.id in claimed:
+            raise HitCountError(f"{batch.id} is offered again although it was settled.")
+        claimed.add(batch.id)
         done += flush_batch(buffer, batch)
         if not batch.is_left_over:
             break

@@ -14,8 +14,12 @@ FRESH_SECONDS = 10.0
 """Longer than a page takes, and no longer: an object that lives on asks again."""
 
 
-class BroughtTotals(dict[str, tuple[int, float]]):
-    """Totals by counter, and when they were brought; empty once it was in a cache."""
+class BroughtTotals(dict[str, tuple[int, float, object]]):
+    """
+    Totals by counter, when they were brought, and for which key; empty once it was in a cache.
+
+    The key tells a copy, which Django makes of an object whose ``pk`` is set to None.
+    """
 
     def __reduce__(self) -> tuple[type[BroughtTotals], tuple[()]]:
         return BroughtTotals, ()
@@ -24,13 +28,14 @@ class BroughtTotals(dict[str, tuple[int, float]]):
 def bring_total(obj: Model, counter: str, total: int) -> None:
     """Keep an exact total that was read this moment on ``obj``."""
     brought = vars(obj._state).setdefault(_ON_STATE, BroughtTotals())
-    brought[counter] = total, monotonic()
+    brought[counter] = total, monotonic(), obj.pk
 
 
 def fresh_total(obj: Model, counter: str) -> int | None:
     """The total that ``obj`` brought along, unless it did not or that was too long ago."""
-    total, brought_at = vars(obj._state).get(_ON_STATE, {}).get(counter, (None, 0.0))
-    return None if monotonic() - brought_at > FRESH_SECONDS else total
+    brought = vars(obj._state).get(_ON_STATE, {})
+    total, brought_at, pk = brought.get(counter, (None, 0.0, None))
+    return None if monotonic() - brought_at > FRESH_SECONDS or pk != obj.pk else total
 
 
 def drop_total(obj: Model, counter: str) -> None:

@@ -373,6 +373,8 @@ class TestMalformed:
 STRANGERS = {
     "text": lambda redis, key: redis.set(key, "rubbish"),
     "bytes": lambda redis, key: redis.set(key, b"\xff\xfe\n:"),
+    "name in another spelling": lambda redis, key: redis.set(key, "x:007"),
+    "name with a large number": lambda redis, key: redis.set(key, "x:" + 30 * "9"),
     "largest number": lambda redis, key: redis.set(key, 2**63 - 1),
     "list": lambda redis, key: redis.rpush(key, "rubbish"),
     "set": lambda redis, key: redis.sadd(key, "rubbish"),

@@ -129,3 +129,12 @@ def test_of_tables_that_lag_behind_is_not_kept(articles, redis_buffer, monkeypat
     found = Article.objects.with_hits().first()
 
     assert fresh_totals.fresh_total(found, "views") is None
+
+
+def test_copy_with_a_key_of_its_own_begins_at_zero(found):
+    """As Django's documentation copies an object."""
+    found.pk = None
+    found._state.adding = True
+    found.save()
+
+    assert found.hits == 0

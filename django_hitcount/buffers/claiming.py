@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -19,6 +20,9 @@ SCAN_COUNT = 2000
 
 HITS_LIMIT = 10**15
 """Hits of one counter in one batch. More are malformed: a bigint is to hold thousands of them."""
+
+BATCH_NAME = re.compile(rb"([A-Za-z0-9:]{1,100}):(0|[1-9][0-9]{0,14})")
+"""As in lua/foreign.lua: a text with another spelling is not of our making."""
 
 T = TypeVar("T")
 
@@ -85,8 +89,8 @@ def runs_in(reply: bytes | None) -> set[str]:
 
 def read_batch_id(text: bytes | None, partition: int) -> BatchId | None:
     """The id of the batch that is set aside; None if there is none, or something else is there."""
-    generation, _, number = (text or b"").decode(errors="replace").rpartition(":")
-    return BatchId(partition, generation, int(number)) if number.isdecimal() else None
+    found = BATCH_NAME.fullmatch(text or b"")
+    return BatchId(partition, found[1].decode(), int(found[2])) if found else None
 
 
 def read(run: Run, claim: Claim) -> Batch:

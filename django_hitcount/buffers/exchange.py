@@ -183,10 +183,11 @@ class Exchange:
             return self._run_on(self._take(), build)
 
     def _run_on(self, line: Line, build: Build) -> Answers:
-        commands = build(line.run_id)
+        commands: Sequence[Call | Command] = ()
         replies: list[Reply] = []
         is_in_step = False
         try:
+            commands = build(line.run_id)
             while not _converse(line, commands, replies):
                 commands = build(line.run_id)
             is_in_step = True

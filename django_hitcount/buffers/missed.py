@@ -13,9 +13,19 @@ from django_hitcount.tables import FlushedBatch, MissedRecord
 
 NOTES_AT_A_TIME = 500
 
-LONGEST_DOUBT_SECONDS = 2
-"""From when a command is sent until it is noted that its answer is lost, and by how much the
-clocks of two processes may differ."""
+CLOCK_SKEW = datetime.timedelta(seconds=2)
+"""By how much the clocks of two processes may differ."""
+
+
+class Sent(NamedTuple):
+    """A command that was sent, or was to be."""
+
+    numbered: Numbered
+    run_id: str
+    """The run of Redis that it was for."""
+
+    at: datetime.datetime
+    """When, or a bit before."""
 
 
 class Note(NamedTuple):
@@ -32,14 +42,12 @@ class Note(NamedTuple):
     missed_at: datetime.datetime
 
 
-def notes(
-    numbered: Numbered, run_id: str, in_slots: Sequence[Hits], in_doubt: Sequence[Hits]
-) -> Iterator[MissedRecord]:
+def notes(sent: Sent, in_slots: Sequence[Hits], in_doubt: Sequence[Hits]) -> Iterator[MissedRecord]:
     """
     Notes on hits that Redis missed.
 
     Those ``in_slots`` are in the tables, though the running totals do not know it; of those
-    ``in_doubt``, Redis may or may not have run the command with that number.
+    ``in_doubt``, Redis may or may not have run the command.
     """
     counted = [hit for hit in in_slots if not hit.refusal]
     if counted:
@@ -47,9 +55,10 @@ def notes(
     if in_doubt:
         yield MissedRecord(
             hits=_as_json(in_doubt),
-            recorder=numbered.recorder,
-            sequence=numbered.sequence,
-            run_id=run_id,
+            recorder=sent.numbered.recorder,
+            sequence=sent.numbered.sequence,
+            run_id=sent.run_id,
+            missed_at=sent.at,
         )
 
 
@@ -72,11 +81,10 @@ def oldest_notes() -> list[Note]:
 @elsewhere()
 def was_flushed_since(note: Note, partition: int) -> bool:
     """Whether hits of the same run and partition were flushed since the command was sent."""
-    sent_at = note.missed_at - datetime.timedelta(seconds=LONGEST_DOUBT_SECONDS)
     return (
         FlushedBatch.objects.using(hits_alias())
         .filter(partition=partition, generation__startswith=f"{note.run_id}:")
-        .filter(flushed_at__gte=sent_at)
+        .filter(flushed_at__gte=note.missed_at - CLOCK_SKEW)
         .exists()
     )
 

@@ -15,6 +15,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from django.db import connections
+from django.utils import timezone
 
 from django_hitcount import conf, seen, signals
 from django_hitcount.breaker import Breaker
@@ -166,7 +167,9 @@ class RedisBuffer(Buffer):
                 doubtful += group
             elif isinstance(reply, BufferUnavailable):
                 refused += group
-        return self._slots.write(refused, doubtful, partial(missed.notes, numbered, run_id))
+        at = timezone.now() - datetime.timedelta(seconds=self._exchange.timeout_seconds)
+        sent = missed.Sent(numbered, run_id, at)
+        return self._slots.write(refused, doubtful, partial(missed.notes, sent))
 
     def glimpse(self, keys: Collection[CounterKey]) -> Glimpse:
         groups = self._by_partition(keys, lambda key: key)
@@ -426,7 +429,7 @@ class RedisBuffer(Buffer):
     def _greet(self, is_back: bool) -> None:
         """Tell a Redis that is back what it missed, before it answers with stale totals."""
         self._has_news = self._has_news or is_back
-        if not self._has_news or connections[hits_alias()].in_atomic_block:
+        if not self._has_news or not connections[hits_alias()].get_autocommit():
             return  # A view's transaction would lock the notes; its hit comes after COMMIT.
         self._has_news = False
         try:

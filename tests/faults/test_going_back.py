@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -9,6 +10,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+from django.utils import timezone
 
 from django_hitcount import flushing, slots
 from django_hitcount.buffers import exchange, get_buffer
@@ -338,6 +340,15 @@ def test_command_in_doubt_that_may_have_been_flushed_is_dropped(server, articles
     flush_until_done()
     assert_each_has(articles, 2)
     assert "in doubt" in caplog.text
+
+
+def test_command_in_doubt_was_sent_before_its_timeout(server, articles):
+    """A flush that came while its answer was waited for may have taken it."""
+    with lost_answers():
+        record_hits(articles)
+
+    before = timezone.now() - datetime.timedelta(seconds=10)
+    assert all(note.missed_at < before for note in MissedRecord.objects.all())
 
 
 def test_command_in_doubt_that_no_flush_has_taken_is_sent_again(server, articles):

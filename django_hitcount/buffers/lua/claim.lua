@@ -55,6 +55,8 @@ if batch_name_in(batch_id) then
   -- Also if nothing of it is left: a flusher may have read it before.
   return {text_in(batch_id), 0, take_moved()}
 end
+keep_name_only(batch_id, malformed)
+keep_name_only(sequence, malformed)
 redis.call('DEL', batch_id) -- A full Redis lets a script go on that begins with freeing memory.
 if has_batch then
   return {set_aside(0), 0, take_moved()}

@@ -7,9 +7,12 @@ local function text_in(key)
   return type(text) == 'string' and text
 end
 
--- A generation and a number, which name a batch.
+-- A generation and a number, which name a batch; nothing for a text that is not of our making.
 local function batch_name_in(key)
-  return string.match(text_in(key) or '', '^(.+):(%d+)$')
+  local generation, number = string.match(text_in(key) or '', '^([%w:]+):(%d+)$')
+  if generation and #generation <= 100 and #number <= 15 and not string.match(number, '^0.') then
+    return generation, number
+  end
 end
 
 local function move_away(key, malformed)
@@ -32,6 +35,13 @@ local function is_there(key, kind, malformed)
     move_away(key, malformed)
   end
   return found == kind
+end
+
+-- Make room for the name of a batch.
+local function keep_name_only(key, malformed)
+  if not batch_name_in(key) and redis.call('EXISTS', key) == 1 then
+    move_away(key, malformed)
+  end
 end
 
 local function move_on(epoch)

@@ -57,7 +57,7 @@ end
 -- Name what is pending, so that it is claimed under the same id in whatever state a Redis that
 -- goes back in time finds it. The name is that of this command, which no other shares.
 local function begin_generation()
-  is_there(SEQUENCE, 'string', MALFORMED)
+  keep_name_only(SEQUENCE, MALFORMED)
   local run = string.match(SEQUENCE, '}:([^:]*):')
   local recorder = string.match(RECORDER, '[^:]*$')
   redis.call('SET', SEQUENCE, run .. ':' .. recorder .. ':' .. ARGV[1] .. ':0')
