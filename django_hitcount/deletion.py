@@ -8,7 +8,7 @@ worked off at once, as far as a page can wait for it; flush_hits and compact_hit
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -96,7 +96,9 @@ class _Deletion:
         self.using = using
         self._savepoints = {*connection.savepoint_ids}
         self._place = len(connection.run_on_commit)
-        self._announced: dict[ObjectPair, DeletedObject] = {}
+        self._announced: dict[ObjectPair, str] = {}
+        """With the database that each was read from or saved to last."""
+
         self._noted: set[ObjectPair] = set()
         self._objects: dict[ObjectPair, None] = {}
         self.__qualname__ = type(self).__qualname__  # Django logs the name of one that fails.
@@ -112,20 +114,20 @@ class _Deletion:
             called is self for _, called, *_ in callbacks
         )
 
-    def announce(self, row: DeletedObject) -> None:
+    def announce(self, pair: ObjectPair, instance: models.Model) -> None:
         """Take note of an object that is about to be deleted."""
-        self._announced[row.pair] = row
+        self._announced[pair] = instance._state.db or ""
 
-    def note(self, row: DeletedObject) -> None:
+    def note(self, pair: ObjectPair, instance: models.Model) -> None:
         """Write the rows of all that is deleted with this object, unless that was done."""
-        if row.pair not in self._noted:
-            self.announce(row)
+        if pair not in self._noted:
+            self.announce(pair, instance)
         if self._announced:
-            _write(self._announced.values(), self.using)
+            _write(self._announced, self.using)
             self._noted |= self._announced.keys()
             self._objects |= dict.fromkeys(self._announced)
             self._announced.clear()
-        self._noted.discard(row.pair)
+        self._noted.discard(pair)
 
 
 _last: WeakKeyDictionary[BaseDatabaseWrapper, _Deletion] = WeakKeyDictionary()
@@ -133,20 +135,20 @@ _last: WeakKeyDictionary[BaseDatabaseWrapper, _Deletion] = WeakKeyDictionary()
 
 
 def _on_pre_delete(instance: models.Model, using: str, **kwargs: Any) -> None:
-    row = _row_of(instance, using)
-    if row and connections[using].in_atomic_block:
-        _deletion_on(using).announce(row)
+    pair = _pair_of(instance, using)
+    if pair and connections[using].in_atomic_block:
+        _deletion_on(using).announce(pair, instance)
 
 
 def _on_post_delete(instance: models.Model, using: str, **kwargs: Any) -> None:
-    row = _row_of(instance, using)
-    if not row:
+    pair = _pair_of(instance, using)
+    if not pair:
         return
     if connections[using].in_atomic_block:
-        _deletion_on(using).note(row)
+        _deletion_on(using).note(pair, instance)
         return
     deletion = _Deletion(using)
-    deletion.note(row)
+    deletion.note(pair, instance)
     transaction.on_commit(deletion, using=using, robust=True)
 
 
@@ -165,28 +167,29 @@ def _deletion_on(using: str) -> _Deletion:
     return deletion
 
 
-def _row_of(instance: models.Model, using: str) -> DeletedObject | None:
-    """What says that an object is deleted; None if it cannot have been counted."""
+def _pair_of(instance: models.Model, using: str) -> ObjectPair | None:
+    """The object that is deleted; None if it cannot have been counted."""
     try:
         with _kept_from_page(using):
-            return DeletedObject(
-                content_type_id=content_type_id_of(instance),
-                object_id=deleted_object_id(instance),
-                database=using,
-                saved_in=instance._state.db or "",
-            )
+            return content_type_id_of(instance), deleted_object_id(instance)
     except InvalidKey:
         pass
     return None
 
 
-def _write(rows: Iterable[DeletedObject], using: str) -> None:
+def _write(objects: Mapping[ObjectPair, str], using: str) -> None:
     """
     Write rows in the transaction of the delete, or in one of the database of the counts.
 
     What keeps a row from being written in the transaction of the delete keeps the objects
     from being deleted, too.
     """
+    rows = [
+        DeletedObject(
+            content_type_id=content_type_id, object_id=object_id, database=using, saved_in=saved_in
+        )
+        for (content_type_id, object_id), saved_in in objects.items()
+    ]
     counts = hits_alias()
     with _kept_from_page(using), savepoint(counts) if counts != using else nullcontext():
         DeletedObject.objects.using(counts).bulk_create(rows, batch_size=ROWS_PER_STATEMENT)

@@ -13,6 +13,7 @@ from django.db.models.signals import pre_delete
 from django_hitcount import deletion, forgetting
 from django_hitcount.buffers import get_buffer
 from django_hitcount.compaction import compact
+from django_hitcount.counters import content_type_id_of
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.flushing import flush
 from django_hitcount.forgetting import FIRST_PAUSE, KEPT_FOR
@@ -247,3 +248,27 @@ class TestWhoLives:
             flush()
 
         assert article.hits == 1
+
+
+class TestForgetByHand:
+    def test_objects_that_were_deleted_past_django(self, article):
+        pair = (content_type_id_of(article), str(article.pk))
+        Article.objects.all()._raw_delete("default")
+        deletion.forget([pair])
+
+        assert is_nothing_left()
+
+    def test_within_a_transaction_it_waits_for_the_commit(self, article):
+        pair = (content_type_id_of(article), str(article.pk))
+        with transaction.atomic():
+            Article.objects.all()._raw_delete("default")
+            deletion.forget([pair])
+            assert article.hits == 6
+
+        assert is_nothing_left()
+
+    def test_object_of_a_model_that_is_gone(self, article):
+        deletion.forget([(content_type_id_of(article), str(article.pk)), (2**31 - 1, "1")])
+
+        assert is_nothing_left()
+        flush()
