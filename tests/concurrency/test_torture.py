@@ -12,6 +12,7 @@ from itertools import count
 
 import pytest
 
+from django_hitcount.buffers.keys import run_keys
 from django_hitcount.compaction import compact
 from django_hitcount.counters import counter_key, day_of
 from django_hitcount.flushing import flush
@@ -21,7 +22,7 @@ from django_hitcount.totals import get_totals, hits_between
 from tests import children
 from tests.app.models import Article
 from tests.concurrency.board import Board
-from tests.redis_server import names_of
+from tests.redis_server import run_id
 from tests.tables import daily_sums, slot_sums
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long]
@@ -76,7 +77,7 @@ class Victims:
             self.kill(pid)
 
 
-def test_sixteen_recorders_and_dying_flushers_end_exact(redis, redis_buffer):
+def test_sixteen_recorders_and_dying_flushers_end_exact(patient_redis, redis, redis_buffer):
     articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(OBJECTS))
     started, finished = Board(RECORDERS, OBJECTS), Board(RECORDERS, OBJECTS)
     done = Board(1, 1)
@@ -110,9 +111,10 @@ def test_sixteen_recorders_and_dying_flushers_end_exact(redis, redis_buffer):
 
     def expire() -> None:
         """Let running totals expire, much more often than they do, so that they are loaded."""
+        run = run_id(redis)
         while not done.total():
             key = counter_key(random.choice(articles), "views")
-            redis.delete(names_of(redis, key).total(key.text))
+            redis.delete(run_keys(key.partition(16), run).total(key.text))
             time.sleep(0.001)
 
     victims = Victims([flush] * VICTIMS["flusher"] + [compact] * VICTIMS["compactor"])
