@@ -67,17 +67,20 @@ def _left_by(
 
 
 def held_hashes(
-    partition: int,
-    position: FlushPosition,
-    applied: Collection[BatchId],
-    *,
-    pending: Callable[[RunKeys], str],
-    batch: Callable[[RunKeys], str],
+    partition: int, position: FlushPosition, applied: Collection[BatchId], *, daily: bool
 ) -> list[str]:
-    """The hashes whose hits the tables did not have at ``position``."""
-    hashes = [pending(run_keys(partition, position.run_id))]
+    """The hashes whose hits the tables did not have at ``position``, by counter or by day."""
+    found = [_pending(run_keys(partition, position.run_id), daily)]
     for held in position.set_aside:
         if held.id not in applied:
             names = run_keys(partition, held.run_id)
-            hashes.append(batch(names) if held.is_claimed else pending(names))
-    return hashes
+            found.append(_batch(names, daily) if held.is_claimed else _pending(names, daily))
+    return found
+
+
+def _pending(names: RunKeys, daily: bool) -> str:
+    return names.pending_daily if daily else names.pending
+
+
+def _batch(names: RunKeys, daily: bool) -> str:
+    return names.batch_daily if daily else names.batch

@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from django.db import connections
@@ -209,13 +208,7 @@ class RedisBuffer(Buffer):
         for partition, group in asked.items():
             position = glimpse.positions[partition]
             names = run_keys(partition, position.run_id)
-            hashes = held_hashes(
-                partition,
-                position,
-                applied,
-                pending=attrgetter("pending"),
-                batch=attrgetter("batch"),
-            )
+            hashes = held_hashes(partition, position, applied, daily=False)
             args: list[str | int | bytes] = [position.epoch, len(hashes), ttl]
             for key in group:
                 args += [key.text, sums[key]]
@@ -241,13 +234,7 @@ class RedisBuffer(Buffer):
         position = glimpse.positions.get(partition)
         if position is None:
             return total
-        hashes = held_hashes(
-            partition,
-            position,
-            applied,
-            pending=attrgetter("pending_daily"),
-            batch=attrgetter("batch_daily"),
-        )
+        hashes = held_hashes(partition, position, applied, daily=True)
         names = run_keys(partition, position.run_id)
         call = Call("complete_days", [names.epoch, *hashes], [position.epoch, *map(key.on, days)])
         try:
