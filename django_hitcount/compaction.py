@@ -71,7 +71,7 @@ def compact(*, batch_size: int = BATCH_SIZE) -> Compaction:
     admissions.prune(using=using)
     counted_addresses.prune(using=using)
     if not get_buffer().keeps_hits:  # Else flush_hits does it.
-        forgetting.work_off(forgetting.due(), is_flushed=True)
+        forgetting.work_off(forgetting.due())
     return Compaction(rows=sum(sizes), batches=len(sizes))
 
 

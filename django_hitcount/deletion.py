@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from itertools import islice
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -30,7 +31,13 @@ from django_hitcount.tables import DeletedObject
 from django_hitcount.transactions import DATABASE_ERRORS
 
 COUNTERS_PER_PAGE = 1000
-"""How many counters may wait in a partition that a page flushes: about 50 ms."""
+"""How many counters may wait in the partitions that a page flushes: about 50 ms."""
+
+OBJECTS_PER_PAGE = forgetting.OBJECTS_AT_A_TIME
+"""How many deleted objects a page works off."""
+
+PAGE_PATIENCE_SECONDS = 0.5
+"""How long a page tries again for when it meets locks."""
 
 ROWS_PER_STATEMENT = 500
 
@@ -236,16 +243,17 @@ def forget_now(objects: Iterable[ObjectPair]) -> None:
     """
     Work off the rows of objects as far as a page can wait for it; never raises if a server is away.
 
+    That is 500 objects at most, if all that waits in their partitions can be flushed soon. The
+    rest is left to the next flush_hits or compact_hits.
+
     Costs what forgetting.work_off() does; with Redis also a round trip, a query, and a flush
     of the partitions concerned if few counters wait there.
     """
-    pairs = [*objects]
-    is_flushed = False
+    pairs = [*islice(objects, OBJECTS_PER_PAGE)]
     with _left_to_flush(pairs):
-        is_flushed = _flush_partitions_of(pairs)
-    with _left_to_flush(pairs):
-        for deleted in forgetting.noted(pairs):
-            forgetting.work_off(deleted, is_flushed=is_flushed)
+        if _flush_partitions_of(pairs):
+            for deleted in forgetting.noted(pairs):
+                forgetting.work_off(deleted, patience_seconds=PAGE_PATIENCE_SECONDS)
 
 
 @contextmanager
@@ -270,5 +278,5 @@ def _flush_partitions_of(objects: list[ObjectPair]) -> bool:
     buffer = get_buffer()
     partitions = buffer.quick_partitions(objects, counters=COUNTERS_PER_PAGE)
     for partition in partitions or ():
-        flush_partition(buffer, partition)
+        flush_partition(buffer, partition, patience_seconds=PAGE_PATIENCE_SECONDS)
     return partitions is not None

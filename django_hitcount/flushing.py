@@ -15,7 +15,7 @@ from __future__ import annotations
 import datetime
 import logging
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
 from django.contrib.contenttypes.models import ContentType
@@ -23,7 +23,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
-from django_hitcount import daily_visitors, forgetting, locks, slots
+from django_hitcount import conf, daily_visitors, forgetting, locks, slots
 from django_hitcount.buffers import Buffer, get_buffer
 from django_hitcount.buffers.base import Batch, BatchId
 from django_hitcount.counters import hits_alias
@@ -91,13 +91,18 @@ def flush(partitions: Iterable[int] | None = None) -> Flush:
     if partitions is None:
         with _collecting(errors, "reading which objects were deleted"):
             deleted = forgetting.due()
+    unflushed = {*range(conf.MOST_PARTITIONS)}
     with _collecting(errors, "telling the buffer what it missed"):
         buffer.catch_up()
+        unflushed.clear()
     for partition in buffer.partitions() if partitions is None else partitions:
+        count = len(errors)
         with _collecting(errors, f"flushing partition {partition}"):
             done += flush_partition(buffer, partition)
+        if len(errors) > count:
+            unflushed.add(partition)
     with _collecting(errors, "forgetting deleted objects"):
-        forgetting.work_off(deleted, is_flushed=not errors)
+        forgetting.work_off(deleted, unflushed=unflushed)
     with _collecting(errors, "pruning the ledger"):
         prune_ledger()
     if errors:
@@ -115,24 +120,30 @@ def _collecting(errors: list[Exception], doing: str) -> Iterator[None]:
         errors.append(exc)
 
 
-def flush_partition(buffer: Buffer, partition: int) -> Flush:
-    """Claim, apply and settle one partition, and what a dead flusher has left of it before."""
+def flush_partition(
+    buffer: Buffer, partition: int, *, patience_seconds: float | None = None
+) -> Flush:
+    """
+    Claim, apply and settle one partition, and what a dead flusher has left of it before.
+
+    ``patience_seconds`` is for a page, see apply().
+    """
     done = Flush()
     claimed: set[BatchId] = set()
     while batch := buffer.claim(partition):
         if batch.id in claimed:
             raise HitCountError(f"{batch.id} is offered again although it was settled.")
         claimed.add(batch.id)
-        done += flush_batch(buffer, batch)
+        done += flush_batch(buffer, batch, patience_seconds=patience_seconds)
         if not batch.is_left_over:
             break
     return done
 
 
-def flush_batch(buffer: Buffer, batch: Batch) -> Flush:
-    """Apply and settle one batch."""
+def flush_batch(buffer: Buffer, batch: Batch, *, patience_seconds: float | None = None) -> Flush:
+    """Apply and settle one batch; ``patience_seconds`` is for a page, see apply()."""
     batch = with_known_visitors(buffer, without_unknown_models(batch))
-    is_applied_here = apply(batch)
+    is_applied_here = apply(batch, patience_seconds=patience_seconds)
     is_settled_here = buffer.settle(batch)
     if is_applied_here and not is_settled_here:
         # Redis may have lost the batch, and loaded totals before it came into the tables.
@@ -206,23 +217,31 @@ def with_known_visitors(buffer: Buffer, batch: Batch) -> Batch:
     return replace(batch, visitors={**batch.visitors, **buffer.merge_sketches(known)})
 
 
-def apply(batch: Batch) -> bool:
+def apply(batch: Batch, *, patience_seconds: float | None = None) -> bool:
     """
     Write a batch into the slots; False if it is in the ledger already.
 
     The ledger comes first, so that a second flusher waits there for the COMMIT of the
     first, however long it takes, and finds out before it has written anything.
+
+    A page gives ``patience_seconds``: it waits no longer for any lock, that flusher included,
+    and then raises what the database raised.
     """
     using = hits_alias()
+    is_page = patience_seconds is not None
+    patience = PATIENCE_SECONDS if patience_seconds is None else patience_seconds
+    lock_wait = min(LOCK_WAIT_SECONDS, patience)
     choice = slots.SlotChoice()
 
     def write() -> bool:
-        FlushedBatch(id=batch.id.uuid, **batch.id._asdict()).save(using=using, force_insert=True)
+        with locks.limited_waits(using, seconds=lock_wait) if is_page else nullcontext():
+            entry = FlushedBatch(id=batch.id.uuid, **batch.id._asdict())
+            entry.save(using=using, force_insert=True)
         if _is_followed(batch.id, using):
             transaction.set_rollback(True, using=using)
             return False
         slot = choice.next()
-        with locks.limited_waits(using, seconds=LOCK_WAIT_SECONDS):
+        with locks.limited_waits(using, seconds=lock_wait):
             slots.add_totals(batch.totals, slot=slot, using=using)
             slots.add_daily(batch.daily, slot=slot, using=using)
             slots.add_refused(batch.refused, slot=slot, using=using)
@@ -230,9 +249,7 @@ def apply(batch: Batch) -> bool:
         return True
 
     try:
-        return in_transaction(
-            write, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True
-        )
+        return in_transaction(write, using=using, patience_seconds=patience, repeatable=True)
     except IntegrityError:
         if not FlushedBatch.objects.using(using).filter(pk=batch.id.uuid).exists():
             raise

@@ -9,6 +9,7 @@ those that a page records afterwards, which go for as long as nobody has made th
 from __future__ import annotations
 
 import datetime
+import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
@@ -21,7 +22,8 @@ from django.utils import timezone
 
 from django_hitcount import locks
 from django_hitcount.buffers import get_buffer
-from django_hitcount.counters import hits_alias
+from django_hitcount.conf import get_config
+from django_hitcount.counters import CounterKey, hits_alias
 from django_hitcount.exceptions import InvalidKey
 from django_hitcount.primary_keys import text_of_key, with_texts
 from django_hitcount.savepoints import savepoint
@@ -34,7 +36,7 @@ from django_hitcount.tables import (
     SeenVisitor,
     SlotRow,
 )
-from django_hitcount.transactions import in_transaction, take_write_lock
+from django_hitcount.transactions import DATABASE_ERRORS, in_transaction, take_write_lock
 
 KEPT_FOR = datetime.timedelta(hours=1)
 """How long a page may still show a deleted object, or a replica or transaction lag behind."""
@@ -49,7 +51,7 @@ OBJECTS_AT_A_TIME = 500
 ROWS_PER_TRANSACTION = 500
 
 PATIENCE_SECONDS = 2.0
-"""How long the deletion of rows is tried again for when it meets locks: a page may wait for it."""
+"""How long the deletion of rows is tried again for when it meets locks; a page gives its own."""
 
 LOCK_WAIT_SECONDS = 1.0
 """How long one statement waits for a lock."""
@@ -59,6 +61,11 @@ TABLES: tuple[type[CounterRow], ...] = (HitSlot, DailyHitSlot, SeenVisitor, Dail
 
 ObjectPair = tuple[int, str]
 """Content type id and object id."""
+
+Place = tuple[int, str]
+"""Content type id, and a database that its objects may be in."""
+
+logger = logging.getLogger("django_hitcount")
 
 
 def due() -> list[DeletedObject]:
@@ -79,29 +86,55 @@ def noted(objects: Iterable[ObjectPair]) -> Iterator[list[DeletedObject]]:
         yield [*rows.filter(_any_of(chunk))]
 
 
-def work_off(deleted: Sequence[DeletedObject], *, is_flushed: bool) -> None:
+def work_off(
+    deleted: Sequence[DeletedObject],
+    *,
+    unflushed: Collection[int] = (),
+    patience_seconds: float = PATIENCE_SECONDS,
+) -> None:
     """
     Forget what there is of deleted objects, and the rows that say so once nothing is left.
 
-    ``is_flushed`` says whether all hits that the buffer held when these rows were read are in
-    the tables by now. If not, this goes as far as it can, and all is done once more later.
+    All hits that the buffer held when these rows were read are to be in the tables by now, but
+    for those in ``unflushed`` partitions, whose objects are left to the next flush. So are those
+    that are to be looked for in a database that does not answer.
 
-    Costs, per 500 objects, a query per table, one per model and database that is looked into,
-    a transaction per 500 rows, two round trips, and three queries.
+    Tries again for ``patience_seconds`` when it meets locks. Costs, per 500 objects, a query
+    per table, one per model and database that is looked into, a transaction per 500 rows, two
+    round trips, and four queries.
 
     Raises BufferUnavailable, or what the database raises.
     """
+    partitions = get_config().partitions
+    unanswered: set[Place] = set()
     for start in range(0, len(deleted), OBJECTS_AT_A_TIME):
-        _work_off(deleted[start : start + OBJECTS_AT_A_TIME], is_flushed)
+        chunk = deleted[start : start + OBJECTS_AT_A_TIME]
+        ready = [row for row in chunk if _partition_of(row, partitions) not in unflushed]
+        known = [*_answered(ready, unanswered)]
+        _leave({*chunk} - {row for row, _ in known})
+        _work_off(known, patience_seconds)
 
 
-def _work_off(deleted: Sequence[DeletedObject], is_flushed: bool) -> None:
-    living = _living(deleted)
+def _partition_of(row: DeletedObject, partitions: int) -> int:
+    return CounterKey(*row.pair, "").partition(partitions)
+
+
+def _leave(deleted: Collection[DeletedObject]) -> None:
+    """Leave rows to the next flush, after those that have waited as long: it looks at few."""
+    if deleted:
+        rows = DeletedObject.objects.using(hits_alias())
+        rows.filter(pk__in=[row.pk for row in deleted]).update(due_at=timezone.now())
+
+
+def _work_off(known: Sequence[tuple[DeletedObject, bool]], patience_seconds: float) -> None:
+    """Work off rows of which it is known whether the object is there."""
+    deleted = [row for row, _ in known]
+    living = {row for row, is_living in known if is_living}
     gone = [row for row in deleted if row not in living]
-    found = _delete_rows_of({row.pair for row in gone})
+    found = _delete_rows_of({row.pair for row in gone}, patience_seconds)
     # After the tables: a total that is loaded meanwhile may be from before.
     get_buffer().forget(found | {row.pair for row in gone if not row.swept_at})
-    if is_flushed:
+    if deleted:
         _postpone(deleted, living, found)
 
 
@@ -129,17 +162,45 @@ def _is_clean(row: DeletedObject, found: set[ObjectPair]) -> bool:
     return row.swept_at is not None and row.pair not in found
 
 
-def _living(deleted: Iterable[DeletedObject]) -> set[DeletedObject]:
-    """Those whose object is there. Costs a query per model and database that it may be in."""
-    by_table: dict[tuple[int, str], list[DeletedObject]] = defaultdict(list)
+def _answered(
+    deleted: Sequence[DeletedObject], unanswered: set[Place]
+) -> Iterator[tuple[DeletedObject, bool]]:
+    """
+    Rows with whether their object is there, without those of which nobody can tell.
+
+    What is ``unanswered`` is added to, and not asked again. Costs a query per model and
+    database that an object may be in.
+    """
+    by_place: dict[Place, list[DeletedObject]] = defaultdict(list)
     for row in deleted:
         for database in _databases_of(row):
-            by_table[row.content_type_id, database].append(row)
+            by_place[row.content_type_id, database].append(row)
     living: set[DeletedObject] = set()
-    for (content_type_id, database), rows in by_table.items():
-        there = _existing(content_type_id, database, [row.object_id for row in rows])
-        living |= {row for row in rows if row.object_id in there}
-    return living
+    unknown: set[DeletedObject] = set()
+    for place, rows in by_place.items():
+        there = _existing_in(place, rows, unanswered)
+        living |= {row for row in rows if there is not None and row.object_id in there}
+        unknown |= {*rows} if there is None else set()
+    return ((row, row in living) for row in deleted if row not in unknown)
+
+
+def _existing_in(
+    place: Place, rows: Iterable[DeletedObject], unanswered: set[Place]
+) -> set[str] | None:
+    """Ids of those objects that are there; None if the database does not say."""
+    if place in unanswered:
+        return None
+    try:
+        return _existing(*place, [row.object_id for row in rows])
+    except DATABASE_ERRORS as exc:
+        unanswered.add(place)
+        logger.error(
+            "Hits of deleted objects of content type %d are left to the next flush_hits or "
+            "compact_hits, since database %r does not say whether they are there: %s",
+            *place,
+            exc,
+        )
+        return None
 
 
 def _databases_of(row: DeletedObject) -> set[str]:
@@ -184,7 +245,7 @@ def _existing(content_type_id: int, database: str, object_ids: Iterable[str]) ->
         return {text_of_key(model, pk) for pk in rows.values_list("pk", flat=True)}
 
 
-def _delete_rows_of(objects: Collection[ObjectPair]) -> set[ObjectPair]:
+def _delete_rows_of(objects: Collection[ObjectPair], patience_seconds: float) -> set[ObjectPair]:
     """
     Delete the rows of objects from all tables; returns the objects that had any.
 
@@ -193,23 +254,24 @@ def _delete_rows_of(objects: Collection[ObjectPair]) -> set[ObjectPair]:
     But as long as that is not committed, everybody sees the rows that are folded.
     """
     using = hits_alias()
+    lock_wait_seconds = min(LOCK_WAIT_SECONDS, patience_seconds)
     found: set[ObjectPair] = set()
     for model in TABLES if objects else ():
         rows = model._default_manager.using(using).filter(_any_of(objects))
         columns = rows.values_list("pk", "content_type_id", "object_id")
         while some := [*columns[:ROWS_PER_TRANSACTION]]:
-            delete = partial(_delete, model, [pk for pk, *_ in some], using)
-            in_transaction(delete, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True)
+            delete = partial(_delete, model, [pk for pk, *_ in some], using, lock_wait_seconds)
+            in_transaction(delete, using=using, patience_seconds=patience_seconds, repeatable=True)
             found |= {(content_type_id, object_id) for _, content_type_id, object_id in some}
     return found
 
 
-def _delete(model: type[CounterRow], pks: list[int], using: str) -> None:
+def _delete(model: type[CounterRow], pks: list[int], using: str, lock_wait_seconds: float) -> None:
     """Delete rows, locked in the order of all writers."""
     rows = model._default_manager.using(using).filter(pk__in=pks)
     take_write_lock(using)
     order = (*model.KEY, "slot" if issubclass(model, SlotRow) else "pk")
-    with locks.limited_waits(using, seconds=LOCK_WAIT_SECONDS):
+    with locks.limited_waits(using, seconds=lock_wait_seconds):
         locked = [*rows.order_by(*order).select_for_update().values_list("pk", flat=True)]
         rows.filter(pk__in=locked)._raw_delete(using)
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from unittest import mock
+
 import pytest
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.db.models.signals import pre_delete
 
-from django_hitcount import deletion
+from django_hitcount import deletion, slots
 from django_hitcount.conf import get_config
 from django_hitcount.counters import counter_key, day_of
 from django_hitcount.flushing import flush
@@ -47,6 +52,76 @@ def test_callbacks_of_others_do_not_split_a_deletion(buffer, django_assert_max_n
     finally:
         pre_delete.disconnect(tell, sender=Article)
     assert connection.run_on_commit == []
+
+
+class TestWhatAPageWorksOff:
+    def test_few_objects(self, buffer):
+        most = deletion.OBJECTS_PER_PAGE
+        objects = Article.objects.bulk_create(Article(title=str(n)) for n in range(2 * most + 1))
+        record_hits(objects)
+        flush()
+
+        Article.objects.all().delete()
+
+        assert HitSlot.objects.count() == most + 1
+        flush()
+        assert is_nothing_left()
+
+    def test_few_counters_in_all_partitions_together(self, redis_buffer):
+        most = deletion.COUNTERS_PER_PAGE
+        objects = Article.objects.bulk_create(Article(title=str(n)) for n in range(most + 1))
+        record_hits(objects)
+        ids = [obj.pk for obj in objects[:100]]
+
+        Article.objects.filter(pk__in=ids).delete()
+
+        assert not HitSlot.objects.exists()
+        flush()
+        assert HitSlot.objects.count() == most + 1 - 100
+
+    def test_no_batch_that_meets_locks(self, redis_buffer, caplog):
+        article = Article.objects.create(title="Tea")
+        record_hit(article)
+        began_at = time.monotonic()
+        with mock.patch.object(slots, "add_totals", side_effect=OperationalError("locked")):
+            article.delete()
+
+        assert time.monotonic() - began_at < 4
+        assert "left to the next flush_hits or compact_hits: locked" in caplog.text
+        flush()
+        assert is_nothing_left()
+
+    @pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one lock for all")
+    def test_no_batch_that_another_flusher_is_at(self, redis_buffer):
+        article = Article.objects.create(title="Tea")
+        record_hit(article)
+        is_writing, may_go_on = threading.Event(), threading.Event()
+        add_totals = slots.add_totals
+
+        def wait(*args, **kwargs):
+            is_writing.set()
+            may_go_on.wait(15)
+            return add_totals(*args, **kwargs)
+
+        with mock.patch.object(slots, "add_totals", wait), ThreadPoolExecutor() as pool:
+            flushing = pool.submit(flush_and_disconnect)
+            assert is_writing.wait(15)
+            began_at = time.monotonic()
+            article.delete()
+            seconds = time.monotonic() - began_at
+            may_go_on.set()
+            flushing.result()
+
+        assert seconds < 4
+        flush()
+        assert is_nothing_left()
+
+
+def flush_and_disconnect() -> None:
+    try:
+        flush()
+    finally:
+        connection.close()
 
 
 class TestFullPartition:

@@ -8,7 +8,8 @@ from unittest import mock
 import pytest
 from django.db import OperationalError, transaction
 
-from django_hitcount import deletion
+from django_hitcount import deletion, forgetting
+from django_hitcount.compaction import compact
 from django_hitcount.flushing import flush
 from django_hitcount.forgetting import FIRST_PAUSE, KEPT_FOR
 from django_hitcount.recording import record_hit, record_hits
@@ -72,6 +73,78 @@ class TestSeveralDatabases:
         flush()
 
         assert is_nothing_left()
+
+
+class TestDatabaseThatDoesNotAnswer:
+    """An object may live there, so it is left to the next flush; all others are not."""
+
+    @pytest.fixture
+    def moved(self, buffer) -> Article:
+        """One that was saved elsewhere, and then deleted from here."""
+        article = Article.objects.create(title="Moved")
+        record_hit(article)
+        article.save(using="elsewhere")
+        with mock.patch.object(deletion, "forget_now"):
+            article.delete(using="default")
+        return article
+
+    @pytest.fixture
+    def away(self, monkeypatch):
+        existing = forgetting._existing
+
+        def fail_elsewhere(content_type_id, database, object_ids):
+            if database == "elsewhere":
+                raise OperationalError("away")
+            return existing(content_type_id, database, object_ids)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(forgetting, "_existing", fail_elsewhere)
+            patch.setattr(forgetting, "OBJECTS_AT_A_TIME", 1)
+            yield patch
+
+    def test_others_are_forgotten(self, moved, away, caplog):
+        others = [Article.objects.create(title="Tea") for _ in range(3)]
+        record_hits(others)
+        ids = [str(article.pk) for article in others]
+        with mock.patch.object(deletion, "forget_now"):
+            Article.objects.filter(pk__in=ids).delete()
+
+        self.flush_or_compact()
+
+        assert not HitSlot.objects.filter(object_id__in=ids).exists()
+        assert HitSlot.objects.count() == 1
+        assert DeletedObject.objects.filter(swept_at=None).count() == 1
+        assert caplog.text.count("does not say whether they are there: away") == 1
+
+    def test_it_is_asked_once_in_a_flush(self, moved, away, caplog):
+        second = Article.objects.create(title="Moved, too")
+        second.save(using="elsewhere")
+        with mock.patch.object(deletion, "forget_now"):
+            second.delete(using="default")
+
+        self.flush_or_compact()
+
+        assert caplog.text.count("does not say whether they are there: away") == 1
+        assert DeletedObject.objects.filter(swept_at=None).count() == 2
+
+    def test_object_that_lives_there_keeps_its_hits(self, moved, away):
+        self.flush_or_compact()
+        away.undo()
+        self.flush_or_compact()
+
+        assert get_total(Article.objects.using("elsewhere").get()) == 1
+
+    def test_object_that_is_gone_is_forgotten_when_it_answers(self, moved, away):
+        Article.objects.using("elsewhere").all()._raw_delete("elsewhere")
+        self.flush_or_compact()
+        away.undo()
+        self.flush_or_compact()
+
+        assert is_nothing_left()
+
+    def flush_or_compact(self) -> None:
+        flush()
+        compact()
 
 
 class TestCountsInADatabaseOfTheirOwn:

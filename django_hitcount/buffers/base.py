@@ -177,7 +177,7 @@ class Buffer(ABC):
         """
         The partitions to flush so that all hits of (content type id, object id) pairs are applied.
 
-        None if more than so many counters wait in one of them, or the buffer has to catch up.
+        None if more than so many counters wait in all of them, or the buffer has to catch up.
         """
         return ()
 

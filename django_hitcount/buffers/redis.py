@@ -259,7 +259,9 @@ class RedisBuffer(Buffer):
         run_id, replies = self._run_for_run(build)
         runs, sizes = replies[: len(partitions)], replies[len(partitions) :]
         has_earlier = any(claiming.runs_in(found) - {run_id} for (found,) in runs)
-        if has_earlier or missed.oldest_notes() or max(sizes, default=0) > counters:
+        kinds = len(sizes) // max(len(partitions), 1)
+        waiting = max((sum(sizes[kind::kinds]) for kind in range(kinds)), default=0)
+        if has_earlier or missed.oldest_notes() or waiting > counters:
             return None
         return partitions
 

@@ -150,11 +150,11 @@ def test_redis_that_comes_back_empty_between_claim_and_apply(server, articles):
     record_hits(articles, amount=7)
     apply, shown = flushing.apply, []
 
-    def restart_and_apply(batch):
+    def restart_and_apply(batch, **options):
         if not shown:
             restart(server)
             shown.append(set(get_totals(articles).values()))
-        return apply(batch)
+        return apply(batch, **options)
 
     with mock.patch.object(flushing, "apply", restart_and_apply), suppress(ExceptionGroup):
         flush()
