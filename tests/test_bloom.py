@@ -20,7 +20,7 @@ A, B, C = b"a" * 16, b"b" * 16, b"c" * 16
 
 
 @pytest.fixture
-def see(redis):
+def see(patient_redis, redis):
     """Calls the script once for each list of marks; how many were seen before."""
     exchange = Exchange("hitcount", timeout_seconds=60)
 

@@ -24,6 +24,7 @@ from tests.redis_server import names_of
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+@pytest.mark.long
 def test_ten_thousand_objects_cost_few_statements(buffer, django_assert_max_num_queries):
     objects = Article.objects.bulk_create(Article(title=str(n)) for n in range(10_000))
     record_hits(objects[:2000])

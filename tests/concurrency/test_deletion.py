@@ -14,7 +14,7 @@ from django_hitcount.tables import DailyHitSlot, DailyVisitors, HitSlot, SeenVis
 from tests import children
 from tests.app.models import Article
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long]
 
 ROUNDS = 40
 OBJECTS = 10
