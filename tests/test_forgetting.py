@@ -13,7 +13,7 @@ from django.db.models.signals import pre_delete
 from django_hitcount import deletion, forgetting
 from django_hitcount.buffers import get_buffer
 from django_hitcount.compaction import compact
-from django_hitcount.counters import content_type_id_of
+from django_hitcount.counters import content_type_id_of, counter_key
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.flushing import flush
 from django_hitcount.forgetting import FIRST_PAUSE, KEPT_FOR
@@ -23,6 +23,7 @@ from django_hitcount.totals import get_total
 from tests import children
 from tests.app.models import Article, Page
 from tests.deleted import is_nothing_left, let_pass
+from tests.redis_server import names_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -272,3 +273,22 @@ class TestForgetByHand:
 
         assert is_nothing_left()
         flush()
+
+
+@pytest.mark.parametrize("put", ["set", "rpush", "sadd"])
+def test_values_of_somebody_else_are_in_nobodys_way(redis, redis_buffer, put, caplog):
+    """Nor is a key deleted that only their set names, nor Redis taken for away."""
+    article = Article.objects.create(title="Tea")
+    record_hit(article)
+    key = counter_key(article, "views")
+    names = names_of(redis, key)
+    redis.set("theirs", "1")
+    for place in (names.sketches_of(*key[:2]), names.pending_visitors):
+        getattr(redis, put)(place, *([b"theirs", b"\xff"] if put == "sadd" else [b"theirs"]))
+
+    article.delete()
+    flush()
+
+    assert is_nothing_left()
+    assert redis.get("theirs") == b"1"
+    assert not get_buffer()._breaker.is_open

@@ -80,7 +80,7 @@ class Call(NamedTuple):
     """The call of a script."""
 
     name: str
-    keys: Sequence[str]
+    keys: Sequence[str | bytes]
     args: Sequence[str | int | bytes] = ()
 
     def by_sha(self, run_id: str) -> Command:

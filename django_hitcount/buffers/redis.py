@@ -251,16 +251,15 @@ class RedisBuffer(Buffer):
     ) -> Collection[int] | None:
         partitions = [*self._by_partition(objects, lambda pair: CounterKey(*pair, ""))]
 
-        def build(run_id: str) -> list[Command]:
+        def build(run_id: str) -> list[Call | Command]:
             names = [run_keys(partition, run_id) for partition in partitions]
-            sizes = [("HLEN", name) for own in names for name in own.of_objects]
-            return [("MGET", own.runs) for own in names] + sizes
+            sizes = [Call("sizes", own.of_objects) for own in names]
+            return [*sizes, *(("MGET", own.runs) for own in names)]
 
         run_id, replies = self._run_for_run(build)
-        runs, sizes = replies[: len(partitions)], replies[len(partitions) :]
+        sizes, runs = replies[: len(partitions)], replies[len(partitions) :]
         has_earlier = any(claiming.runs_in(found) - {run_id} for (found,) in runs)
-        kinds = len(sizes) // max(len(partitions), 1)
-        waiting = max((sum(sizes[kind::kinds]) for kind in range(kinds)), default=0)
+        waiting = max(map(sum, zip(*sizes, strict=True)), default=0)
         if has_earlier or missed.oldest_notes() or waiting > counters:
             return None
         return partitions

@@ -97,15 +97,19 @@ def counts(
 
 def names_of(
     run: Run, objects_by_partition: Mapping[int, Collection[tuple[int, str]]]
-) -> dict[int, list[str]]:
-    """The keys of all sketches of objects, by partition. Costs one round trip."""
-    sets = [
-        (partition, PartitionKeys(partition).sketches_of(*pair))
+) -> dict[int, list[str | bytes]]:
+    """The keys of all that is known of the sketches of objects, by partition; one round trip."""
+    keys = {
+        partition: [PartitionKeys(partition).sketches_of(*pair) for pair in pairs]
         for partition, pairs in objects_by_partition.items()
-        for pair in pairs
-    ]
-    found: dict[int, list[str]] = defaultdict(list)
-    replies = run([("SMEMBERS", name) for _, name in sets])
-    for (partition, name), members in zip(sets, replies, strict=True):
-        found[partition] += [name, *(member.decode() for member in members)]
-    return found
+    }
+    replies = run(
+        [
+            Call("sketches_of", names, [PartitionKeys(partition).sketches])
+            for partition, names in keys.items()
+        ]
+    )
+    return {
+        partition: [*names, *found]
+        for (partition, names), found in zip(keys.items(), replies, strict=True)
+    }
