@@ -299,6 +299,9 @@ class RedisBuffer(Buffer):
 
     def settle(self, batch: Batch) -> bool:
         answers = self._run_for_run(lambda run_id: [claiming.settle_call(batch, run_id)])
+        if answers.run_id != batch.run_id:
+            # A flusher may have read more than the snapshot has that totals were loaded with.
+            self.drop_totals(batch.totals)
         return bool(answers.replies[0])
 
     def merge_sketches(self, known: Mapping[VisitorsKey, bytes]) -> Mapping[VisitorsKey, Sketch]:

@@ -237,6 +237,23 @@ def test_redis_goes_back_under_a_flusher_that_goes_on(server, articles, step):
     assert_each_has(articles, 4)
 
 
+def test_flusher_that_has_read_more_than_the_snapshot_has(server, articles):
+    """Totals were loaded with what the snapshot has; the tables get what it had read."""
+    record_hits(articles, amount=3)
+    server.ask("SAVE")
+    record_hits(articles)
+    asleep = [batch for p in range(16) if (batch := get_buffer().claim(p))]
+    restart(server)
+    for partition in range(16):
+        get_buffer().claim(partition)
+    assert get_totals(articles) == dict.fromkeys(articles, 3)
+
+    for batch in asleep:
+        flushing.flush_batch(get_buffer(), batch)
+
+    assert_each_has(articles, 4)
+
+
 def test_append_only_file_that_lacks_the_last_second(tmp_path, use, articles):
     options = ["--appendonly", "yes", "--appendfsync", "everysec"]
     server = Valkey(tmp_path, options=options)
