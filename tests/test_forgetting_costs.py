@@ -36,7 +36,7 @@ def test_ten_thousand_objects_cost_few_statements(buffer, django_assert_max_num_
 
     assert is_nothing_left()
     inserts = [q for q in queries if 'INTO "django_hitcount_deleted' in q["sql"].replace("`", '"')]
-    assert len(inserts) == 20
+    assert len(inserts) <= 100  # 20, or what an old SQLite takes with 999 parameters.
 
 
 def test_callbacks_of_others_do_not_split_a_deletion(buffer, django_assert_max_num_queries):
