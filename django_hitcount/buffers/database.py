@@ -32,6 +32,10 @@ FIRST_LOCK_WAIT_SECONDS = 0.025
 """How long a hit waits for a row that is locked before it goes to another slot; each further
 try waits twice as long."""
 
+VISITOR_LOCK_WAIT_SECONDS = 2.0
+"""How long a hit waits for others of the same visitor or address: no other slot spares it that,
+and it is our own short transactions alone that lock these rows."""
+
 TRIES_AT_LOCKS = 3
 """In how many slots a hit is tried at least."""
 
@@ -191,9 +195,11 @@ class _Write:
     def __call__(self) -> Refused:
         using = hits_alias()
         slot = self._choice.next()
-        with locks.limited_waits(using, seconds=self._next_lock_wait(), is_at_begin=True):
-            hits = [*self._hits, *self._doubtful]
+        hits = [*self._hits, *self._doubtful]
+        is_told = any(hit.marks for hit in hits)
+        with locks.limited_waits(using, seconds=VISITOR_LOCK_WAIT_SECONDS, is_at_begin=True):
             judged = seen.judged(hits, self.beyond, using=using)
+        with locks.limited_waits(using, seconds=self._next_lock_wait(), is_at_begin=not is_told):
             sure, unsure = judged[: len(self._hits)], judged[len(self._hits) :]
             slot_locks.look_for_locks(sure, slot=slot, using=using)
             slots.add_hits(sure, slot=slot, using=using)
