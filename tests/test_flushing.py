@@ -24,6 +24,7 @@ from django_hitcount.tables import DailyHitSlot, FlushedBatch, HitSlot
 from django_hitcount.tasks import flush_hits
 from django_hitcount.totals import get_total
 from tests import redis_server
+from tests import settings as test_settings
 from tests.answers import lost_commit_answer
 from tests.app.models import Article, Plain
 from tests.browsers import BROWSER
@@ -382,6 +383,8 @@ STRANGERS = {
 }
 
 
+@pytest.mark.long
+@pytest.mark.skipif(test_settings.DATABASE != "sqlite", reason="Redis alone is concerned")
 class TestKeysOfSomebodyElse:
     """Whatever stands where ours should: no page fails, each hit counts once, all is flushed."""
 
