@@ -50,7 +50,7 @@ def claim(run: RunForRun, partition: int) -> Claim | None:
     answers = run(
         lambda run_id: [
             ("MGET", PartitionKeys(partition).runs),
-            _call(partition, run_id, of_run=run_id),
+            *_calls(partition, run_id, of_run=run_id),
         ]
     )
     (runs,), reply = answers.replies
@@ -62,16 +62,12 @@ def claim(run: RunForRun, partition: int) -> Claim | None:
 
 
 def _calls(partition: int, run_id: str, *, of_run: str) -> list[Call]:
-    return [_call(partition, run_id, of_run=of_run)]
-
-
-def _call(partition: int, run_id: str, *, of_run: str) -> Call:
     now, names = run_keys(partition, run_id), run_keys(partition, of_run)
     keys = [now.epoch, names.batch_id, names.sequence, *names.pendings, *names.batches]
     generation = f"{of_run}:{uuid.uuid4().hex}"
     earlier_run = "" if of_run == run_id else of_run
     keys += names.runs, names.malformed, names.epoch
-    return Call("claim", keys, [generation, earlier_run])
+    return [Call("claim", keys, [generation, earlier_run])]
 
 
 def _claimed(reply: Reply, partition: int, run_id: str) -> Claim | None:

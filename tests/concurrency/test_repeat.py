@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
-from django.db import connections
 from django.test import RequestFactory
 
 from django_hitcount.counters import day_of
 from django_hitcount.flushing import flush
 from django_hitcount.recording import record_hits
 from django_hitcount.refused_hits import refused_between
-from tests import children
 from tests.app.models import Article, Page, Photo
 from tests.browsers import BROWSER
+from tests.concurrency.at_once import ask_at_once
 from tests.concurrency.board import Board
-from tests.servers import wait_until
 from tests.tables import daily_sums, slot_sums
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -37,28 +33,14 @@ def test_a_hundred_requests_of_one_visitor_count_once(patient_redis, buffer, set
     # The keys of today are there, as they are at any other time of the day.
     record_hits([Article.objects.create(title="other")], request_of_one())
     flush()
-    ready, counted = Board(PROCESSES, 1), Board(REQUESTS, 1)
+    counted = Board(REQUESTS, 1)
 
     def ask(number: int) -> None:
-        wait_until(lambda: ready.total() == PROCESSES, "all processes")
         hits = record_hits(objs, request_of_one())
         assert {hit.refusal for hit in hits} <= {None, "repeat"}
         counted.add(number, 0, sum(hit.counted for hit in hits))
-        connections.close_all()
 
-    def serve(process: int) -> None:
-        threads = [
-            threading.Thread(target=ask, args=[number])
-            for number in range(process, REQUESTS, PROCESSES)
-        ]
-        for thread in threads:
-            thread.start()
-        ready.add(process, 0)
-        for thread in threads:
-            thread.join()
-
-    pids = [children.fork(lambda process=process: serve(process)) for process in range(PROCESSES)]
-    assert [children.wait_for(pid) for pid in pids] == [0] * PROCESSES
+    ask_at_once(ask, requests=REQUESTS, processes=PROCESSES)
     flush()
 
     assert counted.total() == len(objs)
