@@ -15,16 +15,10 @@ from django.db.models.sql.compiler import SQLCompiler
 
 from django_hitcount import slots
 from django_hitcount.tables import Admission
-from django_hitcount.transactions import in_transaction, take_write_lock
+from django_hitcount.transactions import delete_in_batches, in_transaction, take_write_lock
 
 PATIENCE_SECONDS = 0.5
 """How long an admission is tried again for when it meets a deadlock or a locked database."""
-
-PRUNE_BATCH_SIZE = 500
-"""Rows deleted by one statement: few enough for the 999 parameters of an old SQLite."""
-
-PRUNE_PATIENCE_SECONDS = 5.0
-"""The same for a batch of deleted rows, which nobody waits for."""
 
 MICROSECONDS_PER_DAY = 24 * 3600 * 1_000_000
 
@@ -193,11 +187,4 @@ def prune(*, using: str) -> int:
     if now is None:
         return 0
     old = rows.filter(expires_at__lt=now - MICROSECONDS_PER_DAY)
-    names = old.order_by("expires_at").values_list("name", flat=True)[:PRUNE_BATCH_SIZE]
-    pruned = 0
-    while batch := [*names.all()]:
-        delete = partial(old.filter(name__in=batch)._raw_delete, using)
-        pruned += in_transaction(
-            delete, using=using, patience_seconds=PRUNE_PATIENCE_SECONDS, repeatable=True
-        )
-    return pruned
+    return delete_in_batches(old.order_by("expires_at"), using=using)

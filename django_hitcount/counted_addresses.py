@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from django.db import models
 
 from django_hitcount import slots
 from django_hitcount.counters import AddressMark, open_days
 from django_hitcount.tables import CountedAddress
-from django_hitcount.transactions import in_transaction, take_write_lock
-
-PRUNE_BATCH_SIZE = 500
-"""Rows deleted by one statement: few enough for the 999 parameters of an old SQLite."""
-
-PRUNE_PATIENCE_SECONDS = 5.0
-"""How long a batch is tried again for when it meets locks."""
+from django_hitcount.transactions import delete_in_batches, take_write_lock
 
 Rows = models.QuerySet[CountedAddress, CountedAddress]
 
@@ -58,11 +50,5 @@ def prune(*, using: str) -> int:
     """
     first_open_day, _ = open_days()
     rows = CountedAddress.objects.using(using)
-    names = rows.filter(name__lt=first_open_day.isoformat()).order_by("name")
-    pruned = 0
-    while batch := [*names.values_list("name", flat=True)[:PRUNE_BATCH_SIZE]]:
-        delete = partial(rows.filter(name__in=batch)._raw_delete, using)
-        pruned += in_transaction(
-            delete, using=using, patience_seconds=PRUNE_PATIENCE_SECONDS, repeatable=True
-        )
-    return pruned
+    old = rows.filter(name__lt=first_open_day.isoformat())
+    return delete_in_batches(old.order_by("name"), using=using)
