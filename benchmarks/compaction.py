@@ -12,7 +12,7 @@ from benchmarks.flushing import pending_hits
 from benchmarks.options import Options, buffer
 from benchmarks.report import Target, print_table, thousands, times
 from benchmarks.timing import alternate, seconds_of
-from django_hitcount.compaction import compact
+from django_hitcount.maintenance.compaction import compact
 from django_hitcount.models import DailyHitSlot, HitSlot
 
 COUNTERS = 5_000

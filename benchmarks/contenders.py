@@ -15,7 +15,9 @@ from benchmarks import databases, statements
 from benchmarks.app.models import Article, DailyTotal, OwnTotal, Row, Total
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import get_config
-from django_hitcount.counters import Hits, counter_key, day_of
+from django_hitcount.counters.days import day_of
+from django_hitcount.counters.hits import NewHits
+from django_hitcount.db.counted_objects import counter_key
 from django_hitcount.models import DailyHitSlot, HitSlot
 
 VIEW_SECONDS = 0.005
@@ -101,7 +103,7 @@ def _written_out(upserts: Sequence[statements.Statement]) -> str:
 
 def buffered(article: Article) -> Write:
     """What record_hit() does, but for reading the total."""
-    buffer, hits = get_buffer(), [Hits(counter_key(article, "views"), day_of(), 1)]
+    buffer, hits = get_buffer(), [NewHits(counter_key(article, "views"), day_of(), 1)]
     return lambda: buffer.record(hits)
 
 

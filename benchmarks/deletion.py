@@ -14,7 +14,7 @@ from benchmarks import databases
 from benchmarks.app.models import Article
 from benchmarks.options import Options, buffer
 from benchmarks.report import print_table, thousands
-from django_hitcount import flushing
+from django_hitcount.maintenance import flushing
 from django_hitcount.recording import record_hit
 from tests.servers import HOST, Valkey
 

@@ -17,8 +17,10 @@ from benchmarks.options import Options, buffer
 from benchmarks.report import Target, print_table, thousands, times
 from benchmarks.timing import alternate, seconds_of
 from django_hitcount.buffers import get_buffer
-from django_hitcount.counters import CounterKey, Hits, content_type_id_of
-from django_hitcount.flushing import flush
+from django_hitcount.counters.hits import NewHits
+from django_hitcount.counters.keys import CounterKey
+from django_hitcount.db.counted_objects import content_type_id_of
+from django_hitcount.maintenance.flushing import flush
 from django_hitcount.models import DailyHitSlot, FlushedBatch, HitSlot
 
 PARTITIONS = 16
@@ -73,22 +75,22 @@ def _rates(alias: str, size: int, *, is_fresh: bool, turns: int) -> tuple[float,
     return size / seconds["raw"], size / seconds["flush"]
 
 
-def pending_hits(size: int) -> list[Hits]:
+def pending_hits(size: int) -> list[NewHits]:
     """A hit on each of ``size`` objects."""
     content_type_id = content_type_id_of(Article)
     first = 1_000_000
     keys = (CounterKey(content_type_id, str(first + n), "views") for n in range(size))
-    return [Hits(key, DAY, 1) for key in keys]
+    return [NewHits(key, DAY, 1) for key in keys]
 
 
-def fill_buffer(hits: Sequence[Hits]) -> None:
+def fill_buffer(hits: Sequence[NewHits]) -> None:
     for start in range(0, len(hits), HITS_PER_CALL):
         get_buffer().record(hits[start : start + HITS_PER_CALL])
 
 
-def _transactions(hits: Sequence[Hits]) -> list[Transaction]:
+def _transactions(hits: Sequence[NewHits]) -> list[Transaction]:
     """What a flush of ``hits`` has to write at least, one transaction per partition."""
-    partitions: dict[int, list[Hits]] = defaultdict(list)
+    partitions: dict[int, list[NewHits]] = defaultdict(list)
     for hit in sorted(hits):
         partitions[hit.key.partition(PARTITIONS)].append(hit)
     return [
@@ -122,7 +124,7 @@ def _time_raw(transactions: Sequence[Transaction], set_up: Callable[[], None]) -
     return seconds_of(lambda: _write(transactions))
 
 
-def _time_flush(hits: Sequence[Hits], set_up: Callable[[], None]) -> float:
+def _time_flush(hits: Sequence[NewHits], set_up: Callable[[], None]) -> float:
     set_up()
     get_redis_connection("hitcount").flushdb()
     fill_buffer(hits)

@@ -8,7 +8,7 @@ from benchmarks import databases
 from benchmarks.flushing import HITS_PER_CALL, fill_buffer, pending_hits
 from benchmarks.options import Options, buffer
 from benchmarks.report import Target, print_table, thousands
-from django_hitcount.counters import Hits
+from django_hitcount.counters.hits import NewHits
 from django_hitcount.totals import get_totals_of
 
 SIZE = 100_000
@@ -23,7 +23,7 @@ def run(options: Options) -> list[Target]:
     return []
 
 
-def _measure(hits: list[Hits]) -> list[list[str]]:
+def _measure(hits: list[NewHits]) -> list[list[str]]:
     client = get_redis_connection("hitcount")
     client.flushall()
     empty = _used_memory()

@@ -19,8 +19,8 @@ from benchmarks.app.models import Article
 from benchmarks.options import Options, buffer
 from benchmarks.pages import Pages, Phases, Served
 from benchmarks.report import Target, print_table, thousands
-from django_hitcount import flushing
 from django_hitcount.exceptions import HitCountError
+from django_hitcount.maintenance import flushing
 from django_hitcount.models import DailyHitSlot, DailyVisitors, HitSlot
 from django_hitcount.recording import record_hits
 from tests.proxies import Proxy

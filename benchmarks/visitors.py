@@ -12,8 +12,9 @@ from django_redis import get_redis_connection
 from benchmarks.options import Options
 from benchmarks.report import Target, print_table, thousands
 from benchmarks.timing import seconds_of
-from django_hitcount.buffers.bloom import BITS_PER_HALVING, HEADER_BITS, TIGHTENING, Geometry
-from django_hitcount.buffers.exchange import Call, Command, Exchange
+from django_hitcount.buffers.redis.bloom import BITS_PER_HALVING, HEADER_BITS, TIGHTENING, Geometry
+from django_hitcount.buffers.redis.scripts import Command, ScriptCall
+from django_hitcount.buffers.redis.transport import RedisTransport
 
 RATE = 0.001
 MOST_BITS = 24
@@ -30,7 +31,7 @@ KEY_SECONDS = 24 * 3600
 MARKS_PER_CALL = 250
 CALLS_AT_A_TIME = 20
 
-Send = Callable[[Sequence[bytes]], Call | Command]
+Send = Callable[[Sequence[bytes]], ScriptCall | Command]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,8 +123,8 @@ def _of_reference_size(visitors: int) -> Geometry:
 def _fill(geometry: Geometry, sizes: Sequence[int]) -> Iterator[Progress]:
     """Let different visitors come, and tell what is known at these numbers of them."""
 
-    def see(marks: Sequence[bytes]) -> Call:
-        return Call("see", [KEY], [geometry.for_script, KEY_SECONDS, *marks])
+    def see(marks: Sequence[bytes]) -> ScriptCall:
+        return ScriptCall("see", [KEY], [geometry.for_script, KEY_SECONDS, *marks])
 
     client = get_redis_connection("hitcount")
     client.delete(KEY)
@@ -161,7 +162,7 @@ def _measure_sketch(visitors: int) -> list[Target]:
 
 def _send(command: Send, start: int, end: int) -> tuple[list[Any], float]:
     """The replies to commands with the marks start .. end, and the seconds that Redis took."""
-    exchange = Exchange("hitcount", timeout_seconds=60)
+    exchange = RedisTransport("hitcount", timeout_seconds=60)
     replies: list[Any] = []
     seconds = 0.0
     step = MARKS_PER_CALL * CALLS_AT_A_TIME

@@ -8,7 +8,8 @@ from django.apps import AppConfig
 from django.core.checks import Tags, register
 from django.utils.translation import gettext_lazy as _
 
-from django_hitcount import checks, database_timeouts, signals
+from django_hitcount import checks, signals
+from django_hitcount.db import timeouts
 
 
 class HitCountConfig(AppConfig):
@@ -24,7 +25,7 @@ class HitCountConfig(AppConfig):
         register(checks.check_proxies)
         register(checks.check_schedule)
         register(checks.check_database)
-        register(database_timeouts.check_timeouts)
+        register(timeouts.check_timeouts)
         register(checks.check_keys, Tags.models)
         if find_spec("celery"):
             signals.partition_full.connect(_flush_early)

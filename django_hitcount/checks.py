@@ -14,8 +14,8 @@ from django.core.checks import Warning as CheckWarning
 from django.db import connections
 
 from django_hitcount import conf
+from django_hitcount.counters.primary_keys import HINT, key_type
 from django_hitcount.exceptions import InvalidKey
-from django_hitcount.primary_keys import HINT, key_type
 
 VENDORS = ("sqlite", "postgresql", "mysql")
 """What Django calls the databases whose upsert and locks the tests cover."""
@@ -44,7 +44,7 @@ def check_buffer(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list
 def check_visitors(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """E004: a refusal or a visitor identity cannot be made."""
     from django_hitcount.refusals import get_refusals
-    from django_hitcount.visitors import get_identities
+    from django_hitcount.visitors.identity import get_identities
 
     if conf.problems():
         return []
@@ -60,8 +60,8 @@ def check_visitors(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> li
 
 def check_patterns(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """W007: a client can make up a user agent that a pattern takes long over."""
-    from django_hitcount.bots import LONGEST_USER_AGENT
-    from django_hitcount.slow_patterns import slowest_found
+    from django_hitcount.visitors.bots import LONGEST_USER_AGENT
+    from django_hitcount.visitors.slow_patterns import slowest_found
 
     return [
         CheckWarning(
@@ -102,7 +102,7 @@ def check_database(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> li
 
     E006: it is without autocommit.
     """
-    from django_hitcount.counters import hits_alias
+    from django_hitcount.db.routing import hits_alias
 
     alias = hits_alias()
     vendor = connections[alias].vendor

@@ -18,17 +18,19 @@ from django.db import connections, models, router, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.signals import class_prepared, post_delete, pre_delete
 
-from django_hitcount import forgetting
 from django_hitcount.buffers import get_buffer
-from django_hitcount.commits import when_committed
-from django_hitcount.counters import content_type_id_of, hits_alias
+from django_hitcount.counters.objects import counted_model, deleted_object_id
+from django_hitcount.db.commits import when_committed
+from django_hitcount.db.counted_objects import content_type_id_of
+from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.savepoints import savepoint
+from django_hitcount.db.tables import DeletedObject
+from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable, InvalidKey
-from django_hitcount.flushing import flush_partition
-from django_hitcount.forgetting import ObjectPair
-from django_hitcount.objects import counted_model, deleted_object_id
-from django_hitcount.savepoints import savepoint
-from django_hitcount.tables import DeletedObject
-from django_hitcount.transactions import DATABASE_ERRORS
+from django_hitcount.maintenance import forgetting
+from django_hitcount.maintenance.flushing import flush_partition
+from django_hitcount.maintenance.forgetting import ObjectPair
+from django_hitcount.outages.waits import keep_on_page
 
 COUNTERS_PER_PAGE = 1000
 """How many counters may wait in the partitions that a page flushes: about 50 ms."""
@@ -42,7 +44,6 @@ PAGE_PATIENCE_SECONDS = 0.5
 ROWS_PER_STATEMENT = 500
 
 logger = logging.getLogger("django_hitcount")
-
 
 _connected: set[type[models.Model]] = set()
 """Models that count, see counted_model(), and whose proxies are connected with them."""
@@ -111,7 +112,8 @@ class _Deletion:
         self.__qualname__ = type(self).__qualname__  # Django logs the name of one that fails.
 
     def __call__(self) -> None:
-        when_committed(lambda: forget_now(self._objects), databases=[hits_alias()])
+        work = keep_on_page(lambda: forget_now(self._objects))
+        when_committed(work, databases=[hits_alias()])
 
     def is_on(self) -> bool:
         """Whether the COMMIT will call this, within the savepoints that are open now."""
@@ -231,7 +233,7 @@ def forget(objects: Iterable[ObjectPair]) -> None:
         for database in [_database_of(content_type_id)]
     ]
     DeletedObject.objects.using(using).bulk_create(rows, batch_size=ROWS_PER_STATEMENT)
-    when_committed(lambda: forget_now(pairs), databases=[using])
+    when_committed(keep_on_page(lambda: forget_now(pairs)), databases=[using])
 
 
 def _database_of(content_type_id: int) -> str:

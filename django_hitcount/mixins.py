@@ -12,7 +12,7 @@ from django.http import HttpRequest
 
 from django_hitcount import deletion, recording, totals, unique_visitors
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.fresh_totals import drop_totals, fresh_total
+from django_hitcount.counters.fresh_totals import drop_totals, fresh_total
 from django_hitcount.querysets import HitCountManager
 
 

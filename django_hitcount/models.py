@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from django_hitcount.mixins import HitCountMixin
-from django_hitcount.querysets import (
-    HitCountManager,
-    HitCountQuerySet,
-    with_hits,
-    with_visitors,
-)
-from django_hitcount.tables import (
+from django_hitcount.db.tables import (
     Admission,
     CountedAddress,
     DailyHitSlot,
@@ -22,6 +15,8 @@ from django_hitcount.tables import (
     SeenVisitor,
     VisitorSalt,
 )
+from django_hitcount.mixins import HitCountMixin
+from django_hitcount.querysets import HitCountManager, HitCountQuerySet, with_hits, with_visitors
 
 __all__ = [
     "Admission",

@@ -14,42 +14,40 @@ from django.db import IntegrityError, router
 from django.db.models import Model
 from django.http import HttpRequest
 
-from django_hitcount import totals, visitors
+from django_hitcount import totals
 from django_hitcount.buffers import get_buffer
-from django_hitcount.clients import Client, client_of, interval_of
-from django_hitcount.commits import Waiting, when_committed
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
-from django_hitcount.content_types import forget_content_types
-from django_hitcount.counters import (
-    CounterKey,
-    Hits,
-    counter_key,
-    day_of,
-    hits_alias,
-    valid_amount,
-)
+from django_hitcount.counters.days import day_of
+from django_hitcount.counters.fresh_totals import drop_total
+from django_hitcount.counters.hits import NewHits, valid_amount
+from django_hitcount.counters.keys import CounterKey
+from django_hitcount.counters.objects import is_unsaved
+from django_hitcount.db.commits import Waiting, when_committed
+from django_hitcount.db.content_types import forget_content_types
+from django_hitcount.db.counted_objects import counter_key
+from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.savepoints import OpenTransactions
+from django_hitcount.db.transactions import DATABASE_ERRORS, require_autocommit
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.failures import is_server_away
-from django_hitcount.fresh_totals import drop_total
-from django_hitcount.objects import is_unsaved
-from django_hitcount.page_reads import page_reads
+from django_hitcount.outages.failures import is_server_away
+from django_hitcount.outages.page_reads import page_reads
+from django_hitcount.outages.waits import OnPage, add_wait, keep_on_page
 from django_hitcount.refusals import (
     NO_REQUEST,
     UNAVAILABLE,
     UNSAVED,
-    Ask,
+    HitContext,
     log_refused,
     refusal_of,
 )
-from django_hitcount.savepoints import OpenTransactions
-from django_hitcount.transactions import DATABASE_ERRORS, require_autocommit
-from django_hitcount.waits import OnPage, add_wait
+from django_hitcount.visitors import hashing
+from django_hitcount.visitors.clients import Client, client_of, interval_of
 
 logger = logging.getLogger("django_hitcount")
 
 _ON_REQUEST = "_hitcount_hits"
 
-Refuse = Callable[[Ask], bool]
+Refuse = Callable[[HitContext], bool]
 """Says True to refuse a hit."""
 
 
@@ -133,12 +131,12 @@ def record_hits(
         logger.error("%d hits are not counted: %s", len(objs), exc)
         return [Hit(False, UNAVAILABLE, None)] * len(objs)
     if request is None:
-        hits, client = [Hits(key, day, amount) for key in keys], None
+        hits, client = [NewHits(key, day, amount) for key in keys], None
     else:
         view = OpenTransactions()
-        asks = [Ask(request, obj, counter) for obj in objs]
+        asks = [HitContext(request, obj, counter) for obj in objs]
         hits = [
-            Hits(key, day, amount, refusal_of(ask, refuse, view=view))
+            NewHits(key, day, amount, refusal_of(ask, refuse, view=view))
             for key, ask in zip(keys, asks, strict=True)
         ]
         log_refused((hit.refusal for hit in hits), counter, request)
@@ -154,7 +152,7 @@ def record_hits(
 
 
 def _client(
-    hits: Sequence[Hits], request: HttpRequest, counter: str, view: OpenTransactions
+    hits: Sequence[NewHits], request: HttpRequest, counter: str, view: OpenTransactions
 ) -> Client | None:
     """Who asks, if the counter wants to know and a hit is left that may count."""
     options = get_config().counters[counter]
@@ -210,7 +208,7 @@ def _databases_of(obj: Model) -> set[str]:
 
 
 def _record(
-    hits: Sequence[Hits], client: Client | None, databases: set[str]
+    hits: Sequence[NewHits], client: Client | None, databases: set[str]
 ) -> tuple[list[Hit], Waiting | None]:
     """Hits, and what they wait for."""
     using = hits_alias()
@@ -220,14 +218,14 @@ def _record(
         return _unavailable(hits, exc), None
     now: list[Hit] = []
     work = partial(_record_now, hits, client, now)
-    waiting = when_committed(work, databases={*databases, using})
+    waiting = when_committed(keep_on_page(work), databases={*databases, using})
     if waiting is None:
         return now, None
     before = totals.totals_or_none([hit.key for hit in hits])
     return [_result(hit.refusal, before.get(hit.key), plus=hit.amount) for hit in hits], waiting
 
 
-def _record_now(hits: Sequence[Hits], client: Client | None, results: list[Hit]) -> None:
+def _record_now(hits: Sequence[NewHits], client: Client | None, results: list[Hit]) -> None:
     """Append a Hit for each of ``hits`` to ``results``."""
     if client:
         hits = _marked(hits, client)
@@ -253,14 +251,16 @@ def _record_now(hits: Sequence[Hits], client: Client | None, results: list[Hit])
     ]
 
 
-def _unavailable(hits: Sequence[Hits], error: Exception) -> list[Hit]:
+def _unavailable(hits: Sequence[NewHits], error: Exception) -> list[Hit]:
     """Hits that are lost."""
     logger.error("%d hits are not counted: %s", len(hits), error)
     known = totals.totals_or_none([hit.key for hit in hits])
     return [Hit(False, hit.refusal or UNAVAILABLE, known.get(hit.key)) for hit in hits]
 
 
-def _refusals(hits: Sequence[Hits], refused: Sequence[tuple[CounterKey, str]]) -> list[str | None]:
+def _refusals(
+    hits: Sequence[NewHits], refused: Sequence[tuple[CounterKey, str]]
+) -> list[str | None]:
     """Why each hit is refused; of several hits on one counter, the first is the one that counts."""
     refusals = [hit.refusal for hit in hits]
     for key, refusal in refused:
@@ -269,15 +269,15 @@ def _refusals(hits: Sequence[Hits], refused: Sequence[tuple[CounterKey, str]]) -
     return refusals
 
 
-def _marked(hits: Sequence[Hits], client: Client) -> Sequence[Hits]:
+def _marked(hits: Sequence[NewHits], client: Client) -> Sequence[NewHits]:
     """Hits with who made them; none of them if the visitor keys cannot be read now."""
     options, day = get_config().counters[hits[0].key.counter], hits[0].day
     seconds = options.repeat if isinstance(options.repeat, int) else None
     interval = interval_of(options, day) if client.address else None
-    keys = visitors.visitor_keys(day, seconds=seconds, interval=interval)
+    keys = hashing.read_keyring(day, seconds=seconds, interval=interval)
     if keys is None:
         return hits
-    return [Hits(*hit[:4], keys.marks(client.identity, hit.key, client.address)) for hit in hits]
+    return [NewHits(*hit[:4], keys.marks(client.identity, hit.key, client.address)) for hit in hits]
 
 
 def _result(refusal: str | None, total: int | None, *, plus: int = 0) -> Hit:

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from django.db.models import Sum
 
-from django_hitcount.counters import hits_alias, valid_days
-from django_hitcount.tables import RefusedHitSlot
+from django_hitcount.counters.days import valid_days
+from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.tables import RefusedHitSlot
 
 
 class RefusedHits(NamedTuple):

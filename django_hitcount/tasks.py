@@ -22,7 +22,7 @@ def flush_hits(partitions: list[int] | None = None, *, at_most_every: float | No
 
     So two schedulers do not flush twice as often as one.
     """
-    from django_hitcount.flushing import flush
+    from django_hitcount.maintenance.flushing import flush
 
     if _is_due(flush_hits.name, at_most_every):
         flush(partitions)
@@ -31,7 +31,7 @@ def flush_hits(partitions: list[int] | None = None, *, at_most_every: float | No
 @shared_task(name="django_hitcount.compact_hits", ignore_result=True)
 def compact_hits(*, at_most_every: float | None = None) -> None:
     """See compaction.compact() and, for ``at_most_every``, flush_hits()."""
-    from django_hitcount.compaction import compact
+    from django_hitcount.maintenance.compaction import compact
 
     if _is_due(compact_hits.name, at_most_every):
         compact()

@@ -12,15 +12,18 @@ from asgiref.sync import sync_to_async
 from django.db import connections
 from django.db.models import Model
 
-from django_hitcount import slots
 from django_hitcount.buffers import get_buffer
-from django_hitcount.buffers.base import BatchId, Glimpse
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters import CounterKey, counter_key, hits_alias, valid_days
+from django_hitcount.counters.batches import BatchId, BufferState
+from django_hitcount.counters.days import valid_days
+from django_hitcount.counters.keys import CounterKey
+from django_hitcount.db import slots
+from django_hitcount.db.counted_objects import counter_key
+from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.savepoints import savepoint
+from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable, TotalsMoving
-from django_hitcount.page_reads import Guard, page_reads
-from django_hitcount.savepoints import savepoint
-from django_hitcount.transactions import DATABASE_ERRORS
+from django_hitcount.outages.page_reads import Guard, page_reads
 
 ATTEMPTS = 100
 """Tries to read the tables between two steps of a flush; the first one nearly always does."""
@@ -58,7 +61,7 @@ def get_totals(objs: Iterable[ModelT], counter: str = DEFAULT_COUNTER) -> dict[M
 
 
 def get_totals_of(
-    keys: Collection[CounterKey], glimpse: Glimpse | None = None
+    keys: Collection[CounterKey], glimpse: BufferState | None = None
 ) -> dict[CounterKey, int]:
     """
     The exact totals of ``keys``; goes on from ``glimpse`` if the buffer gave one already.
@@ -76,7 +79,7 @@ def get_totals_of(
 def _find_totals(
     totals: dict[CounterKey, int],
     keys: Collection[CounterKey],
-    glimpse: Glimpse | None,
+    glimpse: BufferState | None,
     guard: Guard,
 ) -> None:
     """Put the totals of ``keys`` into ``totals``; as get_totals_of(), reading within a guard."""
@@ -104,7 +107,7 @@ def _find_totals(
 
 
 def _read_sums(
-    keys: Collection[CounterKey], glimpse: Glimpse
+    keys: Collection[CounterKey], glimpse: BufferState
 ) -> tuple[Mapping[CounterKey, int], Collection[BatchId], bool]:
     """Slot sums, batches that are applied, and whether others see the tables like that, too."""
     using = hits_alias()
@@ -116,7 +119,7 @@ def _read_sums(
 
 
 def totals_or_none(
-    keys: Collection[CounterKey], glimpse: Glimpse | None = None
+    keys: Collection[CounterKey], glimpse: BufferState | None = None
 ) -> dict[CounterKey, int]:
     """
     As get_totals_of(), but without those that only a database knows that does not answer.

@@ -13,22 +13,19 @@ from typing import Self, TypeVar
 from asgiref.sync import sync_to_async
 from django.db.models import Model
 
-from django_hitcount import conf, daily_visitors
+from django_hitcount import conf
 from django_hitcount.buffers import get_buffer
-from django_hitcount.buffers.base import SketchUnion
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters import (
-    CounterKey,
-    VisitorsKey,
-    counter_key,
-    day_of,
-    hits_alias,
-    valid_days,
-)
+from django_hitcount.counters.days import day_of, valid_days
+from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey
+from django_hitcount.counters.sketches import SketchUnion
+from django_hitcount.db import daily_visitors
+from django_hitcount.db.counted_objects import counter_key
+from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.savepoints import savepoint
+from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable, VisitorsNotCounted
-from django_hitcount.page_reads import Guard, page_reads
-from django_hitcount.savepoints import savepoint
-from django_hitcount.transactions import DATABASE_ERRORS
+from django_hitcount.outages.page_reads import Guard, page_reads
 
 logger = logging.getLogger("django_hitcount")
 
@@ -161,7 +158,7 @@ def get_visitors_of(
     live = get_buffer().visitors(keys, first_day, last_day)
     with guard(), savepoint(using):
         known = daily_visitors.counts(keys, first_day, last_day, using=using)
-    spans: dict[Span, list[VisitorsKey]] = defaultdict(list)
+    spans: dict[Span, list[DailyVisitorsKey]] = defaultdict(list)
     for day in sorted({*live, *known}):
         spans[day.key, day.key_id].append(day)
     merged = _merged({span: days for span, days in spans.items() if len(days) > 1}, live, guard)
@@ -178,7 +175,9 @@ def get_visitors_of(
 
 
 def _merged(
-    spans: Mapping[Span, Collection[VisitorsKey]], live: Mapping[VisitorsKey, int], guard: Guard
+    spans: Mapping[Span, Collection[DailyVisitorsKey]],
+    live: Mapping[DailyVisitorsKey, int],
+    guard: Guard,
 ) -> dict[Span, int]:
     """The visitors of several days under one key, where they can be compared."""
     using, buffer = hits_alias(), get_buffer()

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from django_hitcount import visitors
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import get_config
-from django_hitcount.page_reads import page_reads
+from django_hitcount.outages.page_reads import page_reads
+from django_hitcount.visitors import hashing
 from tests import children
 from tests import settings as test_settings
 from tests.servers import SERVERS, Server, ServerMissing, Valkey
@@ -102,7 +102,7 @@ def no_test_meets_the_buffer_of_another() -> None:
     get_config.cache_clear()
     get_buffer.cache_clear()
     page_reads.cache_clear()
-    visitors._key_on.cache_clear()
+    hashing._key_on.cache_clear()
 
 
 @pytest.fixture(autouse=True)

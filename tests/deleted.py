@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 
-from django_hitcount.tables import DailyHitSlot, DeletedObject, HitSlot
+from django_hitcount.db.tables import DailyHitSlot, DeletedObject, HitSlot
 
 
 def is_nothing_left() -> bool:

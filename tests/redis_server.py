@@ -10,9 +10,9 @@ from unittest import mock
 from redis import Redis
 from redis.connection import Connection
 
-from django_hitcount.buffers.exchange import RUN_ID_LETTERS
-from django_hitcount.buffers.keys import RunKeys, run_keys
-from django_hitcount.counters import CounterKey
+from django_hitcount.buffers.redis.keys import RunKeys, run_keys
+from django_hitcount.buffers.redis.transport import RUN_ID_LETTERS
+from django_hitcount.counters.keys import CounterKey
 
 
 def names_of(redis: Redis, key: CounterKey, partitions: int = 16) -> RunKeys:

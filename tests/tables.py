@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import Model, Sum
 
-from django_hitcount.tables import DailyHitSlot, HitSlot
+from django_hitcount.db.tables import DailyHitSlot, HitSlot
 
 
 def slot_sums(objs: Iterable[Model], counter: str = "views") -> dict[Model, int]:

@@ -12,8 +12,9 @@ from django.core.management import call_command
 from django.core.management.base import SystemCheckError
 from django.db import connection
 
-from django_hitcount import database_timeouts, tasks
-from django_hitcount.buffers import redis_checks
+from django_hitcount import tasks
+from django_hitcount.buffers.redis import checks
+from django_hitcount.db import timeouts
 from django_hitcount.refusals import refusal
 from tests.conftest import REDIS_BUFFER
 
@@ -389,7 +390,7 @@ class TestW009:
     def test_nothing_is_set(self, monkeypatch):
         (message,) = self.found_with(monkeypatch, {})
 
-        assert repr(dict(database_timeouts.ADVISED[connection.vendor])) in message.hint
+        assert repr(dict(timeouts.ADVISED[connection.vendor])) in message.hint
 
     def test_silent_on_sqlite(self, monkeypatch):
         if connection.vendor == "sqlite":
@@ -398,7 +399,7 @@ class TestW009:
     @pytest.mark.parametrize(
         "options",
         [
-            *map(dict, database_timeouts.ADVISED.values()),
+            *map(dict, timeouts.ADVISED.values()),
             {"connect_timeout": 10},
             {"init_command": "SET max_statement_time=3"},
             {"options": "-c statement_timeout=30s"},
@@ -447,8 +448,8 @@ def test_ids_are_used_once():
     source = "".join(
         Path(module.__file__).read_text()
         for module in (
-            redis_checks,
-            database_timeouts,
+            checks,
+            timeouts,
             __import__("django_hitcount.checks").checks,
         )
     )

@@ -8,12 +8,13 @@ import pytest
 from django.db import OperationalError, transaction
 from django.db.models.signals import post_delete
 
-from django_hitcount import deletion, flushing, forgetting
-from django_hitcount.buffers.redis import RedisBuffer
+from django_hitcount import deletion
+from django_hitcount.buffers.redis.buffer import RedisBuffer
+from django_hitcount.db.tables import DailyHitSlot, HitSlot
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.flushing import flush
+from django_hitcount.maintenance import flushing, forgetting
+from django_hitcount.maintenance.flushing import flush
 from django_hitcount.recording import record_hit, record_hits
-from django_hitcount.tables import DailyHitSlot, HitSlot
 from django_hitcount.totals import get_total, get_totals
 from tests import children
 from tests.app.models import Article, Cover, Featured, Page, Photo, Plain, PlainProxy, Small

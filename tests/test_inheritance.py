@@ -6,11 +6,11 @@ import pytest
 from django.db.models.signals import post_delete
 from django.test import RequestFactory
 
-from django_hitcount.flushing import flush
+from django_hitcount.counters.objects import counted_model
+from django_hitcount.db.tables import DailyHitSlot, HitSlot
+from django_hitcount.maintenance.flushing import flush
 from django_hitcount.models import HitCountQuerySet
-from django_hitcount.objects import counted_model
 from django_hitcount.recording import record_hit, record_hits, record_page_hit
-from django_hitcount.tables import DailyHitSlot, HitSlot
 from django_hitcount.totals import get_total, get_totals
 from tests.app.models import (
     Article,

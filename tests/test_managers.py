@@ -10,12 +10,7 @@ from django.db import models
 from django.db.migrations.state import ModelState
 from django.test.utils import isolate_apps
 
-from django_hitcount.models import (
-    HitCountManager,
-    HitCountMixin,
-    HitCountQuerySet,
-    with_hits,
-)
+from django_hitcount.models import HitCountManager, HitCountMixin, HitCountQuerySet, with_hits
 from tests.app.models import Article, Essay, Featured, LiveManager, Novel, Poem, Reader, Review
 
 pytestmark = pytest.mark.django_db(transaction=True)

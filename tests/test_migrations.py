@@ -7,9 +7,10 @@ from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 from django.db.models import Sum
 
-from django_hitcount import compaction, slots
-from django_hitcount.counters import CounterKey
-from django_hitcount.tables import DailyHitSlot, HitSlot
+from django_hitcount.counters.keys import CounterKey
+from django_hitcount.db import slots
+from django_hitcount.db.tables import DailyHitSlot, HitSlot
+from django_hitcount.maintenance import compaction
 from tests.app.models import Article
 
 

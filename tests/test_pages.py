@@ -8,7 +8,7 @@ from django.template import Context, Template
 from django.test import Client, RequestFactory
 
 from django_hitcount.exceptions import UnsavedObject
-from django_hitcount.flushing import flush
+from django_hitcount.maintenance.flushing import flush
 from django_hitcount.models import HitSlot
 from django_hitcount.recording import Hit, record_hit, record_page_hit
 from django_hitcount.totals import get_total

@@ -6,7 +6,7 @@ import pytest
 from django.apps import apps
 from django.test import Client
 
-from django_hitcount.flushing import flush
+from django_hitcount.maintenance.flushing import flush
 from tests.app.models import Article
 from tests.browsers import BROWSER
 

@@ -10,13 +10,8 @@ from django.db.models import F, Prefetch, QuerySet, Value
 from django.db.models.query import ModelIterable, ValuesIterable
 from django.test import RequestFactory
 
-from django_hitcount.exceptions import (
-    HitCountError,
-    InvalidDay,
-    UnknownCounter,
-    VisitorsNotCounted,
-)
-from django_hitcount.flushing import flush
+from django_hitcount.exceptions import HitCountError, InvalidDay, UnknownCounter, VisitorsNotCounted
+from django_hitcount.maintenance.flushing import flush
 from django_hitcount.models import HitCountQuerySet, with_hits, with_visitors
 from django_hitcount.recording import record_hit
 from tests.app.models import (

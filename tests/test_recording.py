@@ -13,8 +13,8 @@ from django.db import connection, connections, transaction
 from django.test import RequestFactory
 from django.utils import timezone
 
-from django_hitcount.compaction import compact
-from django_hitcount.counters import day_of
+from django_hitcount.counters.days import day_of
+from django_hitcount.db.tables import HitSlot
 from django_hitcount.exceptions import (
     InvalidAmount,
     InvalidDay,
@@ -23,7 +23,8 @@ from django_hitcount.exceptions import (
     UnknownCounter,
     UnsavedObject,
 )
-from django_hitcount.flushing import flush
+from django_hitcount.maintenance.compaction import compact
+from django_hitcount.maintenance.flushing import flush
 from django_hitcount.recording import (
     Hit,
     arecord_hit,
@@ -32,7 +33,6 @@ from django_hitcount.recording import (
     record_hits,
     record_page_hit,
 )
-from django_hitcount.tables import HitSlot
 from django_hitcount.totals import aget_total, aget_totals, get_total, get_totals, hits_between
 from tests import children
 from tests.app.models import Article, Cover, Featured, Page, Photo, Plain, Review, Small

@@ -32,8 +32,8 @@ from django.test import Client
 from django.urls import path
 from is_bot import Bots
 
-from django_hitcount.compaction import compact
-from django_hitcount.flushing import flush
+from django_hitcount.maintenance.compaction import compact
+from django_hitcount.maintenance.flushing import flush
 from django_hitcount.models import DailyHitSlot, DailyVisitors, HitSlot, RefusedHitSlot
 from django_hitcount.unique_visitors import get_visitors
 from tests import settings as test_settings

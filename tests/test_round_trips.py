@@ -10,7 +10,7 @@ from django.template import Context, Template
 from django.test import RequestFactory
 from django.test.utils import CaptureQueriesContext
 
-from django_hitcount.flushing import flush
+from django_hitcount.maintenance.flushing import flush
 from django_hitcount.recording import record_hit, record_hits
 from django_hitcount.totals import get_total, get_totals
 from tests.app.models import Article

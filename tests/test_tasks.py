@@ -5,9 +5,9 @@ from celery import Celery
 from django.core.management import call_command
 
 from django_hitcount import tasks
+from django_hitcount.db.tables import HitSlot
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.recording import record_hit
-from django_hitcount.tables import HitSlot
 from django_hitcount.throttle import Throttle
 from tests.app.models import Article
 from tests.tables import slot_sums

@@ -17,11 +17,11 @@ from django.test.utils import CaptureQueriesContext
 from redis.connection import Connection
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from django_hitcount import admissions, transactions
-from django_hitcount.admissions import MICROSECONDS_PER_DAY, Clock, NotLocked, is_due, prune
 from django_hitcount.buffers import Buffer, get_buffer
+from django_hitcount.db import admissions, transactions
+from django_hitcount.db.admissions import MICROSECONDS_PER_DAY, Clock, NotLocked, is_due, prune
+from django_hitcount.db.tables import Admission
 from django_hitcount.exceptions import AnswerLost, BufferUnavailable, InvalidThrottle
-from django_hitcount.tables import Admission
 from django_hitcount.throttle import Throttle
 from tests import children
 from tests.answers import lost_commit_answer

@@ -16,17 +16,20 @@ from django.db import OperationalError, connections, transaction
 from django.template import Context, Template
 from django.test import RequestFactory
 
-from django_hitcount import salts, visitors
-from django_hitcount.breaker import Breaker
+from django_hitcount import visitors
 from django_hitcount.buffers import get_buffer
-from django_hitcount.compaction import compact
-from django_hitcount.counters import CounterKey, day_of
+from django_hitcount.counters.days import day_of
+from django_hitcount.counters.keys import CounterKey
+from django_hitcount.db import salts
 from django_hitcount.exceptions import InvalidDay, VisitorsNotCounted
-from django_hitcount.flushing import flush
+from django_hitcount.maintenance.compaction import compact
+from django_hitcount.maintenance.flushing import flush
 from django_hitcount.models import DailyVisitors, RefusedHitSlot, SeenVisitor, VisitorSalt
+from django_hitcount.outages.breaker import Breaker
 from django_hitcount.recording import record_hit, record_hits, record_page_hit
 from django_hitcount.refused_hits import RefusedHits, refused_between
 from django_hitcount.unique_visitors import Visitors, get_visitors
+from django_hitcount.visitors import hashing
 from tests.app.models import Article, Page, Photo, Plain, Small
 from tests.browsers import BROWSER
 from tests.conftest import REDIS_BUFFER
@@ -155,7 +158,7 @@ class TestRepeat:
         for start in (midnight, midnight + datetime.timedelta(seconds=7200)):
             ticks = itertools.count()
             monkeypatch.setattr(
-                visitors.timezone,
+                hashing.timezone,
                 "now",
                 lambda start=start, ticks=ticks: (
                     start + datetime.timedelta(microseconds=100 * next(ticks))
@@ -621,10 +624,10 @@ class TestKeys:
 
     @pytest.fixture(autouse=True)
     def fresh(self):
-        visitors._key_on.cache_clear()
+        hashing._key_on.cache_clear()
 
     def marks(self, identity="ann", key=KEY, day=DAY):
-        return visitors.visitor_keys(day, seconds=None).marks(identity, key)
+        return hashing.read_keyring(day, seconds=None).marks(identity, key)
 
     def test_same_visitor_same_mark(self):
         assert self.marks() == self.marks()
@@ -657,7 +660,7 @@ class TestKeys:
 
     def test_other_processes_find_the_same_key(self):
         before = self.marks()
-        visitors._key_on.cache_clear()
+        hashing._key_on.cache_clear()
 
         assert self.marks() == before
         assert VisitorSalt.objects.count() == 1
@@ -672,7 +675,7 @@ class TestKeys:
         with time_machine.travel(NOON + datetime.timedelta(days=3, minutes=1)):
             compact()
             assert not VisitorSalt.objects.exists()
-        visitors._key_on.cache_clear()
+        hashing._key_on.cache_clear()
 
         assert self.marks() != before
 
@@ -682,7 +685,7 @@ class TestKeys:
             before = self.marks()
         with time_machine.travel(NOON + datetime.timedelta(days=4000)):
             compact()
-        visitors._key_on.cache_clear()
+        hashing._key_on.cache_clear()
 
         assert self.marks() == before
 
@@ -690,7 +693,7 @@ class TestKeys:
         settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": {"visitors": True}}}
         Article.objects.create(title="Tea").record_hit(request_of(1))
         salt = bytes(VisitorSalt.objects.get().salt)
-        secret = visitors.visitor_key(day_of()).secret
+        secret = hashing.visitor_key(day_of()).secret
         dump = b"".join(redis.dump(key) + key for key in redis.keys("*"))
 
         assert not [s for s in (salt, secret) if s in dump or s.hex().encode() in dump]

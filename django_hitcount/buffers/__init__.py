@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
-
-from django.core.signals import setting_changed
-
 from django_hitcount import conf
 from django_hitcount.buffers.base import Buffer
+from django_hitcount.conf.caches import cached_for_settings
 
 __all__ = ["Buffer", "get_buffer"]
 
@@ -19,7 +16,7 @@ NAME_A_BUFFER = (
 )
 
 
-@cache
+@cached_for_settings("HITCOUNT", "CACHES")
 def get_buffer() -> Buffer:
     """
     The buffer of this process, made at first use and anew when a setting changes.
@@ -43,11 +40,3 @@ def get_buffer() -> Buffer:
             NAME_A_BUFFER,
         )
     return cls()
-
-
-def _forget(*, setting: str, **kwargs: object) -> None:
-    if setting in {"HITCOUNT", "CACHES"}:
-        get_buffer.cache_clear()
-
-
-setting_changed.connect(_forget, dispatch_uid="django_hitcount.buffers")

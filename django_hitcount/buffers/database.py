@@ -9,17 +9,20 @@ from functools import partial
 from itertools import groupby
 from operator import attrgetter
 
-from django_hitcount import locks, seen, slot_locks, slots
-from django_hitcount.breaker import Breaker
-from django_hitcount.buffers.base import Buffer, Glimpse
-from django_hitcount.counters import AddressMark, CounterKey, Hits, hits_alias
+from django_hitcount.buffers.base import Buffer
+from django_hitcount.counters.batches import BufferState
+from django_hitcount.counters.hits import AddressHash, NewHits
+from django_hitcount.counters.keys import CounterKey
+from django_hitcount.counters.outcomes import UNAVAILABLE
+from django_hitcount.db import locks, seen_visitors, slot_locks, slots
+from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.tables import MissedRecord
+from django_hitcount.db.transactions import DATABASE_ERRORS, LockPatience, in_transaction
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.failures import is_server_away
-from django_hitcount.page_reads import page_reads
-from django_hitcount.refusals import UNAVAILABLE
-from django_hitcount.tables import MissedRecord
-from django_hitcount.transactions import DATABASE_ERRORS, LockPatience, in_transaction
-from django_hitcount.waits import add_wait, waited_for
+from django_hitcount.outages.breaker import Breaker
+from django_hitcount.outages.failures import is_server_away
+from django_hitcount.outages.page_reads import page_reads
+from django_hitcount.outages.waits import add_wait, waited_for
 
 PATIENCE_SECONDS = 0.5
 """How long a hit is tried again for: it is worth less than the page that waits for it."""
@@ -45,14 +48,14 @@ LOCKS = "Locks of other sessions"
 HURRY_SECONDS = 1.0
 """How long hits are tried in so many slots only once one has waited for locks in vain."""
 
-Notes = Callable[[Sequence[Hits], Sequence[Hits]], Iterable[MissedRecord]]
+Notes = Callable[[Sequence[NewHits], Sequence[NewHits]], Iterable[MissedRecord]]
 """Makes notes on hits that are written, and on those that are left in doubt."""
 
-Part = tuple[Sequence[Hits], Sequence[Hits]]
+Part = tuple[Sequence[NewHits], Sequence[NewHits]]
 """Hits that are written in one transaction, and those of them that are in doubt."""
 
 Refused = Sequence[tuple[CounterKey, str]]
-"""See Glimpse.refused."""
+"""See BufferState.refused."""
 
 logger = logging.getLogger("django_hitcount")
 
@@ -62,8 +65,8 @@ class DatabaseBuffer(Buffer):
     Writes hits at once into a random slot of both tables.
 
     Costs a transaction of two statements, and some more where visitors are told apart: see
-    seen.judged(). No task or command needs to run but compact_hits, which keeps the number of rows
-    down.
+    seen_visitors.judged(). No task or command needs to run but compact_hits, which keeps the
+    number of rows down.
     """
 
     keeps_hits = False
@@ -72,12 +75,12 @@ class DatabaseBuffer(Buffer):
         self._breaker = Breaker("The database of django_hitcount", is_failure=_is_away)
         self._hurries_until = 0.0
 
-    def record(self, hits: Sequence[Hits]) -> Glimpse:
+    def record(self, hits: Sequence[NewHits]) -> BufferState:
         return self.write(hits)
 
     def write(
-        self, hits: Sequence[Hits], doubtful: Sequence[Hits] = (), notes: Notes | None = None
-    ) -> Glimpse:
+        self, hits: Sequence[NewHits], doubtful: Sequence[NewHits] = (), notes: Notes | None = None
+    ) -> BufferState:
         """
         Judge hits, write those that are not ``doubtful``, and notes on all, or nothing at all.
 
@@ -91,12 +94,12 @@ class DatabaseBuffer(Buffer):
             if is_one_counter or not locks.is_conflict(exc):
                 raise
             return self._write_apart(hits, doubtful, notes)
-        return Glimpse(refused=refused)
+        return BufferState(refused=refused)
 
     def _run(
         self,
-        hits: Sequence[Hits],
-        doubtful: Sequence[Hits],
+        hits: Sequence[NewHits],
+        doubtful: Sequence[NewHits],
         notes: Notes | None,
         *,
         is_patient: bool,
@@ -120,7 +123,7 @@ class DatabaseBuffer(Buffer):
             while True:
                 try:
                     return run()
-                except seen.LimitReached as exc:
+                except seen_visitors.LimitReached as exc:
                     write.beyond.add(exc.address)
                 except DATABASE_ERRORS as exc:
                     now = time.monotonic()
@@ -130,8 +133,8 @@ class DatabaseBuffer(Buffer):
                     raise
 
     def _write_apart(
-        self, hits: Sequence[Hits], doubtful: Sequence[Hits], notes: Notes | None
-    ) -> Glimpse:
+        self, hits: Sequence[NewHits], doubtful: Sequence[NewHits], notes: Notes | None
+    ) -> BufferState:
         """
         Write the hits of each counter in a transaction of their own.
 
@@ -154,7 +157,7 @@ class DatabaseBuffer(Buffer):
                 refused += _lost(failed, exc)
                 if is_over:
                     break
-        return Glimpse(refused=refused)
+        return BufferState(refused=refused)
 
 
 def _lost(parts: Iterable[Part], error: Exception) -> list[tuple[CounterKey, str]]:
@@ -178,8 +181,8 @@ class _Write:
 
     def __init__(
         self,
-        hits: Sequence[Hits],
-        doubtful: Sequence[Hits],
+        hits: Sequence[NewHits],
+        doubtful: Sequence[NewHits],
         notes: Notes | None,
         seconds_at_locks: float,
     ) -> None:
@@ -189,7 +192,7 @@ class _Write:
         self._locks_until = time.monotonic() + seconds_at_locks
         self._lock_wait_seconds = FIRST_LOCK_WAIT_SECONDS
         self._choice = slots.SlotChoice()
-        self.beyond: set[AddressMark] = set()
+        self.beyond: set[AddressHash] = set()
         """Addresses that had their limit in an earlier try."""
 
     def __call__(self) -> Refused:
@@ -198,7 +201,7 @@ class _Write:
         hits = [*self._hits, *self._doubtful]
         is_told = any(hit.marks for hit in hits)
         with locks.limited_waits(using, seconds=VISITOR_LOCK_WAIT_SECONDS, is_at_begin=True):
-            judged = seen.judged(hits, self.beyond, using=using)
+            judged = seen_visitors.judged(hits, self.beyond, using=using)
         with locks.limited_waits(using, seconds=self._next_lock_wait(), is_at_begin=not is_told):
             sure, unsure = judged[: len(self._hits)], judged[len(self._hits) :]
             slot_locks.look_for_locks(sure, slot=slot, using=using)

@@ -2,7 +2,7 @@
 
 import django.db.models.deletion
 import django.utils.timezone
-import django_hitcount.fields
+import django_hitcount.db.fields
 from django.db import migrations, models
 
 
@@ -18,7 +18,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='CountedAddress',
             fields=[
-                ('name', django_hitcount.fields.ObjectIdField(max_length=43, primary_key=True, serialize=False, verbose_name='name')),
+                ('name', django_hitcount.db.fields.ObjectIdField(max_length=43, primary_key=True, serialize=False, verbose_name='name')),
                 ('hits', models.BigIntegerField(verbose_name='hits')),
             ],
             options={
@@ -56,7 +56,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Admission',
             fields=[
-                ('name', django_hitcount.fields.ObjectIdField(max_length=200, primary_key=True, serialize=False, verbose_name='name')),
+                ('name', django_hitcount.db.fields.ObjectIdField(max_length=200, primary_key=True, serialize=False, verbose_name='name')),
                 ('admitted_at', models.BigIntegerField(verbose_name='admitted at')),
                 ('expires_at', models.BigIntegerField(verbose_name='expires at')),
             ],
@@ -71,7 +71,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('content_type_id', models.IntegerField(verbose_name='content type id')),
-                ('object_id', django_hitcount.fields.ObjectIdField(max_length=255, verbose_name='object id')),
+                ('object_id', django_hitcount.db.fields.ObjectIdField(max_length=255, verbose_name='object id')),
                 ('database', models.CharField(max_length=255, verbose_name='database')),
                 ('saved_in', models.CharField(blank=True, max_length=255, verbose_name='saved in')),
                 ('deleted_at', models.DateTimeField(default=django.utils.timezone.now, verbose_name='deleted at')),
@@ -113,7 +113,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'refused hit slot',
                 'verbose_name_plural': 'refused hit slots',
-                'indexes': [django_hitcount.fields.SlotIndex(compacted=False, fields=['slot', 'day', 'counter', 'refusal'], name='hitcount_refused_compact')],
+                'indexes': [django_hitcount.db.fields.SlotIndex(compacted=False, fields=['slot', 'day', 'counter', 'refusal'], name='hitcount_refused_compact')],
                 'constraints': [models.UniqueConstraint(fields=('day', 'counter', 'refusal', 'slot'), name='hitcount_refusedhitslot_key')],
             },
         ),
@@ -121,7 +121,7 @@ class Migration(migrations.Migration):
             name='DailyHitSlot',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('object_id', django_hitcount.fields.ObjectIdField(max_length=255, verbose_name='object id')),
+                ('object_id', django_hitcount.db.fields.ObjectIdField(max_length=255, verbose_name='object id')),
                 ('counter', models.CharField(max_length=50, verbose_name='counter')),
                 ('slot', models.SmallIntegerField(verbose_name='slot')),
                 ('hits', models.BigIntegerField(verbose_name='hits')),
@@ -131,7 +131,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'daily hit slot',
                 'verbose_name_plural': 'daily hit slots',
-                'indexes': [django_hitcount.fields.SlotIndex(compacted=False, fields=['slot', 'content_type', 'object_id', 'counter', 'day'], name='hitcount_daily_compact')],
+                'indexes': [django_hitcount.db.fields.SlotIndex(compacted=False, fields=['slot', 'content_type', 'object_id', 'counter', 'day'], name='hitcount_daily_compact')],
                 'constraints': [models.UniqueConstraint(fields=('content_type', 'object_id', 'counter', 'day', 'slot'), name='hitcount_dailyhitslot_key')],
             },
         ),
@@ -139,7 +139,7 @@ class Migration(migrations.Migration):
             name='DailyVisitors',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('object_id', django_hitcount.fields.ObjectIdField(max_length=255, verbose_name='object id')),
+                ('object_id', django_hitcount.db.fields.ObjectIdField(max_length=255, verbose_name='object id')),
                 ('counter', models.CharField(max_length=50, verbose_name='counter')),
                 ('day', models.DateField(verbose_name='day')),
                 ('visitor_key', models.CharField(max_length=40, verbose_name='visitor key')),
@@ -157,7 +157,7 @@ class Migration(migrations.Migration):
             name='HitSlot',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('object_id', django_hitcount.fields.ObjectIdField(max_length=255, verbose_name='object id')),
+                ('object_id', django_hitcount.db.fields.ObjectIdField(max_length=255, verbose_name='object id')),
                 ('counter', models.CharField(max_length=50, verbose_name='counter')),
                 ('slot', models.SmallIntegerField(verbose_name='slot')),
                 ('hits', models.BigIntegerField(verbose_name='hits')),
@@ -166,7 +166,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'hit slot',
                 'verbose_name_plural': 'hit slots',
-                'indexes': [django_hitcount.fields.SlotIndex(compacted=True, fields=['content_type', 'counter', 'slot', 'hits'], name='hitcount_hitslot_most'), django_hitcount.fields.SlotIndex(compacted=False, fields=['slot', 'content_type', 'object_id', 'counter'], name='hitcount_hitslot_compact')],
+                'indexes': [django_hitcount.db.fields.SlotIndex(compacted=True, fields=['content_type', 'counter', 'slot', 'hits'], name='hitcount_hitslot_most'), django_hitcount.db.fields.SlotIndex(compacted=False, fields=['slot', 'content_type', 'object_id', 'counter'], name='hitcount_hitslot_compact')],
                 'constraints': [models.UniqueConstraint(fields=('content_type', 'object_id', 'counter', 'slot'), name='hitcount_hitslot_key')],
             },
         ),
@@ -174,7 +174,7 @@ class Migration(migrations.Migration):
             name='SeenVisitor',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('object_id', django_hitcount.fields.ObjectIdField(max_length=255, verbose_name='object id')),
+                ('object_id', django_hitcount.db.fields.ObjectIdField(max_length=255, verbose_name='object id')),
                 ('counter', models.CharField(max_length=50, verbose_name='counter')),
                 ('day', models.DateField(verbose_name='day')),
                 ('visitor_key', models.CharField(max_length=40, verbose_name='visitor key')),

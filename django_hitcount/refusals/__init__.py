@@ -10,7 +10,7 @@ HITCOUNT["REFUSALS"] names them. To write one, decorate a function that says Tru
 
 from __future__ import annotations
 
-from django_hitcount.refusals.base import (
+from django_hitcount.counters.outcomes import (
     ADDRESS_LIMIT,
     CALLER,
     NO_REQUEST,
@@ -19,10 +19,8 @@ from django_hitcount.refusals.base import (
     RESERVED,
     UNAVAILABLE,
     UNSAVED,
-    Ask,
-    Refusal,
-    refusal,
 )
+from django_hitcount.refusals.base import HitContext, Refusal, refusal
 from django_hitcount.refusals.registry import get_refusals, log_refused, reasons, refusal_of
 from django_hitcount.refusals.requests import (
     addresses,
@@ -45,7 +43,7 @@ __all__ = [
     "RESERVED",
     "UNAVAILABLE",
     "UNSAVED",
-    "Ask",
+    "HitContext",
     "Refusal",
     "addresses",
     "bot",

@@ -9,50 +9,15 @@ from typing import Any
 from django.db.models import Model
 from django.http import HttpRequest
 from django.utils.functional import Promise
-from django.utils.translation import gettext_lazy as _
 
 from django_hitcount import conf
-from django_hitcount.converters import NO_PATTERNS, Patterns
-from django_hitcount.sessions import is_forged
-
-ADDRESS_LIMIT = "address_limit"
-"""As many hits of the client's address have been counted as the counter's ``per_address`` says."""
-
-CALLER = "caller"
-"""The callable that record_hit() was given as ``refuse`` said so."""
-
-NO_REQUEST = "no_request"
-"""A page is rendered without a request, so that nobody looks at it."""
-
-REPEAT = "repeat"
-"""The visitor has been counted already, by the counter's ``repeat`` rule."""
-
-UNAVAILABLE = "unavailable"
-"""Neither the buffer nor the database takes hits."""
-
-UNSAVED = "unsaved"
-"""A page shows an object that is not saved: a preview."""
-
-
-REASONS: dict[str, str | Promise] = {
-    ADDRESS_LIMIT: _("Enough hits of the client's address have been counted."),
-    CALLER: _("The view that recorded the hit said so."),
-    NO_REQUEST: _(
-        "The template has no request: list the context processor "
-        "django.template.context_processors.request."
-    ),
-    REPEAT: _("The visitor has been counted already."),
-    UNAVAILABLE: _("Neither the buffer nor the database takes hits."),
-    UNSAVED: _("The object is not saved: a preview."),
-}
-"""What the reserved names mean, as a sentence for people."""
-
-RESERVED = tuple(REASONS)
-"""Names that no refusal of HITCOUNT["REFUSALS"] may have."""
+from django_hitcount.conf.patterns import NO_PATTERNS, Patterns
+from django_hitcount.counters.outcomes import RESERVED
+from django_hitcount.visitors.sessions import is_forged
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class HitContext:
     """What a refusal decides on."""
 
     request: HttpRequest
@@ -72,7 +37,7 @@ class Refusal:
     reason: str | Promise
     """A sentence for people."""
 
-    refuses: Callable[[Ask], bool]
+    refuses: Callable[[HitContext], bool]
 
     patterns: Patterns = NO_PATTERNS
     """What it looks for in user agents, so that a check can tell how long that takes."""
@@ -88,7 +53,7 @@ class Refusal:
         check_synchronous(self.refuses)
 
 
-def refusal(name: str, reason: str | Promise) -> Callable[[Callable[[Ask], bool]], Refusal]:
+def refusal(name: str, reason: str | Promise) -> Callable[[Callable[[HitContext], bool]], Refusal]:
     """
     Make a function a refusal of HITCOUNT["REFUSALS"].
 
@@ -99,13 +64,13 @@ def refusal(name: str, reason: str | Promise) -> Callable[[Callable[[Ask], bool]
     for a coroutine function, which would refuse everything.
     """
 
-    def decorate(refuses: Callable[[Ask], bool]) -> Refusal:
+    def decorate(refuses: Callable[[HitContext], bool]) -> Refusal:
         return Refusal(name, reason, refuses)
 
     return decorate
 
 
-def check_synchronous(refuses: Callable[[Ask], bool]) -> None:
+def check_synchronous(refuses: Callable[[HitContext], bool]) -> None:
     """Raise ValueError if ``refuses`` would have to be awaited."""
     if conf.is_asynchronous(refuses):
         raise ValueError(
@@ -122,7 +87,7 @@ def texts(value: object, option: str, what: str) -> list[str]:
     return items
 
 
-def user_of(ask: Ask) -> Any:
+def user_of(ask: HitContext) -> Any:
     """The user who is logged in, or None; nobody is by a session that is forged."""
     session = getattr(ask.request, "session", None)
     if session is not None and is_forged(session):

@@ -5,24 +5,24 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
 from inspect import isawaitable, signature
 
 from django.conf import settings
-from django.core.signals import setting_changed
 from django.http import HttpRequest
 
 from django_hitcount import conf
+from django_hitcount.conf.caches import cached_for_settings
+from django_hitcount.counters.outcomes import CALLER, REASONS
+from django_hitcount.db.savepoints import OpenTransactions
 from django_hitcount.exceptions import TransactionLost
-from django_hitcount.refusals.base import CALLER, REASONS, Ask, Refusal, check_synchronous
-from django_hitcount.savepoints import OpenTransactions
+from django_hitcount.refusals.base import HitContext, Refusal, check_synchronous
 
 logger = logging.getLogger("django_hitcount")
 
 
 def refusal_of(
-    ask: Ask,
-    refuse: Callable[[Ask], bool] | None = None,
+    ask: HitContext,
+    refuse: Callable[[HitContext], bool] | None = None,
     *,
     view: OpenTransactions | None = None,
 ) -> str | None:
@@ -36,7 +36,7 @@ def refusal_of(
     return CALLER if refuse and _holds(refuse, ask, view) else None
 
 
-def _holds(refuses: Callable[[Ask], bool], ask: Ask, view: OpenTransactions) -> bool:
+def _holds(refuses: Callable[[HitContext], bool], ask: HitContext, view: OpenTransactions) -> bool:
     try:
         with view.unspoiled():
             answer = refuses(ask)
@@ -90,7 +90,7 @@ _SHOWN_CHARACTERS = 200
 """Of a user agent: what tells a browser from a bot stands there."""
 
 
-@cache
+@cached_for_settings("HITCOUNT")
 def get_refusals() -> tuple[Refusal, ...]:
     """
     The refusals of this process, made at first use and anew when the setting changes.
@@ -159,11 +159,3 @@ _BUILT_IN = ", ".join(
         "global_privacy_control",
     ]
 )
-
-
-def _forget(*, setting: str, **kwargs: object) -> None:
-    if setting == "HITCOUNT":
-        get_refusals.cache_clear()
-
-
-setting_changed.connect(_forget, dispatch_uid="django_hitcount.refusals")

@@ -7,19 +7,20 @@ from collections.abc import Iterable
 
 from django.utils.translation import gettext_lazy as _
 
-from django_hitcount import bots, converters
-from django_hitcount.addresses import client_address, is_within
-from django_hitcount.refusals.base import Ask, Refusal, refusal, texts
+from django_hitcount.conf import converters
+from django_hitcount.refusals.base import HitContext, Refusal, refusal, texts
+from django_hitcount.visitors import bots
+from django_hitcount.visitors.addresses import client_address, is_within
 
 
 @refusal("method", _("The request is not a GET: nobody looks at the answer."))
-def method(ask: Ask) -> bool:
+def method(ask: HitContext) -> bool:
     """All but GET; so HEAD, too."""
     return ask.request.method != "GET"
 
 
 @refusal("prefetch", _("The browser loads the page in case somebody wants to see it."))
-def prefetch(ask: Ask) -> bool:
+def prefetch(ask: HitContext) -> bool:
     """What browsers say of a prefetch, a prerender or a preview."""
     headers = ask.request.META
     if headers.keys().isdisjoint(_PURPOSES):
@@ -32,19 +33,19 @@ _AHEAD = re.compile("prefetch|prerender|preview", re.IGNORECASE).search
 
 
 @refusal("bot", _("The user agent is that of a bot, or empty."))
-def bot(ask: Ask) -> bool:
+def bot(ask: HitContext) -> bool:
     """See bots.is_bot()."""
     return bots.is_bot(ask.request.META.get("HTTP_USER_AGENT", ""))
 
 
 @refusal("do_not_track", _("The browser asks not to be tracked."))
-def do_not_track(ask: Ask) -> bool:
+def do_not_track(ask: HitContext) -> bool:
     """The header ``DNT: 1``."""
     return bool(ask.request.META.get("HTTP_DNT") == "1")
 
 
 @refusal("global_privacy_control", _("The browser asks for its data not to be shared."))
-def global_privacy_control(ask: Ask) -> bool:
+def global_privacy_control(ask: HitContext) -> bool:
     """The header ``Sec-GPC: 1``."""
     return bool(ask.request.META.get("HTTP_SEC_GPC") == "1")
 
@@ -64,7 +65,7 @@ def previews(cookie: str | None = None, header: str | None = None) -> Refusal:
     header_key = "HTTP_" + header.upper().replace("-", "_") if header else None
 
     @refusal("preview", _("Somebody looks at a preview."))
-    def is_preview(ask: Ask) -> bool:
+    def is_preview(ask: HitContext) -> bool:
         request = ask.request
         return bool(
             getattr(request, "is_preview", False)
@@ -85,7 +86,7 @@ def addresses(networks: Iterable[str]) -> Refusal:
     within = tuple(_network(text) for text in texts(networks, "networks", "networks"))
 
     @refusal("address", _("The client has an address that is not counted."))
-    def has_address(ask: Ask) -> bool:
+    def has_address(ask: HitContext) -> bool:
         return is_within(client_address(ask.request.META), within)
 
     return has_address
@@ -108,7 +109,7 @@ def user_agents(patterns: Iterable[str]) -> Refusal:
     except converters.PatternError as exc:
         raise ValueError(f"{exc.pattern!r} is no regular expression: {exc}") from exc
 
-    def has_user_agent(ask: Ask) -> bool:
+    def has_user_agent(ask: HitContext) -> bool:
         user_agent = ask.request.META.get("HTTP_USER_AGENT", "")
         return compiled.match_in(user_agent[: bots.LONGEST_USER_AGENT])
 

@@ -10,11 +10,11 @@ from django.db.models import ForeignKey, Model
 from django.utils.translation import gettext_lazy as _
 
 from django_hitcount import conf
-from django_hitcount.refusals.base import Ask, Refusal, refusal, texts, user_of
+from django_hitcount.refusals.base import HitContext, Refusal, refusal, texts, user_of
 
 
 @refusal("staff", _("The user is a member of the staff."))
-def staff(ask: Ask) -> bool:
+def staff(ask: HitContext) -> bool:
     """Costs what ``request.user`` costs, if the page has not asked for it."""
     return bool(getattr(user_of(ask), "is_staff", False))
 
@@ -28,7 +28,7 @@ def groups(names: Iterable[str]) -> Refusal:
     wanted = frozenset(texts(names, "names", "group names"))
 
     @refusal("group", _("The user is in a group that is not counted."))
-    def is_in_group(ask: Ask) -> bool:
+    def is_in_group(ask: HitContext) -> bool:
         user = user_of(ask)
         return user is not None and user.groups.filter(name__in=wanted).exists()
 
@@ -48,7 +48,7 @@ def permissions(names: Iterable[str]) -> Refusal:
             raise ValueError(f"{name!r} is no permission; write 'app_label.codename'")
 
     @refusal("permission", _("The user has a permission that is not counted."))
-    def has_permission(ask: Ask) -> bool:
+    def has_permission(ask: HitContext) -> bool:
         user = user_of(ask)
         return user is not None and any(map(user.has_perm, wanted))
 
@@ -67,7 +67,7 @@ def owner(of: str | Callable[[Model], object]) -> Refusal:
     owner_of = _owner_of(of)
 
     @refusal("owner", _("The user owns the object."))
-    def is_owner(ask: Ask) -> bool:
+    def is_owner(ask: HitContext) -> bool:
         user = user_of(ask)
         if user is None:
             return False

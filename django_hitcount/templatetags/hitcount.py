@@ -8,12 +8,12 @@ from django import template
 from django.db.models import Model
 
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters import last_days
-from django_hitcount.objects import is_unsaved
+from django_hitcount.counters.days import last_days
+from django_hitcount.counters.objects import is_unsaved
+from django_hitcount.outages.waits import OnPage
 from django_hitcount.recording import record_page_hit
 from django_hitcount.totals import total_or_none
 from django_hitcount.unique_visitors import Visitors, visitors_or_none
-from django_hitcount.waits import OnPage
 
 register = template.Library()
 

@@ -16,7 +16,7 @@ from demo.progress import Progress
 from demo.report import Report
 from demo.sending import Outcome, send_all
 from demo.tables import read_tables
-from django_hitcount.buffers.exchange import RUN_ID_LETTERS
+from django_hitcount.buffers.redis.transport import RUN_ID_LETTERS
 from django_hitcount.conf import get_config
 from django_hitcount.models import MissedRecord, SeenVisitor
 

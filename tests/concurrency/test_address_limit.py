@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from django_hitcount.counters import day_of
-from django_hitcount.flushing import flush
+from django_hitcount.counters.days import day_of
+from django_hitcount.maintenance.flushing import flush
 from django_hitcount.recording import record_hits
 from django_hitcount.refused_hits import refused_between
 from tests.app.models import Article, Photo

@@ -8,9 +8,9 @@ import pytest
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import Model
 
-from django_hitcount.compaction import compact
-from django_hitcount.counters import day_of
-from django_hitcount.tables import DailyHitSlot, DailyVisitors, HitSlot, SeenVisitor
+from django_hitcount.counters.days import day_of
+from django_hitcount.db.tables import DailyHitSlot, DailyVisitors, HitSlot, SeenVisitor
+from django_hitcount.maintenance.compaction import compact
 from tests import children
 from tests.app.models import Article
 

@@ -11,8 +11,8 @@ from unittest import mock
 import pytest
 
 from django_hitcount.buffers import get_buffer
-from django_hitcount.buffers.redis import RedisBuffer
-from django_hitcount.tables import Admission
+from django_hitcount.buffers.redis.buffer import RedisBuffer
+from django_hitcount.db.tables import Admission
 from django_hitcount.throttle import Throttle
 from tests import children
 from tests import settings as test_settings

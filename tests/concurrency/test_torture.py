@@ -12,12 +12,13 @@ from itertools import count
 
 import pytest
 
-from django_hitcount.buffers.keys import run_keys
-from django_hitcount.compaction import compact
-from django_hitcount.counters import counter_key, day_of
-from django_hitcount.flushing import flush
+from django_hitcount.buffers.redis.keys import run_keys
+from django_hitcount.counters.days import day_of
+from django_hitcount.db.counted_objects import counter_key
+from django_hitcount.db.tables import HitSlot
+from django_hitcount.maintenance.compaction import compact
+from django_hitcount.maintenance.flushing import flush
 from django_hitcount.recording import record_hit
-from django_hitcount.tables import HitSlot
 from django_hitcount.totals import get_totals, hits_between
 from tests import children
 from tests.app.models import Article

@@ -15,11 +15,13 @@ from django.template import Context, Template
 from django.test import Client, RequestFactory
 from django.utils.functional import SimpleLazyObject
 
-from django_hitcount import content_types, sessions, slots, totals
-from django_hitcount.breaker import Breaker
+from django_hitcount import totals
 from django_hitcount.buffers import get_buffer
+from django_hitcount.db import content_types, slots
+from django_hitcount.outages.breaker import Breaker
 from django_hitcount.recording import Hit, record_hit, record_hits
 from django_hitcount.totals import get_total
+from django_hitcount.visitors import sessions
 from tests import children
 from tests.answers import lost_commit_answer
 from tests.app.models import Article

@@ -11,9 +11,9 @@ from django.db import connection
 from django.template import Context, Template
 from django.test import RequestFactory
 
-from django_hitcount import breaker
 from django_hitcount.buffers import get_buffer
-from django_hitcount.database_timeouts import ADVISED
+from django_hitcount.db.timeouts import ADVISED
+from django_hitcount.outages import breaker
 from django_hitcount.recording import record_hit
 from tests.app.models import Article
 from tests.browsers import BROWSER

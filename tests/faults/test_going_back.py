@@ -12,13 +12,15 @@ from unittest import mock
 import pytest
 from django.utils import timezone
 
-from django_hitcount import flushing, slots
-from django_hitcount.buffers import exchange, get_buffer
-from django_hitcount.buffers.redis import RedisBuffer
-from django_hitcount.counters import day_of
-from django_hitcount.flushing import flush
+from django_hitcount.buffers import get_buffer
+from django_hitcount.buffers.redis import transport
+from django_hitcount.buffers.redis.buffer import RedisBuffer
+from django_hitcount.counters.days import day_of
+from django_hitcount.db import slots
+from django_hitcount.db.tables import FlushedBatch, MissedRecord
+from django_hitcount.maintenance import flushing
+from django_hitcount.maintenance.flushing import flush
 from django_hitcount.recording import record_hits
-from django_hitcount.tables import FlushedBatch, MissedRecord
 from django_hitcount.totals import get_totals, hits_between
 from tests.app.models import Article
 from tests.conftest import REDIS_BUFFER
@@ -330,13 +332,13 @@ def test_client_behind_a_proxy_that_knows_of_no_restart(server, use, articles):
 @contextmanager
 def lost_answers() -> Iterator[None]:
     """Redis runs what it is sent, and nobody hears of it."""
-    converse = exchange._converse
+    converse = transport._converse
 
     def converse_and_lose(line, commands, replies):
         converse(line, commands, [])
         raise TimeoutError
 
-    with mock.patch.object(exchange, "_converse", converse_and_lose):
+    with mock.patch.object(transport, "_converse", converse_and_lose):
         yield
 
 

@@ -12,16 +12,16 @@ import pytest
 from django.db import connections
 from django.test import RequestFactory
 
-from django_hitcount import daily_visitors, slots
-from django_hitcount.buffers import claiming
-from django_hitcount.buffers.redis import RedisBuffer
-from django_hitcount.compaction import compact
-from django_hitcount.counters import day_of
-from django_hitcount.daily_visitors import fold_closed_days
-from django_hitcount.flushing import flush
+from django_hitcount.buffers.redis import claiming
+from django_hitcount.buffers.redis.buffer import RedisBuffer
+from django_hitcount.counters.days import day_of
+from django_hitcount.db import daily_visitors, slots
+from django_hitcount.db.daily_visitors import fold_closed_days
+from django_hitcount.db.tables import DailyVisitors, FlushedBatch, HitSlot, SeenVisitor
+from django_hitcount.maintenance.compaction import compact
+from django_hitcount.maintenance.flushing import flush
 from django_hitcount.recording import record_hits
 from django_hitcount.refused_hits import refused_between
-from django_hitcount.tables import DailyVisitors, FlushedBatch, HitSlot, SeenVisitor
 from django_hitcount.totals import get_totals
 from tests import children
 from tests.app.models import Article

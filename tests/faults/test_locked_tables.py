@@ -13,11 +13,11 @@ from django.db import OperationalError, connection
 from django.template import Context, Template
 from django.test import RequestFactory
 
-from django_hitcount import daily_visitors, slots
 from django_hitcount.buffers import database, get_buffer
-from django_hitcount.counters import counter_key
-from django_hitcount.flushing import flush
-from django_hitcount.page_reads import page_reads
+from django_hitcount.db import daily_visitors, slots
+from django_hitcount.db.counted_objects import counter_key
+from django_hitcount.maintenance.flushing import flush
+from django_hitcount.outages.page_reads import page_reads
 from django_hitcount.recording import record_hit, record_hits
 from django_hitcount.totals import get_total, get_totals, totals_or_none
 from tests.app.models import Article

@@ -13,15 +13,16 @@ from django.test import Client
 from redis.connection import BlockingConnectionPool, Connection, ConnectionPool
 from redis.exceptions import BusyLoadingError
 
-from django_hitcount.breaker import FIRST_PAUSE_SECONDS, Breaker
-from django_hitcount.buffers import get_buffer, missed
-from django_hitcount.buffers.exchange import Exchange, _limit_waits
-from django_hitcount.buffers.redis import RedisBuffer
-from django_hitcount.counters import counter_key
+from django_hitcount.buffers import get_buffer
+from django_hitcount.buffers.redis.buffer import RedisBuffer
+from django_hitcount.buffers.redis.transport import RedisTransport, _limit_waits
+from django_hitcount.db.counted_objects import counter_key
+from django_hitcount.db.tables import DeletedObject, HitSlot, MissedRecord
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.flushing import flush
+from django_hitcount.maintenance.flushing import flush
+from django_hitcount.outages import missed_records
+from django_hitcount.outages.breaker import FIRST_PAUSE_SECONDS, Breaker
 from django_hitcount.recording import record_hit, record_hits
-from django_hitcount.tables import DeletedObject, HitSlot, MissedRecord
 from django_hitcount.totals import get_total, get_totals
 from tests import children
 from tests.app.models import Article
@@ -80,7 +81,7 @@ def test_database_that_is_away_when_redis_is_back_is_told_of_later(own_valkey, a
     own_valkey.stop()
     view(article)
     own_valkey.start()
-    with mock.patch.object(missed, "oldest_notes", side_effect=error) as read:
+    with mock.patch.object(missed_records, "oldest_notes", side_effect=error) as read:
         wait_until(lambda: get_total(article) and read.called, "Redis", 10)
         assert view(article) == 2
 
@@ -131,7 +132,9 @@ def test_every_page_answers_and_counts_once_while_redis_comes_and_goes(own_valke
 def test_hanging_redis_costs_one_short_timeout_and_then_nothing(own_valkey, article):
     view(article)
     own_valkey.pause()
-    with mock.patch.object(Exchange, "run", autospec=True, side_effect=Exchange.run) as run:
+    with mock.patch.object(
+        RedisTransport, "run", autospec=True, side_effect=RedisTransport.run
+    ) as run:
         started = time.monotonic()
         view(article)
         assert TIMEOUT_SECONDS <= time.monotonic() - started < MUCH_LONGER_SECONDS
@@ -205,7 +208,7 @@ def test_full_redis_can_be_flushed(own_valkey, article):
 
 def test_page_tells_redis_some_of_what_it_missed_and_the_flush_the_rest(own_valkey, article):
     own_valkey.stop()
-    with mock.patch.object(missed, "NOTES_AT_A_TIME", 2):
+    with mock.patch.object(missed_records, "NOTES_AT_A_TIME", 2):
         for _ in range(5):
             view(article)
         own_valkey.start()
@@ -224,7 +227,7 @@ def test_killed_while_telling_redis_what_it_missed(own_valkey, article, step):
     own_valkey.pause()
     view(article)
     own_valkey.resume()
-    target = (RedisBuffer, "_news_of") if step.startswith("before") else (missed, "drop")
+    target = (RedisBuffer, "_news_of") if step.startswith("before") else (missed_records, "drop")
     with mock.patch.object(*target, lambda *args: children.die()):
         assert children.run(flush) == -signal.SIGKILL
     flush()

@@ -15,14 +15,15 @@ from django.test import Client, RequestFactory
 from django_redis import get_redis_connection
 from redis.sentinel import Sentinel, SentinelConnectionPool
 
-from django_hitcount.breaker import SLOW_CALLS
-from django_hitcount.buffers import exchange, get_buffer
-from django_hitcount.buffers.exchange import Exchange
-from django_hitcount.counters import counter_key
+from django_hitcount.buffers import get_buffer
+from django_hitcount.buffers.redis import transport
+from django_hitcount.buffers.redis.transport import RedisTransport
+from django_hitcount.db.counted_objects import counter_key
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.flushing import flush
+from django_hitcount.maintenance.flushing import flush
+from django_hitcount.outages.breaker import SLOW_CALLS
+from django_hitcount.outages.waits import waited_for
 from django_hitcount.recording import record_hits
-from django_hitcount.waits import waited_for
 from tests.app.models import Article
 from tests.browsers import BROWSER
 from tests.proxies import Proxy
@@ -143,9 +144,9 @@ def test_addresses_of_one_host_share_the_wait(full_port, article, settings, monk
 def test_sentinels_share_the_wait(silent_port, monkeypatch):
     sentinel = Sentinel([(HOST, silent_port)] * 5)
     pool = SentinelConnectionPool("name", sentinel)
-    monkeypatch.setattr(exchange, "_connection_pool", lambda alias: pool)
+    monkeypatch.setattr(transport, "_connection_pool", lambda alias: pool)
     with waits_once(), pytest.raises(BufferUnavailable):
-        Exchange("hitcount", timeout_seconds=TIMEOUT_SECONDS).run([("PING",)])
+        RedisTransport("hitcount", timeout_seconds=TIMEOUT_SECONDS).run([("PING",)])
 
 
 @pytest.fixture
@@ -243,7 +244,7 @@ def test_only_the_command_that_is_refused_is_taken_for_refused(
     """Redis runs those after it, as when it has just loaded its data."""
     options = {"PARSER_CLASS": parser} if parser else {}
     set_location(settings, f"redis://{HOST}:{slow_redis.port}/1", **options)
-    exchange = Exchange("hitcount", timeout_seconds=TIMEOUT_SECONDS)
+    exchange = RedisTransport("hitcount", timeout_seconds=TIMEOUT_SECONDS)
     slow_redis.rewrite = lambda answer: answer.replace(b"+PONG", refusal)
     commands = [("PING",), ("INCR", "other"), ("INCR", "other")]
     refused, *others = exchange.run(lambda run_id: commands).replies

@@ -12,14 +12,14 @@ from django.db import DatabaseError, OperationalError, connection, transaction
 from django.db.utils import InterfaceError
 from django.test import RequestFactory
 
-from django_hitcount import sessions
-from django_hitcount.breaker import Breaker
 from django_hitcount.exceptions import AnswerLost, BufferUnavailable
-from django_hitcount.failures import is_server_away
-from django_hitcount.page_reads import page_reads
+from django_hitcount.outages.breaker import Breaker
+from django_hitcount.outages.failures import is_server_away
+from django_hitcount.outages.page_reads import page_reads
 from django_hitcount.recording import record_hit
 from django_hitcount.totals import total_or_none
-from django_hitcount.visitors import identify
+from django_hitcount.visitors import sessions
+from django_hitcount.visitors.identity import identify
 from tests.app.models import Article, Plain
 from tests.browsers import BROWSER
 from tests.faults.test_database_away import READ_ONLY

@@ -8,14 +8,14 @@ import pytest
 from django.test import RequestFactory
 
 from django_hitcount.buffers import get_buffer
-from django_hitcount.counters import day_of
-from django_hitcount.flushing import flush
+from django_hitcount.counters.days import day_of
+from django_hitcount.maintenance.flushing import flush
 from django_hitcount.models import DailyVisitors, MissedRecord, SeenVisitor
 from django_hitcount.refused_hits import refused_between
 from tests.browsers import BROWSER
 from tests.servers import wait_until
 from tests.tables import slot_sums
-from tests.test_address_limit import request_of
+from tests.visitors.test_address_limit import request_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

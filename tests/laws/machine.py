@@ -15,12 +15,14 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
-from django_hitcount import daily_visitors, flushing, slots
-from django_hitcount.buffers import claiming, get_buffer
-from django_hitcount.buffers.redis import RedisBuffer
-from django_hitcount.compaction import compact
-from django_hitcount.flushing import flush
-from django_hitcount.tables import FlushedBatch
+from django_hitcount.buffers import get_buffer
+from django_hitcount.buffers.redis import claiming
+from django_hitcount.buffers.redis.buffer import RedisBuffer
+from django_hitcount.db import daily_visitors, slots
+from django_hitcount.db.tables import FlushedBatch
+from django_hitcount.maintenance import flushing
+from django_hitcount.maintenance.compaction import compact
+from django_hitcount.maintenance.flushing import flush
 from tests.app.models import Article, Page
 from tests.conftest import REDIS_BUFFER
 

@@ -11,10 +11,11 @@ from django.test import override_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
-from django_hitcount import flushing
 from django_hitcount.buffers import get_buffer
-from django_hitcount.buffers.redis import RedisBuffer
-from django_hitcount.counters import counter_key, day_of
+from django_hitcount.buffers.redis.buffer import RedisBuffer
+from django_hitcount.counters.days import day_of
+from django_hitcount.db.counted_objects import counter_key
+from django_hitcount.maintenance import flushing
 from django_hitcount.recording import record_hits
 from django_hitcount.totals import get_totals, hits_between
 from tests.app.models import Article

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
-from django_hitcount import flushing
+from django_hitcount.maintenance import flushing
 from django_hitcount.recording import record_hits
 from django_hitcount.totals import get_totals, hits_between
 from tests.app.models import Article, Page

@@ -12,7 +12,7 @@ from hypothesis import Phase
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
-from django_hitcount.flushing import flush
+from django_hitcount.maintenance.flushing import flush
 from django_hitcount.recording import record_hits
 from django_hitcount.refused_hits import refused_between
 from django_hitcount.totals import get_totals

@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from django_hitcount.flushing import Flush, flush
+from django_hitcount.maintenance.flushing import Flush, flush
 from django_hitcount.models import HitCountManager, HitCountMixin, HitCountQuerySet, with_hits
 from django_hitcount.recording import Hit, arecord_hit, record_hit, record_hits
 from django_hitcount.totals import aget_total, get_total, get_totals, hits_between

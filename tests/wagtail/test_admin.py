@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
-from django_hitcount.flushing import flush
+from django_hitcount.db.tables import HitSlot
+from django_hitcount.maintenance.flushing import flush
 from django_hitcount.recording import record_hit
-from django_hitcount.tables import HitSlot
 from django_hitcount.totals import get_total
 from tests.wagtail.bakery.models import Ingredient, RecipePage
 from tests.wagtail.cooks.models import Cook

@@ -13,11 +13,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from wagtail.models import Page
 
-from django_hitcount.flushing import flush
+from django_hitcount.counters.objects import counted_model
+from django_hitcount.db.tables import HitSlot
+from django_hitcount.maintenance.flushing import flush
 from django_hitcount.models import with_hits
-from django_hitcount.objects import counted_model
 from django_hitcount.recording import record_hit
-from django_hitcount.tables import HitSlot
 from django_hitcount.totals import get_total, get_totals
 from tests.wagtail.bakery.models import HomePage, RecipePage, StoryPage, TipPage
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from django_hitcount.compaction import compact
+from django_hitcount.maintenance.compaction import compact
 
 
 class Command(BaseCommand):

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from django_hitcount.counters import last_days
+from django_hitcount.counters.days import last_days
 from django_hitcount.exceptions import InvalidDay
 from django_hitcount.refusals import reasons
 from django_hitcount.refused_hits import refused_between

@@ -1,0 +1,155 @@
+"""Batches of RedisBuffer: claimed, read, and dropped once the tables hold them."""
+
+from __future__ import annotations
+
+import logging
+import re
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from django_hitcount.buffers.redis import sketches
+from django_hitcount.buffers.redis.keys import PartitionKeys, run_keys
+from django_hitcount.buffers.redis.scripts import Build, Command, ScriptCall
+from django_hitcount.buffers.redis.transport import Answers, Reply
+from django_hitcount.counters.batches import Batch, BatchId
+from django_hitcount.counters.parsing import parse_daily, parse_key, parse_refused, parse_visitors
+
+SCAN_COUNT = 2000
+"""Fields read at a time from a batch: each answer is well within the timeout."""
+
+HITS_LIMIT = 10**15
+"""Hits of one counter in one batch. More are malformed: a bigint is to hold thousands of them."""
+
+BATCH_NAME = re.compile(rb"([A-Za-z0-9:]{1,100}):(0|[1-9][0-9]{0,14})")
+"""As in lua/foreign.lua: a text with another spelling is not of our making."""
+
+T = TypeVar("T")
+
+Run = Callable[[Sequence[ScriptCall | Command]], list[Reply]]
+
+RunForRun = Callable[[Build], Answers]
+
+logger = logging.getLogger("django_hitcount")
+
+
+class Claim(NamedTuple):
+    """A batch that is set aside."""
+
+    id: BatchId
+    run_id: str
+    is_left_over: bool
+
+
+def claim(run: RunForRun, partition: int) -> Claim | None:
+    """
+    Set hits of a partition aside, what earlier runs of Redis have left before anything else.
+
+    Costs one round trip, and one more for each earlier run.
+    """
+    answers = run(
+        lambda run_id: [
+            ("MGET", PartitionKeys(partition).runs),
+            *_calls(partition, run_id, of_run=run_id),
+        ]
+    )
+    (runs,), reply = answers.replies
+    for earlier in runs_in(runs) - {answers.run_id}:
+        left = run(partial(_calls, partition, of_run=earlier))
+        if found := _claimed(left.replies[0], partition, earlier):
+            return found._replace(is_left_over=True)
+    return _claimed(reply, partition, answers.run_id)
+
+
+def _calls(partition: int, run_id: str, *, of_run: str) -> list[ScriptCall]:
+    now, names = run_keys(partition, run_id), run_keys(partition, of_run)
+    keys = [now.epoch, names.batch_id, names.sequence, *names.pendings, *names.batches]
+    generation = f"{of_run}:{uuid.uuid4().hex}"
+    earlier_run = "" if of_run == run_id else of_run
+    keys += names.runs, names.malformed, names.epoch
+    return [ScriptCall("claim", keys, [generation, earlier_run])]
+
+
+def _claimed(reply: Reply, partition: int, run_id: str) -> Claim | None:
+    text, is_new, moved = reply
+    for name in moved:
+        logger.error("Partition %d held a key that is not ours, moved to %r", partition, name)
+    batch_id = read_batch_id(text, partition)
+    return Claim(batch_id, run_id, is_left_over=not is_new) if batch_id else None
+
+
+def runs_in(reply: bytes | None) -> set[str]:
+    """The runs of the server under which a partition may hold hits."""
+    return set((reply or b"").decode(errors="replace").split())
+
+
+def read_batch_id(text: bytes | None, partition: int) -> BatchId | None:
+    """The id of the batch that is set aside; None if there is none, or something else is there."""
+    found = BATCH_NAME.fullmatch(text or b"")
+    return BatchId(partition, found[1].decode(), int(found[2])) if found else None
+
+
+def read(run: Run, claim: Claim) -> Batch:
+    """The content of a claimed batch; costs a round trip per 2,000 fields and per 100 sketches."""
+    names = run_keys(claim.id.partition, claim.run_id)
+    totals, odd = _read_fields(parse_key, scan(run, names.batch))
+    daily, odd_daily = _read_fields(parse_daily, scan(run, names.batch_daily))
+    refused, odd_refused = _read_fields(parse_refused, scan(run, names.batch_refused))
+    touched, odd_touched = _read_fields(parse_visitors, scan(run, names.batch_visitors))
+    if claim.is_left_over:
+        # Redis may have been started since, with older sketches than the table has.
+        touched = dict.fromkeys(touched, 1)
+    return Batch(
+        id=claim.id,
+        run_id=claim.run_id,
+        totals=totals,
+        daily=daily,
+        refused=refused,
+        visitors=sketches.read(run, names, touched),
+        malformed=[*odd, *odd_daily, *odd_refused, *odd_touched],
+        is_left_over=claim.is_left_over,
+    )
+
+
+def scan(run: Run, name: str) -> Iterable[tuple[bytes, bytes]]:
+    """The fields and values of a hash, some at a time."""
+    cursor: bytes | int = 0
+    while True:
+        ((cursor, flat),) = run([("HSCAN", name, cursor, "COUNT", SCAN_COUNT)])
+        yield from zip(flat[::2], flat[1::2], strict=True)
+        if int(cursor) == 0:
+            return
+
+
+def settle_call(batch: Batch, run_id: str) -> ScriptCall:
+    """The call that drops a batch, for a server whose run is ``run_id``."""
+    names, now = run_keys(batch.id.partition, batch.run_id), run_keys(batch.id.partition, run_id)
+    keys = [names.batch_id, now.epoch, names.malformed, *names.batches]
+    return ScriptCall("settle", keys, [id_text(batch.id), *batch.malformed])
+
+
+def id_text(batch_id: BatchId) -> str:
+    """The id as Redis holds it."""
+    return f"{batch_id.generation}:{batch_id.number}"
+
+
+def _read_fields(
+    parse: Callable[[str], T], pairs: Iterable[tuple[bytes, bytes]]
+) -> tuple[dict[T, int], list[bytes]]:
+    """The amounts by parsed field, and the fields that are malformed."""
+    amounts: dict[T, int] = {}
+    malformed: list[bytes] = []
+    for field, value in pairs:
+        try:
+            amounts[parse(field.decode())] = _hits(value)
+        except ValueError:
+            malformed.append(field)
+    return amounts, malformed
+
+
+def _hits(value: bytes) -> int:
+    hits = int(value)
+    if abs(hits) > HITS_LIMIT:
+        raise ValueError(f"{hits} hits cannot be")
+    return hits

@@ -1,0 +1,87 @@
+"""Where a partition of RedisBuffer is between claims and settles, and what it holds there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from django_hitcount.buffers.redis.claiming import read_batch_id, runs_in
+from django_hitcount.buffers.redis.keys import RunKeys, run_keys
+from django_hitcount.buffers.redis.scripts import Command, ScriptCall
+from django_hitcount.buffers.redis.transport import Reply
+from django_hitcount.counters.batches import BatchId, FlushPosition, UnsettledHits
+
+Run = Callable[[Sequence[ScriptCall | Command]], list[Reply]]
+
+
+class PositionReply(NamedTuple):
+    """What Redis answers of a partition beside totals."""
+
+    epoch: bytes | None
+    batch_id: bytes | None
+    runs: bytes | None
+
+
+def read_positions(
+    run: Run, run_id: str, replies: Mapping[int, PositionReply]
+) -> dict[int, FlushPosition]:
+    """
+    The positions of partitions, by partition.
+
+    Costs nothing, and one round trip until what an earlier run of Redis has left is flushed.
+    """
+    earlier = [
+        (partition, other)
+        for partition, reply in replies.items()
+        for other in runs_in(reply.runs) - {run_id}
+    ]
+    names = [run_keys(*pair) for pair in earlier]
+    answers = run([("MGET", own.batch_id, own.sequence) for own in names]) if names else []
+    left: dict[int, list[UnsettledHits]] = {partition: [] for partition in replies}
+    for (partition, other), (batch_id, sequence) in zip(earlier, answers, strict=True):
+        left[partition] += _left_by(partition, other, batch_id, sequence)
+    return {
+        partition: FlushPosition(
+            run_id,
+            reply.epoch or b"0",
+            [*_claimed(reply.batch_id, partition, run_id), *left[partition]],
+        )
+        for partition, reply in replies.items()
+    }
+
+
+def _claimed(batch_id: bytes | None, partition: int, run_id: str) -> list[UnsettledHits]:
+    found = read_batch_id(batch_id, partition)
+    return [UnsettledHits(found, run_id, is_claimed=True)] if found else []
+
+
+def _left_by(
+    partition: int, run_id: str, batch_id: bytes | None, sequence: bytes | None
+) -> list[UnsettledHits]:
+    """The batch of a run that is over, and what the next claim of it would have taken."""
+    found = _claimed(batch_id, partition, run_id)
+    last = read_batch_id(sequence, partition)
+    if last:
+        pending = last._replace(number=last.number + 1)
+        found.append(UnsettledHits(pending, run_id, is_claimed=False))
+    return found
+
+
+def held_hashes(
+    partition: int, position: FlushPosition, applied: Collection[BatchId], *, daily: bool
+) -> list[str]:
+    """The hashes whose hits the tables did not have at ``position``, by counter or by day."""
+    found = [_pending(run_keys(partition, position.run_id), daily)]
+    for held in position.set_aside:
+        if held.id not in applied:
+            names = run_keys(partition, held.run_id)
+            found.append(_batch(names, daily) if held.is_claimed else _pending(names, daily))
+    return found
+
+
+def _pending(names: RunKeys, daily: bool) -> str:
+    return names.pending_daily if daily else names.pending
+
+
+def _batch(names: RunKeys, daily: bool) -> str:
+    return names.batch_daily if daily else names.batch

@@ -1,0 +1,121 @@
+"""The sketches of visitors in Redis: read, flushed, and merged with those of the table."""
+
+from __future__ import annotations
+
+import datetime
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+
+from django_hitcount.buffers.redis.keys import PartitionKeys, RunKeys
+from django_hitcount.buffers.redis.record_call import VISITORS_SECONDS
+from django_hitcount.buffers.redis.scripts import Command, ScriptCall
+from django_hitcount.buffers.redis.transport import Reply
+from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey
+from django_hitcount.counters.parsing import parse_visitors
+from django_hitcount.counters.sketches import Sketch, SketchUnion
+
+SKETCHES_AT_A_TIME = 100
+"""Sketches that travel in one round trip: 12 KB each at most."""
+
+Run = Callable[[Sequence[ScriptCall | Command]], list[Reply]]
+
+
+def read(
+    run: Run, names: RunKeys, touched: Mapping[DailyVisitorsKey, int]
+) -> dict[DailyVisitorsKey, Sketch]:
+    """The sketches of one partition that have changed; 1 is the value of those that are new."""
+    found: dict[DailyVisitorsKey, Sketch] = {}
+    keys = [*touched]
+    for start in range(0, len(keys), SKETCHES_AT_A_TIME):
+        chunk = keys[start : start + SKETCHES_AT_A_TIME]
+        fields = [key.text for key in chunk]
+        call = ScriptCall("sketches", [names.pending_visitors, *map(names.sketch, fields)], fields)
+        (replies,) = run([call])
+        for key, reply in zip(chunk, replies, strict=True):
+            if reply is not None:  # It expired before it was flushed.
+                count, data, is_begun = reply
+                found[key] = Sketch(count, data, is_new=bool(touched[key] or is_begun))
+    return found
+
+
+def merge(
+    run: Run, names: PartitionKeys, known: Mapping[DailyVisitorsKey, bytes]
+) -> dict[DailyVisitorsKey, Sketch]:
+    """Merge sketches into those of Redis, so that these lack nothing that the table has."""
+    calls = [
+        ScriptCall("merge", [*names.scratch, names.sketch(key.text)], [VISITORS_SECONDS, sketch])
+        for key, sketch in known.items()
+    ]
+    replies = _run_merges(run, calls)
+    return {key: Sketch(*reply) for key, reply in zip(known, replies, strict=True)}
+
+
+def unions(run: Run, names: Sequence[PartitionKeys], unions: Sequence[SketchUnion]) -> list[int]:
+    """How many different visitors each has; ``names`` are those of their partitions."""
+    calls = [
+        ScriptCall("merge", [*own.scratch, *(own.sketch(key.text) for key in live)], [0, *known])
+        for own, (_, live, known) in zip(names, unions, strict=True)
+    ]
+    return [int(count) for count, _ in _run_merges(run, calls)]
+
+
+def _run_merges(run: Run, calls: Iterable[ScriptCall]) -> Iterator[Reply]:
+    """The replies to calls of merge.lua; a round trip for each hundred sketches given to it."""
+    chunk: list[ScriptCall | Command] = []
+    size = 0
+    for call in calls:
+        sketches = len(call.args) - 1
+        if size + sketches > SKETCHES_AT_A_TIME:
+            yield from run(chunk)
+            chunk, size = [], 0
+        chunk.append(call)
+        size += sketches
+    yield from run(chunk)
+
+
+def counts(
+    run: Run,
+    keys_by_partition: Mapping[int, Sequence[CounterKey]],
+    first_day: datetime.date,
+    last_day: datetime.date,
+) -> dict[DailyVisitorsKey, int]:
+    """The visitors that Redis knows of counters, by day. Costs one round trip."""
+    calls = []
+    for partition, keys in keys_by_partition.items():
+        names = PartitionKeys(partition)
+        by_counter: dict[str, list[CounterKey]] = defaultdict(list)
+        for key in keys:
+            by_counter[key.counter].append(key)
+        for counter, group in by_counter.items():
+            args = [names.sketches, first_day.isoformat(), last_day.isoformat(), counter]
+            calls.append(
+                ScriptCall("visitors", [names.sketches_of(*key[:2]) for key in group], args)
+            )
+    found = {}
+    for objects in run(calls):
+        for flat in objects:
+            for field, count in zip(flat[::2], flat[1::2], strict=True):
+                with suppress(ValueError):  # Not of our making.
+                    found[parse_visitors(field.decode())] = int(count)
+    return found
+
+
+def names_of(
+    run: Run, objects_by_partition: Mapping[int, Collection[tuple[int, str]]]
+) -> dict[int, list[str | bytes]]:
+    """The keys of all that is known of the sketches of objects, by partition; one round trip."""
+    keys = {
+        partition: [PartitionKeys(partition).sketches_of(*pair) for pair in pairs]
+        for partition, pairs in objects_by_partition.items()
+    }
+    replies = run(
+        [
+            ScriptCall("sketches_of", names, [PartitionKeys(partition).sketches])
+            for partition, names in keys.items()
+        ]
+    )
+    return {
+        partition: [*names, *found]
+        for (partition, names), found in zip(keys.items(), replies, strict=True)
+    }

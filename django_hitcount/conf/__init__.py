@@ -1,0 +1,50 @@
+"""The HITCOUNT setting: read, checked and typed. Nothing else reads it."""
+
+from __future__ import annotations
+
+from django_hitcount.conf.config import Config, Misconfigured, get_config, misconfigured, problems
+from django_hitcount.conf.counter_options import (
+    COUNTER_MAX_LENGTH,
+    DEFAULT_COUNTER,
+    CounterOptions,
+    is_counter_name,
+)
+from django_hitcount.conf.limits import (
+    ADDRESS_NAME_LENGTH,
+    ADMISSION_NAME_MAX_LENGTH,
+    DATABASE_ALIAS_MAX_LENGTH,
+    GENERATION_MAX_LENGTH,
+    MOST_PARTITIONS,
+    OBJECT_ID_MAX_LENGTH,
+    REFUSAL_MAX_LENGTH,
+    RUN_ID_MAX_LENGTH,
+    THROTTLE_NAME_MAX_LENGTH,
+    VISITOR_KEY_MAX_LENGTH,
+)
+from django_hitcount.conf.loading import imported, is_asynchronous
+from django_hitcount.conf.problems import Problem
+
+__all__ = [
+    "ADDRESS_NAME_LENGTH",
+    "ADMISSION_NAME_MAX_LENGTH",
+    "COUNTER_MAX_LENGTH",
+    "DATABASE_ALIAS_MAX_LENGTH",
+    "DEFAULT_COUNTER",
+    "GENERATION_MAX_LENGTH",
+    "MOST_PARTITIONS",
+    "OBJECT_ID_MAX_LENGTH",
+    "REFUSAL_MAX_LENGTH",
+    "RUN_ID_MAX_LENGTH",
+    "THROTTLE_NAME_MAX_LENGTH",
+    "VISITOR_KEY_MAX_LENGTH",
+    "Config",
+    "CounterOptions",
+    "Misconfigured",
+    "Problem",
+    "get_config",
+    "imported",
+    "is_asynchronous",
+    "is_counter_name",
+    "misconfigured",
+    "problems",
+]

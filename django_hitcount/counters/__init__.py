@@ -1,0 +1,1 @@
+"""Plain values: keys, days, hits, batches. Nothing here asks a server."""

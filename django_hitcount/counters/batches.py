@@ -1,0 +1,90 @@
+"""Batches of hits that are flushed together, and what a buffer knows of them."""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, RefusedKey
+from django_hitcount.counters.sketches import Sketch
+
+
+class BatchId(NamedTuple):
+    """
+    Names a batch for ever: what is claimed again from an older state of Redis has the same.
+
+    Batches of one generation have numbers that grow, and each is claimed when the one before
+    it is in the tables.
+    """
+
+    partition: int
+    generation: str
+    number: int
+
+    @property
+    def uuid(self) -> uuid.UUID:
+        """The primary key in the ledger."""
+        return uuid.uuid5(uuid.NAMESPACE_OID, f"{self.partition}:{self.generation}:{self.number}")
+
+
+class UnsettledHits(NamedTuple):
+    """Hits that are in the tables already if the ledger knows their batch."""
+
+    id: BatchId
+    run_id: str
+    """The run of the server that they were recorded under."""
+
+    is_claimed: bool
+    """Are they in a batch? If not, they are pending, of a run that is over."""
+
+
+class FlushPosition(NamedTuple):
+    """A place in the sequence of claims and settles of one partition."""
+
+    run_id: str
+    epoch: bytes
+    set_aside: Sequence[UnsettledHits] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BufferState:
+    """What a buffer knows of the totals of some counters without reading the tables."""
+
+    totals: Mapping[CounterKey, int] = field(default_factory=dict)
+    """Exact totals, of the counters whose total the buffer keeps."""
+
+    positions: Mapping[int, FlushPosition] = field(default_factory=dict)
+    """By partition, when the glimpse was taken."""
+
+    refused: Sequence[tuple[CounterKey, str]] = ()
+    """
+    Counters whose hit was refused here, for who made it or since it could not be taken in
+    though others could, each with the name of the refusal; a counter as often as it had such
+    hits.
+    """
+
+    def batch_ids(self) -> list[BatchId]:
+        """The batches to look for in the ledger."""
+        return [held.id for at in self.positions.values() for held in at.set_aside]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Batch:
+    """What one partition held when it was claimed."""
+
+    id: BatchId
+    run_id: str
+    """The run of the server that its hits were recorded under."""
+
+    totals: Mapping[CounterKey, int]
+    daily: Mapping[tuple[CounterKey, datetime.date], int]
+    refused: Mapping[RefusedKey, int] = field(default_factory=dict)
+    visitors: Mapping[DailyVisitorsKey, Sketch] = field(default_factory=dict)
+    malformed: Sequence[bytes] = ()
+    """Fields that hold no hits, though they stood among them."""
+
+    is_left_over: bool = False
+    """Was it set aside before this claim, or under another run, so that more may wait?"""

@@ -1,0 +1,62 @@
+"""What hits, refused hits and visitors are counted by."""
+
+from __future__ import annotations
+
+import datetime
+from typing import NamedTuple
+from zlib import crc32
+
+
+class CounterKey(NamedTuple):
+    """
+    One counter of one object.
+
+    Sorts in the order in which every writer takes row locks.
+    """
+
+    content_type_id: int
+    object_id: str
+    counter: str
+
+    @property
+    def text(self) -> str:
+        """The key as a Redis field; object_id last, since it may hold any character."""
+        return f"{self.content_type_id}:{self.counter}:{self.object_id}"
+
+    def on(self, day: datetime.date) -> str:
+        """The Redis field of this counter on one day."""
+        return f"{self.content_type_id}:{self.counter}:{day.isoformat()}:{self.object_id}"
+
+    def partition(self, partitions: int) -> int:
+        """The partition of the object: the same for all its counters."""
+        return crc32(f"{self.content_type_id}:{self.object_id}".encode()) % partitions
+
+
+class RefusedKey(NamedTuple):
+    """What refused hits are counted by; sorts in lock order."""
+
+    day: datetime.date
+    counter: str
+    refusal: str
+
+    @property
+    def text(self) -> str:
+        """The key as a Redis field."""
+        return f"{self.day.isoformat()}:{self.counter}:{self.refusal}"
+
+
+class DailyVisitorsKey(NamedTuple):
+    """The visitors of one counter on one day, under one visitor key; sorts in lock order."""
+
+    key: CounterKey
+    day: datetime.date
+    key_id: str
+
+    @property
+    def text(self) -> str:
+        """The key as a Redis field; object_id last, since it may hold any character."""
+        key = self.key
+        return (
+            f"{key.content_type_id}:{key.counter}:{self.day.isoformat()}:{self.key_id}:"
+            f"{key.object_id}"
+        )

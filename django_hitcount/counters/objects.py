@@ -1,0 +1,78 @@
+"""Which object hits are counted for: the model it counts as, and its key as text."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from django.db.models import Model
+
+from django_hitcount import conf
+from django_hitcount.counters.primary_keys import key_text
+from django_hitcount.exceptions import InvalidKey, UnsavedObject
+
+
+@cache
+def counted_model(model: type[Model]) -> type[Model]:
+    """
+    The model that objects of ``model`` count as: its topmost ancestor with the same key.
+
+    A child of multi-table inheritance is the same object as its parent if its primary key is
+    the link to that parent, and so on upwards. With a key of its own it is another object. A
+    proxy counts as its concrete model.
+    """
+    concrete = _concrete(model)
+    while parent := _parent_with_same_key(concrete):
+        concrete = parent
+    return concrete
+
+
+def _concrete(model: type[Model]) -> type[Model]:
+    concrete: type[Model] = model._meta.concrete_model or model
+    return concrete
+
+
+def _parent_with_same_key(model: type[Model]) -> type[Model] | None:
+    pk: Any = model._meta.pk
+    for parent, link in model._meta.parents.items():
+        if link is not None and link == pk and pk.target_field.primary_key:
+            return _concrete(parent)
+    return None
+
+
+def object_id_of(obj: Model) -> str:
+    """The primary key of a saved object as text, checked to fit its column."""
+    if not isinstance(obj, Model):
+        raise UnsavedObject(f"Cannot count hits of {obj!r}: pass a saved model instance.")
+    if is_unsaved(obj):
+        raise UnsavedObject(f"Cannot count hits of {obj!r}: save the object first.")
+    return deleted_object_id(obj)
+
+
+def is_unsaved(obj: object) -> bool:
+    """Whether ``obj`` is an object of a model that has no row yet, as in a preview."""
+    return isinstance(obj, Model) and (obj.pk is None or obj._state.adding)
+
+
+def deleted_object_id(obj: Model) -> str:
+    """The primary key as text of an object that may have been deleted a moment ago."""
+    text = key_text(obj)
+    if len(text) > conf.OBJECT_ID_MAX_LENGTH:
+        raise InvalidKey(
+            f"The primary key {text[:40]!r}... has {len(text)} characters; "
+            f"hits can be counted for keys of up to {conf.OBJECT_ID_MAX_LENGTH}."
+        )
+    if "\0" in text or not _encodes(text):
+        raise InvalidKey(
+            f"The primary key {text!r} holds a character that cannot be stored "
+            "(NUL or half a surrogate pair): remove it from the key."
+        )
+    return text
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,47 @@
+"""Reasons not to count a hit that have fixed names."""
+
+from __future__ import annotations
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+ADDRESS_LIMIT = "address_limit"
+"""As many hits of the client's address have been counted as the counter's ``per_address`` says."""
+
+
+CALLER = "caller"
+"""The callable that record_hit() was given as ``refuse`` said so."""
+
+
+NO_REQUEST = "no_request"
+"""A page is rendered without a request, so that nobody looks at it."""
+
+
+REPEAT = "repeat"
+"""The visitor has been counted already, by the counter's ``repeat`` rule."""
+
+
+UNAVAILABLE = "unavailable"
+"""Neither the buffer nor the database takes hits."""
+
+
+UNSAVED = "unsaved"
+"""A page shows an object that is not saved: a preview."""
+
+
+REASONS: dict[str, str | Promise] = {
+    ADDRESS_LIMIT: _("Enough hits of the client's address have been counted."),
+    CALLER: _("The view that recorded the hit said so."),
+    NO_REQUEST: _(
+        "The template has no request: list the context processor "
+        "django.template.context_processors.request."
+    ),
+    REPEAT: _("The visitor has been counted already."),
+    UNAVAILABLE: _("Neither the buffer nor the database takes hits."),
+    UNSAVED: _("The object is not saved: a preview."),
+}
+"""What the reserved names mean, as a sentence for people."""
+
+
+RESERVED = tuple(REASONS)
+"""Names that no refusal of HITCOUNT["REFUSALS"] may have."""

@@ -1,0 +1,193 @@
+"""
+Which primary keys hits can be counted for, and their text in ``object_id``.
+
+The text must be one and the same when an object is made, when it is read back, and when the
+database itself turns the key into text for ``with_hits()``. That holds for integers, texts and
+UUIDs. A Decimal is ``1`` when made and ``1.00`` when read, a datetime has another text in each
+time zone, and each database writes a boolean in its own way: such keys are refused.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterable
+from enum import Enum
+from functools import cache
+from typing import Any, TypeAlias
+
+from django.db import connections, models, router
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from django_hitcount.exceptions import InvalidKey
+
+Field: TypeAlias = "models.Field[Any, Any]"
+
+
+class KeyType(Enum):
+    """What a key is in its column."""
+
+    INTEGER = "integer"
+    TEXT = "text"
+    PADDED_TEXT = "text that is filled up with blanks"
+    UUID = "UUID"
+
+
+FIELD_TYPES = {
+    **dict.fromkeys(
+        (
+            "AutoField",
+            "BigAutoField",
+            "BigIntegerField",
+            "IntegerField",
+            "PositiveBigIntegerField",
+            "PositiveIntegerField",
+            "PositiveSmallIntegerField",
+            "SmallAutoField",
+            "SmallIntegerField",
+        ),
+        KeyType.INTEGER,
+    ),
+    **dict.fromkeys(
+        ("CharField", "FileField", "FilePathField", "SlugField", "TextField"), KeyType.TEXT
+    ),
+    "UUIDField": KeyType.UUID,
+}
+"""By what a field calls its internal type; a subclass of CharField is a CharField, too."""
+
+COLUMN_TYPES = (
+    (r"uuid", KeyType.UUID),
+    (r"(big|medium|small|tiny)?int(eger|2|4|8)?(\(\d+\))?( .*)?", KeyType.INTEGER),
+    (r"(big|small)?serial", KeyType.INTEGER),
+    (r"(n?varchar|character varying)(\(\d+\))?( .*)?", KeyType.TEXT),
+    (r"((tiny|medium|long)?text|citext)( .*)?", KeyType.TEXT),
+    (r"(n?char|bpchar|character)(\(\d+\))?( .*)?", KeyType.PADDED_TEXT),
+)
+"""By what a field of a project's own calls its column."""
+
+UUID_AS_DIGITS = re.compile(r"(var)?char\(32\)")
+UUID_AS_TEXT = re.compile(r"(var)?char\(3[26]\)")
+
+HINT = "Use an integer, a text or a UUID as primary key, or count on a related object that has one."
+
+
+@cache
+def key_field(model: type[models.Model]) -> Field:
+    """The primary key of ``model``, or what it refers to in the end."""
+    field: Any = model._meta.pk
+    while field.remote_field:
+        field = field.target_field
+    found: Field = field
+    return found
+
+
+@cache
+def key_type(model: type[models.Model]) -> KeyType:
+    """What the key of ``model`` is; raises InvalidKey, naming the field, if it has no one text."""
+    label = model._meta.label
+    if isinstance(model._meta.pk, models.CompositePrimaryKey):
+        raise InvalidKey(
+            f"Cannot count hits of {label}: a composite primary key has no single text form. {HINT}"
+        )
+    field = key_field(model)
+    found = _type_of(field, connections[router.db_for_read(model)])
+    if found is None:
+        raise InvalidKey(
+            f"Cannot count hits of {label}: the text of a primary key that is a "
+            f"{type(field).__name__} may differ between Python and the database. {HINT}"
+        )
+    return found
+
+
+def _type_of(field: Field, connection: BaseDatabaseWrapper) -> KeyType | None:
+    internal_type = field.get_internal_type()
+    if type(field).db_type is models.Field.db_type and hasattr(models, internal_type):
+        return FIELD_TYPES.get(internal_type)
+    column = _column(field, connection)
+    if internal_type == "UUIDField" and UUID_AS_TEXT.fullmatch(column):
+        return KeyType.UUID
+    found = (kind for pattern, kind in COLUMN_TYPES if re.fullmatch(pattern, column))
+    return next(found, None)
+
+
+def _column(field: Field, connection: BaseDatabaseWrapper) -> str:
+    return (field.db_type(connection) or "").lower()
+
+
+def is_uuid_as_digits(field: Field, connection: BaseDatabaseWrapper) -> bool:
+    """Whether the column of a UUID holds 32 digits without dashes."""
+    return bool(UUID_AS_DIGITS.fullmatch(_column(field, connection)))
+
+
+def key_text(obj: models.Model) -> str:
+    """
+    The primary key of ``obj`` as the text that stands for it everywhere.
+
+    Raises InvalidKey if the type of the key has no such text.
+    """
+    return text_of_key(obj._meta.model, obj.pk)
+
+
+def text_of_key(model: type[models.Model], key: Any) -> str:
+    """The text of a primary key of ``model``, see key_text()."""
+    kind = key_type(model)
+    field = key_field(model)
+    if _is_of_django(field):
+        return str(field.to_python(key))
+    return _text_in_column(field, key, kind, connections[router.db_for_read(model)])
+
+
+def with_texts(
+    model: type[models.Model], texts: Iterable[str], *, using: str
+) -> models.QuerySet[Any, Any]:
+    """
+    The objects of ``model`` whose primary keys have some of ``texts``, past all managers.
+
+    Those with a field of a project's own are looked for by what the column holds: a lookup of
+    such a field may convert a key, or hold it for too large.
+    """
+    field = key_field(model)
+    expression: Any = models.F("pk")
+    if not _is_of_django(field):
+        expression = _COLUMN_AS.get(key_type(model), expression)
+    keys = [key for text in texts if (key := _key_of_text(model, text)) is not None]
+    rows: models.QuerySet[Any, Any] = models.QuerySet(model, using=using)
+    found: models.QuerySet[Any, Any] = rows.alias(hitcount_key=expression)
+    return found.filter(hitcount_key__in=keys)
+
+
+_AS_TEXT = models.ExpressionWrapper(models.F("pk"), models.CharField())
+
+_COLUMN_AS = {
+    KeyType.INTEGER: models.ExpressionWrapper(models.F("pk"), models.BigIntegerField()),
+    KeyType.TEXT: _AS_TEXT,
+    KeyType.PADDED_TEXT: _AS_TEXT,
+}
+
+
+def _key_of_text(model: type[models.Model], text: str) -> Any:
+    """What to look for; None if the type of the key has changed, so that none has this text."""
+    kind, field = key_type(model), key_field(model)
+    try:
+        if kind is KeyType.INTEGER:
+            return int(text)
+        if kind is KeyType.UUID:
+            return uuid.UUID(text)
+    except ValueError:
+        return None
+    return field.to_python(text) if _is_of_django(field) else text
+
+
+def _is_of_django(field: Field) -> bool:
+    return type(field).__module__.startswith("django.db.models.")
+
+
+def _text_in_column(field: Field, key: Any, kind: KeyType, connection: BaseDatabaseWrapper) -> str:
+    """What the column holds: a field of a project's own may show something else in Python."""
+    value = field.get_db_prep_value(key, connection, prepared=False)
+    if kind is KeyType.INTEGER:
+        return str(int(value))
+    if kind is KeyType.UUID:
+        return str(value if isinstance(value, uuid.UUID) else uuid.UUID(str(value)))
+    text = str(value)
+    return text.rstrip(" ") if kind is KeyType.PADDED_TEXT else text

@@ -1,0 +1,34 @@
+"""Which counter an object is counted by."""
+
+from __future__ import annotations
+
+from django.db.models import Model
+
+from django_hitcount.counters.keys import CounterKey
+from django_hitcount.counters.names import declared_counter
+from django_hitcount.counters.objects import counted_model, object_id_of
+from django_hitcount.db.content_types import content_type_id
+from django_hitcount.db.routing import hits_alias
+
+
+def counter_key(obj: Model, counter: str) -> CounterKey:
+    """
+    The key of ``counter`` on ``obj``.
+
+    Costs one query the first time a process meets the model, none after.
+
+    Raises UnknownCounter, UnsavedObject or InvalidKey, naming the value.
+    """
+    declared_counter(counter)
+    object_id = object_id_of(obj)
+    return CounterKey(content_type_id_of(obj), object_id, counter)
+
+
+def content_type_id_of(obj: Model | type[Model]) -> int:
+    """
+    The content type id of the model that ``obj`` counts as, see counted_model().
+
+    Costs one query the first time a process meets the model, none after.
+    """
+    # Not type(obj): request.user is a lazy object, which only looks like its model.
+    return content_type_id(counted_model(obj._meta.model), using=hits_alias())

@@ -1,0 +1,158 @@
+"""SQL on the visitors of a day: sketches, counts, and the fold of days that are closed."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from django.db import connections, models
+
+from django_hitcount import conf
+from django_hitcount.counters.days import open_days
+from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey
+from django_hitcount.counters.sketches import Sketch
+from django_hitcount.db import slots
+from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.tables import DailyVisitors, SeenVisitor
+from django_hitcount.db.transactions import in_transaction, take_write_lock
+
+SKETCHES_PER_STATEMENT = 200
+"""Rows of one upsert: with 12 KB each, well below what a server takes in one packet."""
+
+KEYS_PER_STATEMENT = 500
+
+PATIENCE_SECONDS = 30.0
+"""How long a fold is tried again for before the compaction fails."""
+
+
+def put(visitors: Mapping[DailyVisitorsKey, Sketch], *, using: str) -> None:
+    """
+    Write sketches over those that are there, in lock order; the caller opens the transaction.
+
+    Costs a statement per 200 sketches.
+    """
+    rows = [
+        DailyVisitors(
+            content_type_id=key.key.content_type_id,
+            object_id=key.key.object_id,
+            counter=key.key.counter,
+            day=key.day,
+            visitor_key=key.key_id,
+            count=visitors[key].visitors,
+            sketch=visitors[key].data,
+        )
+        for key in sorted(visitors)
+    ]
+    names_key = connections[using].features.supports_update_conflicts_with_target
+    DailyVisitors.objects.using(using).bulk_create(
+        rows,
+        batch_size=SKETCHES_PER_STATEMENT,
+        update_conflicts=True,
+        update_fields=["count", "sketch"],
+        unique_fields=[*DailyVisitors.KEY] if names_key else None,
+    )
+
+
+def sketches(keys: Collection[DailyVisitorsKey], *, using: str) -> dict[DailyVisitorsKey, bytes]:
+    """The sketches that the table holds of ``keys``. Costs a query per 500 keys."""
+    return {key: bytes(sketch) for key, sketch in _read(keys, "sketch", using).items()}
+
+
+def sketch_counts(keys: Collection[DailyVisitorsKey], *, using: str) -> dict[DailyVisitorsKey, int]:
+    """How many visitors the sketches of ``keys`` have. Costs a query per 500 keys."""
+    return _read(keys, "count", using)
+
+
+def _read(
+    keys: Collection[DailyVisitorsKey], column: str, using: str
+) -> dict[DailyVisitorsKey, Any]:
+    """A column of the rows that have a sketch, by key."""
+    found: dict[DailyVisitorsKey, Any] = {}
+    remaining = sorted(keys)
+    for start in range(0, len(remaining), KEYS_PER_STATEMENT):
+        chunk = remaining[start : start + KEYS_PER_STATEMENT]
+        rows = (
+            DailyVisitors.objects.using(using)
+            .filter(
+                slots.any_of({key.key for key in chunk}),
+                day__in={key.day for key in chunk},
+                visitor_key__in={key.key_id for key in chunk},
+                sketch__isnull=False,
+            )
+            .values_list(*DailyVisitors.KEY, column)
+        )
+        found |= {_key(row): row[-1] for row in rows}
+    return {key: found[key] for key in keys if key in found}
+
+
+def counts(
+    keys: Iterable[CounterKey],
+    first_day: datetime.date,
+    last_day: datetime.date,
+    *,
+    using: str,
+) -> dict[DailyVisitorsKey, int]:
+    """
+    The visitors of counters by day, those of open days that have rows of their own included.
+
+    Costs one query: a fold in between would show them twice or not at all.
+    """
+    wanted = slots.any_of(keys) & models.Q(day__range=(first_day, last_day))
+    folded = DailyVisitors.objects.using(using).filter(wanted)
+    seen = SeenVisitor.objects.using(using).filter(wanted).values(*SeenVisitor.KEY)
+    columns = DailyVisitors.KEY
+    rows = folded.values_list(*columns, "count").union(
+        seen.annotate(count=models.Count("pk")).values_list(*columns, "count"), all=True
+    )
+    found: Counter[DailyVisitorsKey] = Counter()
+    for row in rows:
+        found[_key(row)] += row[-1]
+    return dict(found)
+
+
+def _key(row: tuple[Any, ...]) -> DailyVisitorsKey:
+    return DailyVisitorsKey(CounterKey(*row[:3]), row[3], row[4])
+
+
+def fold_closed_days(*, batch_size: int) -> list[int]:
+    """
+    Add the visitors of closed days to their count, and delete their rows.
+
+    A count never changes by it. Returns the number of rows of each transaction; each costs
+    a read and three statements.
+
+    Raises OperationalError if a batch meets locks for longer than 30 seconds.
+    """
+    using = hits_alias()
+    first_open_day, _ = open_days()
+    fold = partial(_fold, first_open_day, batch_size, using)
+    sizes = []
+    while size := in_transaction(
+        fold, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True
+    ):
+        sizes.append(size)
+    return sizes
+
+
+def _fold(first_open_day: datetime.date, batch_size: int, using: str) -> int:
+    """Fold up to ``batch_size`` rows, locked in the order of all writers; returns how many."""
+    manager = SeenVisitor.objects.using(using)
+    take_write_lock(using)
+    closed = manager.filter(day__lt=first_open_day).order_by("day", "pk")
+    pks = [*closed.values_list("pk", flat=True)[:batch_size]]
+    locked = manager.filter(pk__in=pks).order_by(*SeenVisitor.KEY, "pk").select_for_update()
+    rows = [*locked.values_list("pk", *SeenVisitor.KEY)]
+    amounts = Counter(tuple(key) for _, *key in rows)
+    options_of = conf.get_config().options_of
+    slots.add_up(
+        DailyVisitors,
+        (*DailyVisitors.KEY, "count"),
+        # The others were kept for the rule "daily" alone.
+        [(*key, amounts[key]) for key in sorted(amounts) if options_of(key[2]).visitors],
+        using,
+    )
+    manager.filter(pk__in=[pk for pk, *_ in rows])._raw_delete(using)
+    return len(rows)

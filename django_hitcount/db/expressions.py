@@ -1,0 +1,110 @@
+"""
+SQL that needs the database to be spelled: looked up when the statement is, not before.
+
+So a queryset can be built anywhere, in an async view too, without a query.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import models, router
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models.expressions import Combinable, Expression, OuterRef, Subquery
+from django.db.models.functions import Cast, Coalesce, Collate, Concat, RTrim, Substr
+from django.db.models.sql.compiler import SQLCompiler
+
+from django_hitcount import conf
+from django_hitcount.counters.names import declared_counter
+from django_hitcount.counters.primary_keys import KeyType, is_uuid_as_digits, key_field, key_type
+from django_hitcount.db.counted_objects import content_type_id_of
+from django_hitcount.db.fields import exact_collation
+from django_hitcount.db.tables import HitSlot
+from django_hitcount.exceptions import HitCountError
+
+UUID_PARTS = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
+"""Start and length of the parts between the dashes, in 32 hexadecimal digits."""
+
+
+class ContentTypeId(Expression):
+    """The content type id of a model."""
+
+    def __init__(self, model: type[models.Model]) -> None:
+        super().__init__(output_field=models.IntegerField())
+        self.model = model
+
+    def as_sql(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper
+    ) -> tuple[str, tuple[str | int, ...]]:
+        return "%s", (content_type_id_of(self.model),)
+
+
+class KeyText(models.Func):
+    """
+    A primary key as the text that ``object_id`` holds; see key_text().
+
+    Compiling it raises InvalidKey if hits of such a key cannot be counted.
+    """
+
+    def __init__(self, expression: Combinable, *, model: type[models.Model]) -> None:
+        super().__init__(
+            expression, output_field=models.CharField(max_length=conf.OBJECT_ID_MAX_LENGTH)
+        )
+        self.model = model
+
+    def as_sql(  # type: ignore[override]
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra_context: Any
+    ) -> Any:
+        kind = key_type(self.model)
+        field = key_field(self.model)
+        text: Expression = Cast(self.get_source_expressions()[0], self.output_field)
+        if kind is KeyType.UUID and is_uuid_as_digits(field, connection):
+            text = _with_dashes(text)
+        if kind is KeyType.PADDED_TEXT:
+            text = RTrim(text)
+        if connection.vendor == "mysql":
+            text = Collate(text, exact_collation(connection))
+        return compiler.compile(text)
+
+
+def _with_dashes(digits: Expression) -> Concat:
+    parts: list[Combinable] = []
+    for start, length in UUID_PARTS:
+        parts += [Substr(digits, start, length), models.Value("-")]
+    return Concat(*parts[:-1])
+
+
+class TotalInTables(Coalesce):
+    """The total of a counter as the tables of the query's own database hold it."""
+
+    def __init__(self, model: type[models.Model], counter: str) -> None:
+        rows = (
+            HitSlot.objects.filter(
+                content_type_id=ContentTypeId(model),
+                object_id=KeyText(OuterRef("pk"), model=model),
+                counter=counter,
+            )
+            .order_by()
+            .values("counter")
+            .values(total=models.Sum("hits"))
+        )
+        big = models.BigIntegerField()
+        super().__init__(Subquery(rows, output_field=big), models.Value(0), output_field=big)
+        self.model = model
+        self.counter = counter
+
+    def as_sql(  # type: ignore[override]
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra_context: Any
+    ) -> Any:
+        declared_counter(self.counter)
+        self._check_database(connection.alias)
+        return super().as_sql(compiler, connection, **extra_context)
+
+    def _check_database(self, alias: str) -> None:
+        homes = [router.db_for_read(HitSlot), router.db_for_write(HitSlot)]
+        if alias not in homes:
+            raise HitCountError(
+                f"with_hits() needs {self.model._meta.label} and HitSlot in one database; the "
+                f"query is for {alias!r}, and the counts are in {homes[0]!r}. Use "
+                "get_totals(objects) instead."
+            )

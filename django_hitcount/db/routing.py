@@ -1,0 +1,12 @@
+"""The database that holds the tables."""
+
+from __future__ import annotations
+
+from django.db import router
+
+from django_hitcount.db.tables import HitSlot
+
+
+def hits_alias() -> str:
+    """The database that holds all tables of django_hitcount, read and written."""
+    return router.db_for_write(HitSlot)

@@ -1,0 +1,99 @@
+"""The tables that make flushing and forgetting exact."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from django_hitcount import conf
+from django_hitcount.db.fields import ObjectIdField
+
+
+class FlushedBatch(models.Model):
+    """The ledger: a batch in here has been applied, so a second flush of it is harmless."""
+
+    id = models.UUIDField(primary_key=True, editable=False)
+    flushed_at = models.DateTimeField(_("flushed at"), default=timezone.now)
+    partition = models.SmallIntegerField(_("partition"))
+    generation = models.CharField(_("generation"), max_length=conf.GENERATION_MAX_LENGTH)
+    number = models.BigIntegerField(_("number"))
+    """Batches of one partition and generation are applied in the order of their numbers."""
+
+    class Meta:
+        verbose_name = _("flushed batch")
+        verbose_name_plural = _("flushed batches")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["partition", "generation", "number"], name="hitcount_flushedbatch_number"
+            ),
+        ]
+        indexes = [models.Index(fields=["flushed_at"], name="hitcount_flushedbatch_at")]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+class MissedRecord(models.Model):
+    """
+    Hits that Redis missed, or may have missed, kept until Redis has been told.
+
+    Without a recorder the hits are in the slots already, and only the running totals
+    in Redis are to be forgotten. With one, nobody knows whether Redis ran the command:
+    it is sent again under the same number, which Redis runs once at most.
+    """
+
+    recorder = models.UUIDField(_("recorder"), null=True, editable=False)
+    sequence = models.BigIntegerField(_("sequence"), null=True, editable=False)
+    run_id = models.CharField(_("run of Redis"), max_length=conf.RUN_ID_MAX_LENGTH, editable=False)
+    hits = models.JSONField(_("hits"), editable=False)
+    missed_at = models.DateTimeField(_("missed at"), default=timezone.now)
+
+    class Meta:
+        verbose_name = _("missed record")
+        verbose_name_plural = _("missed records")
+
+    def __str__(self) -> str:
+        return f"{len(self.hits)} hits missed at {self.missed_at}"
+
+
+class DeletedObject(models.Model):
+    """
+    An object that was deleted, kept until nothing is left of its hits and visitors.
+
+    Written in the transaction that deletes the object, if that is in the same database.
+    Without a foreign key, so that it locks no row of another table.
+    """
+
+    content_type_id = models.IntegerField(_("content type id"))
+    object_id = ObjectIdField(_("object id"), max_length=conf.OBJECT_ID_MAX_LENGTH)
+    database = models.CharField(_("database"), max_length=conf.DATABASE_ALIAS_MAX_LENGTH)
+    """The one that the object was deleted from."""
+
+    saved_in = models.CharField(
+        _("saved in"), max_length=conf.DATABASE_ALIAS_MAX_LENGTH, blank=True
+    )
+    """The one that it was read from or saved to last; another one if it was moved."""
+
+    deleted_at = models.DateTimeField(_("deleted at"), default=timezone.now)
+    due_at = models.DateTimeField(_("due at"), default=timezone.now)
+    """When to look at it next."""
+
+    swept_at = models.DateTimeField(_("swept at"), null=True)
+    """When all was gone that had been counted before it was deleted."""
+
+    class Meta:
+        verbose_name = _("deleted object")
+        verbose_name_plural = _("deleted objects")
+        indexes = [
+            models.Index(fields=["content_type_id", "object_id"], name="hitcount_deleted_object"),
+            models.Index(fields=["due_at"], name="hitcount_deleted_due"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.content_type_id}:{self.object_id}, deleted at {self.deleted_at}"
+
+    @property
+    def pair(self) -> tuple[int, str]:
+        """Content type id and object id."""
+        return self.content_type_id, self.object_id

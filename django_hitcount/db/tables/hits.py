@@ -1,0 +1,95 @@
+"""The tables of hits."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from django_hitcount import conf
+from django_hitcount.db.fields import SlotIndex
+from django_hitcount.db.tables.rows import CounterRow, SlotRow
+
+
+class HitSlot(SlotRow, CounterRow):
+    """One of the rows whose sum is the all-time total of a counter."""
+
+    KEY = CounterRow.KEY
+
+    class Meta:
+        verbose_name = _("hit slot")
+        verbose_name_plural = _("hit slots")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["content_type", "object_id", "counter", "slot"],
+                name="hitcount_hitslot_key",
+            ),
+        ]
+        indexes = [
+            SlotIndex(
+                compacted=True,
+                fields=["content_type", "counter", "slot", "hits"],
+                name="hitcount_hitslot_most",
+            ),
+            SlotIndex(
+                compacted=False,
+                fields=["slot", "content_type", "object_id", "counter"],
+                name="hitcount_hitslot_compact",
+            ),
+        ]
+
+
+class DailyHitSlot(SlotRow, CounterRow):
+    """One of the rows whose sum is what a counter took in on one day."""
+
+    day = models.DateField(_("day"))
+
+    KEY = (*CounterRow.KEY, "day")
+
+    class Meta:
+        verbose_name = _("daily hit slot")
+        verbose_name_plural = _("daily hit slots")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["content_type", "object_id", "counter", "day", "slot"],
+                name="hitcount_dailyhitslot_key",
+            ),
+        ]
+        indexes = [
+            SlotIndex(
+                compacted=False,
+                fields=["slot", "content_type", "object_id", "counter", "day"],
+                name="hitcount_daily_compact",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}, {self.day}"
+
+
+class RefusedHitSlot(SlotRow):
+    """One of the rows whose sum is how many hits were refused on one day for one reason."""
+
+    day = models.DateField(_("day"))
+    counter = models.CharField(_("counter"), max_length=conf.COUNTER_MAX_LENGTH)
+    refusal = models.CharField(_("refusal"), max_length=conf.REFUSAL_MAX_LENGTH)
+
+    KEY = ("day", "counter", "refusal")
+
+    class Meta:
+        verbose_name = _("refused hit slot")
+        verbose_name_plural = _("refused hit slots")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["day", "counter", "refusal", "slot"], name="hitcount_refusedhitslot_key"
+            ),
+        ]
+        indexes = [
+            SlotIndex(
+                compacted=False,
+                fields=["slot", "day", "counter", "refusal"],
+                name="hitcount_refused_compact",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.counter} refused for {self.refusal!r} on {self.day}, slot {self.slot}"

@@ -1,0 +1,51 @@
+"""What several tables have in common."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.contrib.contenttypes.models import ContentType
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from django_hitcount import conf
+from django_hitcount.db.fields import ObjectIdField
+
+
+class CounterRow(models.Model):
+    """A row about one counter of one object."""
+
+    content_type = models.ForeignKey(
+        ContentType,
+        on_delete=models.CASCADE,
+        related_name="+",
+        db_index=False,  # The unique constraint starts with it.
+        verbose_name=_("content type"),
+    )
+    object_id = ObjectIdField(_("object id"), max_length=conf.OBJECT_ID_MAX_LENGTH)
+    counter = models.CharField(_("counter"), max_length=conf.COUNTER_MAX_LENGTH)
+
+    KEY: ClassVar[tuple[str, ...]] = ("content_type_id", "object_id", "counter")
+    """Columns that rows of one counter have in common."""
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"{self.counter} of {self.content_type_id}:{self.object_id}"
+
+
+class SlotRow(models.Model):
+    """One of several rows that share a sum, so that writers do not queue for one of them."""
+
+    slot = models.SmallIntegerField(_("slot"))
+    hits = models.BigIntegerField(_("hits"))
+
+    KEY: ClassVar[tuple[str, ...]]
+    """Columns that rows of one sum have in common."""
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}, slot {self.slot}"

@@ -1,0 +1,98 @@
+"""INSERT statements that add to rows that are there, or leave them alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import connections, models
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models.constants import OnConflict
+
+ROWS_PER_STATEMENT = 1000
+"""Rows of one multi-row upsert; beyond this the rate no longer grows."""
+
+
+def add_up(
+    model: type[models.Model],
+    columns: Sequence[str],
+    rows: Sequence[tuple[Any, ...]],
+    using: str,
+) -> None:
+    """
+    Insert rows of ``columns``; where one is there already, add its last column to that.
+
+    The columns before the last are those of a unique constraint.
+    """
+    connection = connections[using]
+    limit = connection.features.max_query_params or ROWS_PER_STATEMENT * len(columns)
+    size = min(ROWS_PER_STATEMENT, limit // len(columns))
+    with connection.cursor() as cursor:
+        for start in range(0, len(rows), size):
+            chunk = rows[start : start + size]
+            cursor.execute(*_upsert_statement(connection, model, columns, chunk))
+
+
+def _upsert_statement(
+    connection: BaseDatabaseWrapper,
+    model: type[models.Model],
+    columns: Sequence[str],
+    rows: Sequence[tuple[Any, ...]],
+) -> tuple[str, list[Any]]:
+    """
+    INSERT of ``rows`` that adds to the last column where the row is there already.
+
+    Django knows how each server spells an upsert, but only one that overwrites; the
+    assignment is made an addition.
+    """
+    quote = connection.ops.quote_name
+    *key, last = columns
+    table, added = quote(model._meta.db_table), quote(last)
+    overwrite = connection.ops.on_conflict_suffix_sql(
+        list(model._meta.concrete_fields), OnConflict.UPDATE, [last], key
+    )
+    add = overwrite.replace(f"{added} = ", f"{added} = {table}.{added} + ", 1)
+    is_postgresql = connection.vendor == "postgresql"
+    source, values = _arrays(connection, model, columns, rows) if is_postgresql else _values(rows)
+    into = f"INSERT INTO {table} ({', '.join(map(quote, columns))})"
+    return f"{into} {source} {add}", values
+
+
+def _values(rows: Sequence[tuple[Any, ...]]) -> tuple[str, list[Any]]:
+    row = f"({', '.join(['%s'] * len(rows[0]))})"
+    return f"VALUES {', '.join([row] * len(rows))}", [value for row in rows for value in row]
+
+
+def _arrays(
+    connection: BaseDatabaseWrapper,
+    model: type[models.Model],
+    columns: Sequence[str],
+    rows: Sequence[tuple[Any, ...]],
+) -> tuple[str, list[Any]]:
+    """An array per column: psycopg takes longer over thousands of placeholders than the server."""
+    types = [str(model._meta.get_field(column).db_type(connection)) for column in columns]
+    arrays = ", ".join(f"%s::{type_.partition('(')[0]}[]" for type_ in types)
+    values = [list(column) for column in zip(*rows, strict=True)]
+    return f"SELECT * FROM unnest({arrays})", values  # noqa: S608 - types of our own columns
+
+
+def insert_or_ignore(
+    model: type[models.Model], columns: Sequence[str], values: Sequence[Any], using: str
+) -> bool:
+    """
+    Insert a row; False if one with its unique key is there, or is about to be committed.
+
+    The values are to be checked before: MySQL ignores also what does not fit.
+    """
+    connection = connections[using]
+    quote, ops = connection.ops.quote_name, connection.ops
+    insert = ops.insert_statement(on_conflict=OnConflict.IGNORE)
+    ignore = ops.on_conflict_suffix_sql([], OnConflict.IGNORE, [], [])
+    places = ", ".join(["%s"] * len(values))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"{insert} {quote(model._meta.db_table)} ({', '.join(map(quote, columns))}) "
+            f"VALUES ({places}) {ignore}",
+            values,
+        )
+        return bool(cursor.rowcount)

@@ -1,0 +1,282 @@
+"""
+Buffer -> slots, in three steps that may fail at any point and be repeated.
+
+claim: what is pending is set aside as a batch with an id of its own.
+apply: the batch is written, together with its id in the ledger, in one transaction.
+settle: the batch is dropped from the buffer.
+
+There is no lock. Two flushers of a partition get the same batch, and the ledger lets one
+of them apply it. A batch that was not settled is what the next claim returns. Should Redis
+go back in time, it offers a batch that was applied once more under the same id.
+"""
+
+from __future__ import annotations
+
+import datetime
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+
+from django.contrib.contenttypes.models import ContentType
+from django.db import IntegrityError, transaction
+from django.db.models import Exists, OuterRef
+from django.utils import timezone
+
+from django_hitcount import conf
+from django_hitcount.buffers import Buffer, get_buffer
+from django_hitcount.counters.batches import Batch, BatchId
+from django_hitcount.db import daily_visitors, locks, slots
+from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.tables import DeletedObject, FlushedBatch
+from django_hitcount.db.transactions import in_transaction
+from django_hitcount.exceptions import HitCountError
+from django_hitcount.maintenance import forgetting
+from django_hitcount.outages.waits import unhurried
+
+PATIENCE_SECONDS = 10.0
+"""How long a batch is tried again for before it is left to the next flush."""
+
+LOCK_WAIT_SECONDS = 1.0
+"""How long a batch waits for a row that is locked before it goes to another slot."""
+
+LEDGER_DAYS = 7
+"""How long each batch is kept in the ledger; the last one of a generation is kept for ever."""
+
+LEDGER_ROWS_PER_PRUNE = 1000
+
+logger = logging.getLogger("django_hitcount")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Flush:
+    """What a flush did."""
+
+    batches: int = 0
+    """Batches that this flush applied; those that another applied first are left out."""
+
+    counters: int = 0
+    """Counters in these batches."""
+
+    hits: int = 0
+    """Hits in these batches."""
+
+    malformed: tuple[bytes, ...] = ()
+    """Fields that held no hits and were set aside in Redis, under hitcount:{p}:malformed."""
+
+    def __add__(self, other: Flush) -> Flush:
+        return Flush(
+            batches=self.batches + other.batches,
+            counters=self.counters + other.counters,
+            hits=self.hits + other.hits,
+            malformed=self.malformed + other.malformed,
+        )
+
+
+@unhurried()
+def flush(partitions: Iterable[int] | None = None) -> Flush:
+    """
+    Write what the buffer holds into the slots: all of it, or of some partitions.
+
+    Costs, per partition that holds hits, four round trips or more, and one transaction of
+    an insert and two statements per thousand counters. A partition that fails does not
+    keep the others from being flushed. A flush of all of it also forgets deleted objects, see
+    forgetting.work_off(); if none is due, that costs a query.
+
+    Raises BufferUnavailable if Redis does not answer at all, and an ExceptionGroup of
+    what went wrong in single partitions. Nothing is lost by that: flush again.
+    """
+    buffer = get_buffer()
+    done = Flush()
+    errors: list[Exception] = []
+    deleted: list[DeletedObject] = []
+    if partitions is None:
+        with _collecting(errors, "reading which objects were deleted"):
+            deleted = forgetting.due()
+    unflushed = {*range(conf.MOST_PARTITIONS)}
+    with _collecting(errors, "telling the buffer what it missed"):
+        buffer.catch_up()
+        unflushed.clear()
+    for partition in buffer.partitions() if partitions is None else partitions:
+        count = len(errors)
+        with _collecting(errors, f"flushing partition {partition}"):
+            done += flush_partition(buffer, partition)
+        if len(errors) > count:
+            unflushed.add(partition)
+    with _collecting(errors, "forgetting deleted objects"):
+        forgetting.work_off(deleted, unflushed=unflushed)
+    with _collecting(errors, "pruning the ledger"):
+        prune_ledger()
+    if errors:
+        raise ExceptionGroup("Not everything is flushed; the hits are kept.", errors)
+    return done
+
+
+@contextmanager
+def _collecting(errors: list[Exception], doing: str) -> Iterator[None]:
+    """Put an error aside, so that one partition does not keep the others from being flushed."""
+    try:
+        yield
+    except Exception as exc:  # noqa: BLE001 - raised once the others are flushed
+        exc.add_note(f"while {doing}")
+        errors.append(exc)
+
+
+def flush_partition(
+    buffer: Buffer, partition: int, *, patience_seconds: float | None = None
+) -> Flush:
+    """
+    Claim, apply and settle one partition, and what a dead flusher has left of it before.
+
+    ``patience_seconds`` is for a page, see apply().
+    """
+    done = Flush()
+    claimed: set[BatchId] = set()
+    while batch := buffer.claim(partition):
+        if batch.id in claimed:
+            raise HitCountError(f"{batch.id} is offered again although it was settled.")
+        claimed.add(batch.id)
+        done += flush_batch(buffer, batch, patience_seconds=patience_seconds)
+        if not batch.is_left_over:
+            break
+    return done
+
+
+def flush_batch(buffer: Buffer, batch: Batch, *, patience_seconds: float | None = None) -> Flush:
+    """Apply and settle one batch; ``patience_seconds`` is for a page, see apply()."""
+    batch = with_known_visitors(buffer, without_unknown_models(batch))
+    is_applied_here = apply(batch, patience_seconds=patience_seconds)
+    is_settled_here = buffer.settle(batch)
+    if is_applied_here and not is_settled_here:
+        # Redis may have lost the batch, and loaded totals before it came into the tables.
+        buffer.drop_totals(batch.totals)
+    malformed = tuple(batch.malformed) if is_settled_here else ()
+    if malformed:
+        logger.error(
+            "Partition %d held %d malformed fields, set aside: %r",
+            batch.id.partition,
+            len(malformed),
+            malformed,
+        )
+    if not is_applied_here:
+        return Flush(malformed=malformed)
+    return Flush(
+        batches=1,
+        counters=len(batch.totals),
+        hits=sum(batch.totals.values()),
+        malformed=malformed,
+    )
+
+
+def without_unknown_models(batch: Batch) -> Batch:
+    """The batch with hits of models that the database no longer knows among the malformed."""
+    wanted = {
+        key.content_type_id
+        for keys in (
+            batch.totals,
+            (key for key, _ in batch.daily),
+            (visitors.key for visitors in batch.visitors),
+        )
+        for key in keys
+    }
+    known = set(
+        ContentType.objects.using(hits_alias()).filter(pk__in=wanted).values_list("pk", flat=True)
+    )
+    if wanted == known:
+        return batch
+    totals = {key: n for key, n in batch.totals.items() if key.content_type_id in known}
+    daily = {kd: n for kd, n in batch.daily.items() if kd[0].content_type_id in known}
+    visitors = {v: sketch for v, sketch in batch.visitors.items() if v.key.content_type_id in known}
+    return replace(
+        batch,
+        totals=totals,
+        daily=daily,
+        visitors=visitors,
+        malformed=[
+            *batch.malformed,
+            *(key.text.encode() for key in batch.totals.keys() - totals.keys()),
+            *(key.on(day).encode() for key, day in batch.daily.keys() - daily.keys()),
+            *(key.text.encode() for key in batch.visitors.keys() - visitors.keys()),
+        ],
+    )
+
+
+def with_known_visitors(buffer: Buffer, batch: Batch) -> Batch:
+    """
+    The batch with sketches that lack no visitor whom the table knows.
+
+    A sketch that was begun since the last flush may stand for one that Redis has lost, and
+    one with fewer visitors than the table knows is from before that was written. Costs a
+    query per 500 sketches, and for those of which the table may know more one more and a
+    round trip.
+    """
+    using = hits_alias()
+    counts = daily_visitors.sketch_counts(batch.visitors, using=using)
+    behind = {key for key in counts if batch.visitors[key].is_behind(counts[key])}
+    known = daily_visitors.sketches(behind, using=using)
+    if not known:
+        return batch
+    return replace(batch, visitors={**batch.visitors, **buffer.merge_sketches(known)})
+
+
+def apply(batch: Batch, *, patience_seconds: float | None = None) -> bool:
+    """
+    Write a batch into the slots; False if it is in the ledger already.
+
+    The ledger comes first, so that a second flusher waits there for the COMMIT of the
+    first, however long it takes, and finds out before it has written anything.
+
+    A page gives ``patience_seconds``: it waits no longer for any lock, that flusher included,
+    and then raises what the database raised.
+    """
+    using = hits_alias()
+    is_page = patience_seconds is not None
+    patience = PATIENCE_SECONDS if patience_seconds is None else patience_seconds
+    lock_wait = min(LOCK_WAIT_SECONDS, patience)
+    choice = slots.SlotChoice()
+
+    def write() -> bool:
+        with locks.limited_waits(using, seconds=lock_wait) if is_page else nullcontext():
+            entry = FlushedBatch(id=batch.id.uuid, **batch.id._asdict())
+            entry.save(using=using, force_insert=True)
+        if _is_followed(batch.id, using):
+            transaction.set_rollback(True, using=using)
+            return False
+        slot = choice.next()
+        with locks.limited_waits(using, seconds=lock_wait):
+            slots.add_totals(batch.totals, slot=slot, using=using)
+            slots.add_daily(batch.daily, slot=slot, using=using)
+            slots.add_refused(batch.refused, slot=slot, using=using)
+            daily_visitors.put(batch.visitors, using=using)
+        return True
+
+    try:
+        return in_transaction(write, using=using, patience_seconds=patience, repeatable=True)
+    except IntegrityError:
+        if not FlushedBatch.objects.using(using).filter(pk=batch.id.uuid).exists():
+            raise
+        return False
+
+
+def _is_followed(batch_id: BatchId, using: str) -> bool:
+    """Whether a later batch is in the ledger, so that this one was, too, and has been pruned."""
+    batches = FlushedBatch.objects.using(using).filter(
+        partition=batch_id.partition, generation=batch_id.generation
+    )
+    return batches.filter(number__gt=batch_id.number).exists()
+
+
+def prune_ledger() -> int:
+    """Delete what no flusher can ask for any more; returns the number of rows deleted."""
+    before = timezone.now() - datetime.timedelta(days=LEDGER_DAYS)
+    batches = FlushedBatch.objects.using(hits_alias())
+    later = batches.filter(
+        partition=OuterRef("partition"),
+        generation=OuterRef("generation"),
+        number__gt=OuterRef("number"),
+    )
+    old = batches.filter(Exists(later), flushed_at__lt=before).order_by("flushed_at")
+    deleted, _ = batches.filter(
+        pk__in=[*old.values_list("pk", flat=True)[:LEDGER_ROWS_PER_PRUNE]]
+    ).delete()
+    return deleted

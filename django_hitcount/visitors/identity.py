@@ -1,0 +1,117 @@
+"""How visitors are identified."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from django.http import HttpRequest
+from django.utils.functional import LazyObject, empty
+
+from django_hitcount import conf
+from django_hitcount.conf.caches import cached_for_settings
+from django_hitcount.db.savepoints import OpenTransactions
+from django_hitcount.db.transactions import DATABASE_ERRORS
+from django_hitcount.exceptions import BufferUnavailable, TransactionLost
+from django_hitcount.visitors.addresses import client_household
+from django_hitcount.visitors.sessions import read_session_visitor
+
+Identity = Callable[[HttpRequest], str | None]
+
+logger = logging.getLogger("django_hitcount")
+
+
+def identify(request: HttpRequest, *, view: OpenTransactions | None = None) -> str | None:
+    """
+    What tells the visitor, for this process's memory only; None if nothing does.
+
+    The first of HITCOUNT["VISITOR_IDENTITY"] that answers. What one of them raises is logged.
+    """
+    view = view or OpenTransactions()
+    for name, identity in get_identities():
+        try:
+            with view.unspoiled():
+                if answer := identity(request):
+                    return f"{name}:{answer}"
+        except TransactionLost:
+            raise
+        except (BufferUnavailable, *DATABASE_ERRORS) as exc:
+            logger.error("The visitor identity %r tells nobody: %s", name, exc)
+        except Exception:
+            # Counting must not break a page.
+            logger.exception("The visitor identity %r failed, and tells nobody", name)
+    return None
+
+
+def user(request: HttpRequest) -> str | None:
+    """
+    The id of the user who is logged in.
+
+    A ``request.user`` that nobody has asked for yet is left alone: the session knows the id,
+    too, and a page that does not depend on its user is not to say so in its Vary header.
+    """
+    found = getattr(request, "user", None)
+    is_unknown = isinstance(found, LazyObject) and found._wrapped is empty
+    if is_unknown and hasattr(request, "session"):
+        return read_session_visitor(request).user
+    return str(found.pk) if found and found.is_authenticated else None
+
+
+def session(request: HttpRequest) -> str | None:
+    """The key of a session that exists; none is made."""
+    return read_session_visitor(request).key
+
+
+def cookie(request: HttpRequest) -> str | None:
+    """The cookie that HITCOUNT["VISITOR_COOKIE"] names."""
+    name = conf.get_config().visitor_cookie
+    return request.COOKIES.get(name) or None if name else None
+
+
+def address(request: HttpRequest) -> str | None:
+    """The client's address (of IPv6, the /64 network) and user agent."""
+    found = client_household(request.META)
+    return f"{found} {browser(request) or ''}" if found else None
+
+
+def browser(request: HttpRequest) -> str | None:
+    """The user agent alone: visitors are then kinds of browsers."""
+    return request.META.get("HTTP_USER_AGENT") or None
+
+
+IDENTITIES: dict[str, Identity] = {
+    "user": user,
+    "session": session,
+    "cookie": cookie,
+    "address": address,
+    "browser": browser,
+}
+
+
+@cached_for_settings("HITCOUNT")
+def get_identities() -> tuple[tuple[str, Identity], ...]:
+    """
+    The identities of this process by name, made at first use and anew with the setting.
+
+    Raises ImproperlyConfigured if one is unknown.
+    """
+    return tuple((name, _identity(name)) for name in conf.get_config().visitor_identity)
+
+
+def _identity(name: str) -> Identity:
+    if name in IDENTITIES:
+        return IDENTITIES[name]
+    problem = "is none of ours and no dotted path" if "." not in name else "is no plain function"
+    try:
+        found = conf.imported(name) if "." in name else None
+    except ImportError as exc:
+        found, problem = None, f"cannot be imported: {exc}"
+    if not callable(found) or conf.is_asynchronous(found):
+        raise conf.misconfigured(
+            "VISITOR_IDENTITY",
+            f"HITCOUNT['VISITOR_IDENTITY'] names {name!r}, which {problem}.",
+            f"Use {', '.join(map(repr, IDENTITIES))}, or the dotted path of a callable that "
+            "takes a request and returns a string or None.",
+        )
+    identity: Identity = found
+    return identity

@@ -1,0 +1,284 @@
+from __future__ import annotations
+
+from dataclasses import fields
+from ipaddress import ip_network
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from django_hitcount import conf
+from django_hitcount.buffers import get_buffer
+from django_hitcount.buffers.database import DatabaseBuffer
+from django_hitcount.conf.counter_options import CounterOptions
+
+HOUR = 3600
+DAY = 24 * HOUR
+
+
+def test_every_setting_has_a_field_and_a_converter():
+    assert {field.name.upper() for field in fields(conf.Config)} == set(conf._CONVERTERS)
+
+
+def test_defaults_without_the_setting(settings):
+    del settings.HITCOUNT
+    conf.get_config.cache_clear()
+
+    assert conf.get_config() == conf.Config()
+    assert isinstance(get_buffer(), DatabaseBuffer)
+
+
+def test_config_follows_the_setting(settings):
+    settings.HITCOUNT = {"SLOTS": 3, "COUNTERS": {"downloads": {}}}
+
+    assert conf.get_config().slots == 3
+    assert [*conf.get_config().counters] == ["views", "downloads"]
+    assert conf.get_config() is conf.get_config()
+
+
+def test_counter_has_defaults_and_options(settings):
+    options = {"repeat": "daily", "visitors": True}
+    settings.HITCOUNT = {"COUNTERS": {"downloads": options, "likes": {"repeat": 60}}}
+
+    assert conf.get_config().counters == {
+        "views": CounterOptions(repeat="always", visitors=False),
+        "downloads": CounterOptions(repeat="daily", visitors=True, per_address=100),
+        "likes": CounterOptions(repeat=60, visitors=False, per_address=100),
+    }
+
+
+def test_views_can_have_options_too(settings):
+    settings.HITCOUNT = {"COUNTERS": {"views": {"visitors": True}}}
+
+    assert conf.get_config().counters == {"views": CounterOptions(visitors=True)}
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("REFUSALS", []),
+        ("REFUSALS", ["a.b", {"NAME": "a.b"}, {"NAME": "a.b", "OPTIONS": {"x": 1}}]),
+        ("REFUSALS", ({"NAME": "a.b", "OPTIONS": {}},)),
+        ("BOT_USER_AGENTS", []),
+        ("BOT_USER_AGENTS", ("^a", r"(b|c)\d", "(?P<x>d)")),
+        ("TRUSTED_PROXIES", 20),
+        ("TRUSTED_PROXIES", ["192.0.2.1", "10.0.0.0/8", "2001:db8::/32", "::1"]),
+        ("VISITOR_IDENTITY", ["address"]),
+        ("VISITOR_COOKIE", None),
+        ("VISITOR_KEY_ROTATION", "never"),
+        ("REPEAT_ERROR_RATE", 0.1),
+        ("REPEAT_ERROR_RATE", 1e-6),
+        ("COUNTERS", {"views": {"repeat": 23 * HOUR}}),
+        ("COUNTERS", {"views": {"repeat": "daily", "per_address": None}}),
+        ("COUNTERS", {"views": {"per_address": 10**9}}),
+    ],
+)
+def test_good_values_pass(settings, setting, value):
+    settings.HITCOUNT = {setting: value}
+
+    assert conf.problems() == []
+
+
+def test_networks_are_read_once(settings):
+    settings.HITCOUNT = {"TRUSTED_PROXIES": ["10.0.0.0/8", "::1"]}
+
+    assert conf.get_config().trusted_proxies == (ip_network("10.0.0.0/8"), ip_network("::1"))
+
+
+def test_each_pattern_is_by_itself_and_case_plays_no_part(settings):
+    settings.HITCOUNT = {"BOT_USER_AGENTS": ["^a", "b|c$", r"(d)\1", r"(?P<x>e)\1", "(?P<x>f)-"]}
+    texts = ["Ax", "xa", "xBx", "xC", "cx", "dd", "ee", "xF-", "x"]
+    found = conf.get_config().bot_user_agents.match_in
+
+    assert [text for text in texts if found(text)] == ["Ax", "xBx", "xC", "dd", "ee", "xF-"]
+
+
+@pytest.mark.parametrize("name", ["bot_user_agents", "not_bot_user_agents"])
+@pytest.mark.parametrize("text", ["", "a", "\n"])
+def test_empty_list_of_patterns_finds_nothing(settings, name, text):
+    settings.HITCOUNT = {name.upper(): []}
+
+    assert not getattr(conf.get_config(), name).match_in(text)
+    assert not getattr(conf.Config(), name).match_in(text)
+
+
+@pytest.mark.parametrize(
+    ("hitcount", "message"),
+    [
+        ({"BUFER": "x"}, "HITCOUNT has no setting 'BUFER'. Did you mean 'BUFFER'?"),
+        ({"buffer": "x"}, "HITCOUNT has no setting 'buffer'. Did you mean 'BUFFER'?"),
+        ({"XYZZY": 1}, "HITCOUNT has no setting 'XYZZY'. Use one of BUFFER, "),
+        ({5: 1}, "HITCOUNT has no setting 5. Use one of "),
+        ([], "HITCOUNT is []. Set it to a dict."),
+        ({"BUFFER": None}, "HITCOUNT['BUFFER'] is None. Set it to a string."),
+        ({"CACHE_ALIAS": ""}, "HITCOUNT['CACHE_ALIAS'] is ''. Set it to a string."),
+        ({"SLOTS": 0}, "HITCOUNT['SLOTS'] is 0. Set it to a whole number from 1 to 32767."),
+        ({"SLOTS": True}, "HITCOUNT['SLOTS'] is True. Set it to a whole number"),
+        ({"PARTITIONS": "16"}, "HITCOUNT['PARTITIONS'] is '16'. Set it to a whole number from 1"),
+        ({"TOTAL_TTL_SECONDS": 0.5}, "HITCOUNT['TOTAL_TTL_SECONDS'] is 0.5. Set it to a whole"),
+        ({"FLUSH_THRESHOLD": 0}, "HITCOUNT['FLUSH_THRESHOLD'] is 0. Set it to a whole number"),
+        (
+            {"REDIS_TIMEOUT_SECONDS": 0},
+            "HITCOUNT['REDIS_TIMEOUT_SECONDS'] is 0. Set it to a number of seconds",
+        ),
+        ({"REDIS_TIMEOUT_SECONDS": float("inf")}, "greater than 0, 60 at most."),
+        ({"REDIS_TIMEOUT_SECONDS": float("nan")}, "greater than 0, 60 at most."),
+        ({"REDIS_TIMEOUT_SECONDS": True}, "is True. Set it to a number of seconds"),
+        ({"COUNTERS": ["a"]}, "HITCOUNT['COUNTERS'] is ['a']. Set it to a dict of counter names"),
+        ({"COUNTERS": {"Likes": {}}}, "HITCOUNT['COUNTERS'] declares 'Likes'. Name a counter with"),
+        ({"COUNTERS": {"x" * 51: {}}}, "50 characters at most."),
+        (
+            {"COUNTERS": {"a": {"x": 1}}},
+            "['a'] has no option 'x'. Use 'repeat', 'visitors' and 'per_address'.",
+        ),
+        (
+            {"COUNTERS": {"a": None}},
+            "HITCOUNT['COUNTERS']['a'] is None. Set it to a dict: {\"repeat\": \"daily\"}.",
+        ),
+        ({"COUNTERS": {5: {}}}, "HITCOUNT['COUNTERS'] declares 5. Name a counter with"),
+        (
+            {"COUNTERS": {"a": {"visitors": 1}}},
+            "HITCOUNT['COUNTERS']['a']['visitors'] is 1. Set it to True or False.",
+        ),
+        *(
+            (
+                {"COUNTERS": {"a": {"repeat": value}}},
+                f"['a']['repeat'] is {value!r}. Use 'always', 'daily', or a whole number of sec",
+            )
+            for value in (-5, 0, 1.5, True, None, "weekly", "60", 366 * DAY + 1)
+        ),
+        *(
+            ({"REPEAT_ERROR_RATE": value}, f"is {value!r}. Set it to a number from 0.000001 to 0.1")
+            for value in (0, 1, -0.1, True, None, "0.01", float("nan"), float("inf"))
+        ),
+        *(
+            ({"VISITOR_KEY_ROTATION": value}, f"is {value!r}. Use one of 'day', 'month', 'never'.")
+            for value in ("week", "", None, 1, ["day"])
+        ),
+        *(
+            ({"VISITOR_IDENTITY": value}, f'is {value!r}. Set it to a list such as ["user", ')
+            for value in ("user", [], None, {"user": 1})
+        ),
+        ({"VISITOR_IDENTITY": ["user", None]}, "HITCOUNT['VISITOR_IDENTITY'] is None. Set it to"),
+        *(
+            ({"VISITOR_COOKIE": value}, f"HITCOUNT['VISITOR_COOKIE'] is {value!r}. Set it to a")
+            for value in ("", 5, True)
+        ),
+        ({"COUNTERS": {"a": {"repeat": 0}}}, f"a whole number of seconds from 1 to {366 * DAY}."),
+        *(
+            (
+                {"COUNTERS": {"a": {"per_address": value}}},
+                f"['a']['per_address'] is {value!r}. Use None, or a whole number of hits from 1",
+            )
+            for value in (0, -1, True, "20", 2.0, 10**9 + 1)
+        ),
+        ({"REFUSALS": [5]}, 'or, with options, as {"NAME": path, "OPTIONS": {...}}.'),
+        ({"TRUSTED_PROXIES": -1}, "is -1. Set it to a whole number from 0 to 20."),
+        ({"TRUSTED_PROXIES": 21}, "is 21. Set it to a whole number from 0 to 20."),
+        *(
+            (
+                {"TRUSTED_PROXIES": value},
+                f"is {value!r}. Set it to the number of proxies between the visitor and Django",
+            )
+            for value in (True, None, 1.0, "10.0.0.0/8", {"10.0.0.0/8"})
+        ),
+        *(
+            (
+                {"TRUSTED_PROXIES": ["10.0.0.0/8", value]},
+                f"HITCOUNT['TRUSTED_PROXIES'] holds {value!r}, which is no IP address or network: ",
+            )
+            for value in ("10.0.0.0/33", "10.0.0.1/8", "10.0.0", "", "localhost", None, 5, "::/129")
+        ),
+        ({"TRUSTED_PROXIES": ["x"]}, 'or a network in CIDR notation ("192.0.2.0/24").'),
+        *(
+            ({"REFUSALS": value}, f"is {value!r}. Set it to a list of dotted paths of refusals")
+            for value in (None, "a.b", {"NAME": "a.b"}, 5)
+        ),
+        *(
+            (
+                {"REFUSALS": ["a.b", value]},
+                f"HITCOUNT['REFUSALS'] holds {value!r}. Name a refusal by its dotted path, or",
+            )
+            for value in (
+                *("", None, 5, {}, ["a.b"], {"OPTIONS": {}}, {"NAME": 5}),
+                *({"NAME": "a.b", "OPTION": {}}, {"NAME": "a.b", "OPTIONS": []}),
+            )
+        ),
+        *(
+            ({name: "x"}, f"HITCOUNT[{name!r}] is 'x'. Set it to a list of regular expressions")
+            for name in ("BOT_USER_AGENTS", "NOT_BOT_USER_AGENTS")
+        ),
+        ({"BOT_USER_AGENTS": ["a", ""]}, "HITCOUNT['BOT_USER_AGENTS'] is ''. Set it to a string."),
+        *(
+            (
+                {"BOT_USER_AGENTS": ["good", value]},
+                f"HITCOUNT['BOT_USER_AGENTS'] holds {value!r}, which is no regular expression: ",
+            )
+            for value in ("[", "a)|(b", "*", "a(?i)", "a{99999999999999999999}")
+        ),
+        ({"BOT_USER_AGENTS": ["["]}, "Correct it, or escape what is meant literally"),
+        (
+            {"TRUSTED_PROXIES": ["::ffff:10.0.0.0/104"]},
+            "holds '::ffff:10.0.0.0/104', which is no IP address or network: addresses mapped to ",
+        ),
+        (
+            {"VISITOR_IDENTITY": ["cookie"]},
+            "no cookie is named: nobody is told apart. Set HITCOUNT['VISITOR_COOKIE'] to the name",
+        ),
+    ],
+)
+def test_wrong_setting_is_an_error_with_value_and_fix(settings, hitcount, message):
+    settings.HITCOUNT = hitcount
+
+    with pytest.raises(ImproperlyConfigured) as raised:
+        conf.get_config()
+
+    assert message in str(raised.value)
+    assert [str(problem) for problem in conf.problems()] == [str(raised.value)]
+
+
+@pytest.mark.parametrize(
+    ("rotation", "longest"), [("day", 23 * HOUR), ("month", 28 * DAY), ("never", 366 * DAY)]
+)
+def test_repeat_is_no_longer_than_a_visitor_is_known(settings, rotation, longest):
+    def problems(seconds):
+        counters = {"views": {"repeat": seconds}, "downloads": {}}
+        settings.HITCOUNT = {"VISITOR_KEY_ROTATION": rotation, "COUNTERS": counters}
+        return [str(problem) for problem in conf.problems()]
+
+    assert problems(longest) == []
+    (problem,) = problems(longest + 1)
+    if rotation != "never":
+        assert f"['views']['repeat'] is {longest + 1} seconds, and " in problem
+        assert f"['VISITOR_KEY_ROTATION'] is {rotation!r}: a visitor is known for" in problem
+        assert problem.endswith("Use fewer seconds, or let the key rotate by 'month' or 'never'.")
+
+
+def test_every_wrong_setting_is_told_at_once(settings):
+    settings.HITCOUNT = {"SLOTS": 0, "REFUSALS": 5, "COUNTERS": {"views": {"repeat": 366 * DAY}}}
+
+    assert [problem.setting for problem in conf.problems()] == ["SLOTS", "REFUSALS"]
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("nowhere.Buffer", "HITCOUNT['BUFFER'] is 'nowhere.Buffer', which cannot be imported"),
+        ("datetime.date", "which is no subclass of django_hitcount.buffers.Buffer"),
+    ],
+)
+def test_wrong_buffer_is_an_error_with_value_and_fix(settings, path, message):
+    settings.HITCOUNT = {"BUFFER": path}
+
+    with pytest.raises(ImproperlyConfigured) as raised:
+        get_buffer()
+
+    assert message in str(raised.value)
+
+
+def test_no_setting_is_read_at_import():
+    """Otherwise override_settings would not work, nor settings that come late."""
+    import subprocess
+    import sys
+
+    code = "import django_hitcount.conf, django_hitcount.tasks, django_hitcount.exceptions"
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, env={})

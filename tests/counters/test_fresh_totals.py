@@ -1,0 +1,140 @@
+"""``article.hits`` of an object that brought its total along."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.core.cache import cache
+from django.db import connections
+from django.test import RequestFactory
+
+from django_hitcount.counters import fresh_totals
+from django_hitcount.maintenance.flushing import flush
+from django_hitcount.models import with_hits
+from django_hitcount.recording import record_hit, record_hits
+from tests.app.models import Article, Essay
+from tests.browsers import BROWSER
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def articles(buffer):
+    articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(3))
+    record_hits(articles, amount=3)
+    flush()
+    record_hits(articles, amount=4)
+    return articles
+
+
+@pytest.fixture
+def found(articles) -> Article:
+    """One that brought a total along, which is another by now."""
+    found = Article.objects.with_hits().first()
+    record_hit(articles[0])
+    return found
+
+
+def test_loop_asks_once(articles, django_assert_num_queries):
+    listed = list(Article.objects.with_hits("views", name="seen"))
+
+    with django_assert_num_queries(0), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("django_hitcount.totals.get_total", None)
+        assert [article.hits for article in listed] == [7, 7, 7]
+
+
+def test_so_does_one_over_a_queryset_of_another_class(buffer):
+    Essay.objects.create(live=True).record_hit()
+
+    found = with_hits(Essay.objects.all()).get()
+    record_hit(Essay.objects.get())
+    assert (found.hits, Essay.objects.get().hits) == (1, 2)
+
+
+def test_total_is_as_old_as_the_object(found):
+    assert (found.hits, found.hit_total) == (7, 7)
+
+
+def test_of_another_counter_is_not_taken_for_views(articles):
+    assert Article.objects.with_hits("downloads").first().hits == 7
+
+
+def test_is_read_anew_after_a_while(found, monkeypatch):
+    later = fresh_totals.monotonic() + fresh_totals.FRESH_SECONDS
+    monkeypatch.setattr(fresh_totals, "monotonic", lambda: later + 1)
+
+    assert found.hits == 8
+
+
+@pytest.mark.parametrize("refresh", [{}, {"fields": None}, {"using": "default"}])
+def test_is_read_anew_after_refresh_from_db(found, refresh):
+    found.refresh_from_db(**refresh)
+
+    assert (found.hits, found.hit_total) == (8, 7)
+
+
+async def test_is_read_anew_after_arefresh_from_db(buffer):
+    article = await Article.objects.acreate(title="Tea")
+    found = await Article.objects.with_hits().aget()
+    await article.arecord_hit()
+    assert found.hits == 0
+
+    await found.arefresh_from_db()
+    assert fresh_totals.fresh_total(found, "views") is None
+    await sync_to_async(connections.close_all)()
+
+
+def test_is_kept_when_a_deferred_field_is_read(articles):
+    found = Article.objects.with_hits().defer("author").first()
+    record_hit(articles[0])
+
+    assert found.author == ""
+    assert found.hits == 7
+
+
+@pytest.mark.parametrize(
+    "hit",
+    [
+        lambda found: found.record_hit(),
+        lambda found: found.record_hit(RequestFactory(headers=BROWSER).get("/")),
+        lambda found: record_hits([found]),
+    ],
+)
+def test_is_read_anew_after_a_hit_on_the_object(found, hit):
+    hit(found)
+
+    assert found.hits == 9
+
+
+def test_is_kept_after_a_hit_on_another_counter(found):
+    found.record_hit(counter="downloads")
+
+    assert found.hits == 7
+
+
+def test_is_read_anew_when_it_comes_from_a_cache(found):
+    cache.set("article", found)
+
+    for stored in (cache.get("article"), pickle.loads(pickle.dumps(found))):
+        assert (stored.hits, stored.hit_total) == (8, 7)
+    assert copy.copy(found).hits == 7
+
+
+def test_of_tables_that_lag_behind_is_not_kept(articles, redis_buffer, monkeypatch):
+    """The exact total cannot be read now: the figure of the tables is shown, and not trusted."""
+    monkeypatch.setattr("django_hitcount.totals.totals_or_none", lambda keys: {})
+    found = Article.objects.with_hits().first()
+
+    assert fresh_totals.fresh_total(found, "views") is None
+
+
+def test_copy_with_a_key_of_its_own_begins_at_zero(found):
+    """As Django's documentation copies an object."""
+    found.pk = None
+    found._state.adding = True
+    found.save()
+
+    assert found.hits == 0

@@ -1,0 +1,306 @@
+"""Another session has locked rows: their hits go elsewhere, and nobody else is concerned."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from unittest import mock
+
+import pytest
+from django.db import connection
+from django.db.models import QuerySet
+from django.test import RequestFactory
+
+from django_hitcount.buffers import database, get_buffer
+from django_hitcount.db import locks, slots
+from django_hitcount.db.tables import DailyHitSlot, HitSlot, RefusedHitSlot
+from django_hitcount.maintenance.compaction import compact
+from django_hitcount.maintenance.flushing import flush
+from django_hitcount.recording import Hit, record_hit, record_hits
+from django_hitcount.refused_hits import refused_between
+from tests import children
+from tests.app.models import Article
+from tests.browsers import BROWSER
+from tests.conftest import DATABASE_BUFFER, REDIS_BUFFER
+from tests.tables import daily_sums, slot_sums
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite locks the file, not rows"),
+]
+
+A_MOMENT_SECONDS = 1.0
+"""Far more than the first try waits, and less than the shortest timeout of a server."""
+
+
+@contextmanager
+def locked(rows: QuerySet) -> Iterator[None]:
+    """Another session has locked ``rows``, and does not say for how long."""
+    sql, params = rows.query.sql_with_params()
+    with another_session() as cursor:
+        cursor.execute(f"{sql} FOR UPDATE", params)
+        assert cursor.fetchall()
+        yield
+
+
+@contextmanager
+def locked_table(model: type[HitSlot]) -> Iterator[None]:
+    lock = {"postgresql": "LOCK TABLE {}", "mysql": "LOCK TABLES {} WRITE"}[connection.vendor]
+    with another_session() as cursor:
+        cursor.execute(lock.format(model._meta.db_table))
+        yield
+        cursor.execute({"postgresql": "SELECT 1", "mysql": "UNLOCK TABLES"}[connection.vendor])
+
+
+@contextmanager
+def another_session():
+    other = connection.copy()
+    other.set_autocommit(False)
+    try:
+        with other.cursor() as cursor:
+            yield cursor
+        other.rollback()
+    finally:
+        other.close()
+
+
+@pytest.fixture(params=["database", "redis away", "mysql"])
+def hits_in_slots(request: pytest.FixtureRequest, redis, settings, monkeypatch) -> None:
+    """Hits go straight into two slots: without Redis, and while it is away."""
+    buffer = DATABASE_BUFFER
+    if request.param == "redis away":
+        nobody = {**settings.CACHES["hitcount"], "LOCATION": "redis://127.0.0.1:1/0"}
+        settings.CACHES = {**settings.CACHES, "hitcount": nobody}
+        buffer = REDIS_BUFFER
+    if request.param == "mysql":
+        if connection.vendor != "mysql":
+            pytest.skip("MariaDB stands for MySQL")
+        monkeypatch.setattr(locks, "is_mysql", lambda connection: True)
+    settings.HITCOUNT = {**settings.HITCOUNT, "BUFFER": buffer, "SLOTS": 2}
+
+
+@pytest.fixture
+def article(hits_in_slots) -> Article:
+    return with_slots(Article.objects.create(title="Tea"))
+
+
+@pytest.fixture
+def others(hits_in_slots) -> list[Article]:
+    return [with_slots(Article.objects.create(title=title)) for title in ("Cake", "Jam")]
+
+
+def with_slots(article: Article) -> Article:
+    """An article that has a hit in each of its slots."""
+    for slot in (1, 2):
+        with mock.patch.object(slots, "random_slot", return_value=slot):
+            assert record_hit(article).counted
+    return article
+
+
+def of(article: Article, model: type[HitSlot] = HitSlot) -> QuerySet:
+    return model.objects.filter(object_id=str(article.pk)).values_list("hits")
+
+
+@pytest.mark.parametrize("model", [HitSlot, DailyHitSlot])
+def test_hit_on_a_locked_slot_goes_to_the_other(article, model):
+    with locked(of(article, model).filter(slot=1)):
+        for _ in range(12):
+            start = time.monotonic()
+            assert record_hit(article).counted
+            assert time.monotonic() - start < A_MOMENT_SECONDS
+
+    assert slot_sums([article]) == daily_sums([article]) == {article: 14}
+
+
+def test_refused_hit_goes_to_the_other_slot(article):
+    bot = RequestFactory(headers={"User-Agent": "Googlebot/2.1"}).get("/")
+    for slot in (1, 2):
+        with mock.patch.object(slots, "random_slot", return_value=slot):
+            assert record_hit(article, bot).refusal == "bot"
+    today = DailyHitSlot.objects.values_list("day", flat=True)[0]
+    with locked(RefusedHitSlot.objects.filter(slot=1).values_list("hits")):
+        for _ in range(12):
+            record_hit(article, bot)
+
+    assert [refused.hits for refused in refused_between(today, today)] == [14]
+
+
+def test_locked_counter_loses_its_own_hits_alone(article, others, caplog):
+    with locked(of(article)):
+        for _ in range(4):
+            assert record_hit(article) == Hit(False, "unavailable", 2)
+            for other in others:
+                assert record_hit(other).counted
+
+    assert record_hit(article).counted
+    assert slot_sums([article, *others]) == {article: 3, others[0]: 6, others[1]: 6}
+    assert "The database of django_hitcount" not in caplog.text
+
+
+def test_pages_wait_for_a_locked_counter_once(article, monkeypatch):
+    """Not each of them: a process that has waited looks whether rows are free, no longer."""
+    monkeypatch.setattr(database, "HURRY_SECONDS", 60)
+    with locked(of(article)):
+        record_hit(article)
+        with mock.patch.object(slots.SlotChoice, "next", return_value=1) as tries:
+            for _ in range(5):
+                record_hit(article)
+
+    assert tries.call_count == 5 * database.TRIES_AT_LOCKS
+
+
+def test_hit_waits_for_rows_that_are_locked_for_a_moment(article):
+    """As they are while a compaction folds them."""
+    next_slot, tries = slots.SlotChoice.next, []
+
+    with ExitStack() as lock:
+        lock.enter_context(locked(of(article)))
+
+        def unlock_after_the_third_try(choice):
+            tries.append(1)
+            if len(tries) > 3:
+                lock.close()
+            return next_slot(choice)
+
+        with mock.patch.object(slots.SlotChoice, "next", unlock_after_the_third_try):
+            assert record_hit(article).counted
+
+    assert len(tries) == 4
+
+
+def test_of_many_hits_only_those_on_locked_rows_are_lost(article, others, caplog):
+    with locked(of(article)):
+        results = record_hits([others[0], article, others[1]])
+
+    assert results == [Hit(True, None, 3), Hit(False, "unavailable", 2), Hit(True, None, 3)]
+    assert slot_sums([article, *others]) == {article: 2, others[0]: 3, others[1]: 3}
+    assert "1 hits are not counted" in caplog.text
+
+
+def test_repeats_among_many_hits_are_known_also_if_one_is_lost(settings, article, others):
+    counters = {"views": {"repeat": "daily"}}
+    settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": counters}
+    request = RequestFactory(headers=BROWSER).get("/")
+    assert record_hit(others[0], request).counted
+
+    with locked(of(article)):
+        results = record_hits([*others, article], request)
+
+    assert [hit.refusal for hit in results] == ["repeat", None, "unavailable"]
+    assert record_hit(article, request).counted
+    assert record_hit(others[1], request).refusal == "repeat"
+
+
+def test_locked_table_keeps_no_page_waiting(article, others):
+    record_hit(article)
+    with (
+        locked_table(HitSlot),
+        mock.patch("django_hitcount.totals.slots.sums_and_ledger", return_value=({}, set())),
+    ):
+        start = time.monotonic()
+        assert {hit.refusal for hit in record_hits([article, *others])} == {"unavailable"}
+        assert record_hit(article).refusal == "unavailable"
+        assert time.monotonic() - start < 2 * A_MOMENT_SECONDS
+
+
+def test_limit_of_a_hit_ends_with_its_transaction(article):
+    setting = {
+        "postgresql": "SHOW lock_timeout",
+        "mysql": "SELECT @@innodb_lock_wait_timeout, @@lock_wait_timeout, @@max_statement_time",
+    }[connection.vendor]
+
+    def limit():
+        with connection.cursor() as cursor:
+            cursor.execute(setting)
+            return cursor.fetchall()
+
+    before = limit()
+    record_hit(article)
+    with locked(of(article)):
+        record_hit(article)
+
+    assert limit() == before
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="psycopg's parameters")
+def test_parameters_that_the_server_binds(article, others, monkeypatch):
+    """Such a statement cannot bring its limit along."""
+    monkeypatch.setitem(connection.settings_dict["OPTIONS"], "server_side_binding", True)
+    monkeypatch.setattr(connection.features, "uses_server_side_binding", True)
+    connection.close()
+    try:
+        with locked(of(article)):
+            assert record_hit(others[0]).counted
+            assert record_hit(article).refusal == "unavailable"
+    finally:
+        connection.close()
+
+
+class TestFlush:
+    @pytest.fixture
+    def article(self, redis_buffer, settings) -> Article:
+        settings.HITCOUNT = {**settings.HITCOUNT, "SLOTS": 2}
+        article = Article.objects.create(title="Tea")
+        for slot in (1, 2):
+            with mock.patch.object(slots, "random_slot", return_value=slot):
+                record_hit(article)
+                flush()
+        return article
+
+    def test_goes_to_another_slot(self, article):
+        first = mock.patch.object(slots, "random_slot", side_effect=[1, 2])
+        record_hit(article)
+        with locked(of(article).filter(slot=1)), first:
+            assert children.run(flush, seconds=20) == 0
+
+        assert slot_sums([article]) == daily_sums([article]) == {article: 3}
+
+
+class TestCompaction:
+    """While it waited for a row, hits would be lost on all the others that it has locked."""
+
+    @pytest.mark.parametrize("model", [HitSlot, DailyHitSlot])
+    def test_locked_row_loses_no_hit(self, article, others, model):
+        with locked(of(article, model).filter(slot=1)):
+            self.record_while_compacting(article, others)
+
+    def test_locked_slot_0_loses_no_hit(self, article, others):
+        compact()
+        with_slots(article)
+        with locked(of(article).filter(slot=0)):
+            self.record_while_compacting(article, others)
+
+    def record_while_compacting(self, article, others):
+        if locks.is_mysql(connection):
+            pytest.skip("A compaction on MySQL waits as long as its settings say")
+        compactor = children.fork(compact)
+        before = slot_sums([article, *others])
+        for _ in range(12):
+            for each in (article, *others):
+                assert record_hit(each).counted
+        children.kill(compactor)
+        assert slot_sums(before) == {each: hits + 12 for each, hits in before.items()}
+
+    @pytest.mark.skipif(connection.vendor == "mysql", reason="MariaDB scans a table this small")
+    def test_locked_row_is_left_to_the_next_one(self, article, others):
+        with locked(of(article).filter(slot=1)):
+            assert children.run(compact, seconds=20) == 0
+            assert slots_of(article) == [0, 1]
+            assert slots_of(others[0]) == [0]
+
+        compact()
+        assert slots_of(article) == [0]
+        assert slot_sums([article]) == {article: 2}
+
+
+def slots_of(article: Article) -> list[int]:
+    return [*of(article).order_by("slot").values_list("slot", flat=True)]
+
+
+def test_buffer_is_not_left_alone_for_a_lock(article):
+    with locked(of(article)):
+        record_hit(article)
+
+    buffer = get_buffer()
+    assert not getattr(buffer, "_slots", buffer)._breaker.is_open

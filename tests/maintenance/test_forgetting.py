@@ -1,0 +1,295 @@
+"""A row says what is to be forgotten, until nothing is left of it: whoever dies, and when."""
+
+from __future__ import annotations
+
+import datetime
+import signal
+from unittest import mock
+
+import pytest
+from django.db import OperationalError, connection, transaction
+from django.db.models.signals import pre_delete
+
+from django_hitcount import deletion
+from django_hitcount.buffers import get_buffer
+from django_hitcount.db.counted_objects import content_type_id_of, counter_key
+from django_hitcount.db.tables import DeletedObject, HitSlot
+from django_hitcount.exceptions import BufferUnavailable
+from django_hitcount.maintenance import forgetting
+from django_hitcount.maintenance.compaction import compact
+from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.forgetting import FIRST_PAUSE, KEPT_FOR
+from django_hitcount.recording import record_hit, record_hits
+from django_hitcount.totals import get_total
+from tests import children
+from tests.app.models import Article, Page
+from tests.deleted import is_nothing_left, let_pass
+from tests.redis_server import names_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def article(buffer) -> Article:
+    """Its hits are in the tables, and one more is in the buffer."""
+    article = Article.objects.create(title="Tea")
+    record_hits([article], amount=5)
+    flush()
+    record_hit(article)
+    return article
+
+
+def fail() -> None:
+    raise ZeroDivisionError
+
+
+class TestWhoeverDies:
+    STEPS = {
+        "after the COMMIT": (deletion, "forget_now"),
+        "before the buffer": (deletion, "_flush_partitions_of"),
+        "before the tables": (forgetting, "_delete_rows_of"),
+        "within the tables": (forgetting, "take_write_lock"),
+        "before it is over": (forgetting, "_postpone"),
+    }
+
+    @pytest.mark.parametrize("step", STEPS)
+    def test_hits_go_though_the_process_dies(self, article, step):
+        with mock.patch.object(*self.STEPS[step], side_effect=children.die):
+            assert children.run(article.delete) == -signal.SIGKILL
+        assert not Article.objects.filter(pk=article.pk).exists()
+
+        flush()
+
+        assert is_nothing_left()
+        article.save(force_insert=True)
+        assert get_total(article) == 0
+
+    def test_compaction_forgets_without_redis(self, redis):
+        article = Article.objects.create(title="Tea")
+        record_hit(article)
+        with mock.patch.object(deletion, "forget_now", side_effect=children.die):
+            assert children.run(article.delete) == -signal.SIGKILL
+
+        compact()
+
+        assert is_nothing_left()
+
+    @pytest.mark.parametrize(
+        "step", ["before the tables", "within the tables", "before it is over"]
+    )
+    def test_flush_that_dies_is_made_good_by_the_next(self, article, step):
+        with mock.patch.object(deletion, "forget_now"):
+            article.delete()
+        with mock.patch.object(*self.STEPS[step], side_effect=children.die):
+            assert children.run(flush) == -signal.SIGKILL
+
+        flush()
+
+        assert is_nothing_left()
+
+    def test_callback_of_somebody_that_raises(self, article):
+        with pytest.raises(ZeroDivisionError), transaction.atomic():
+            transaction.on_commit(fail)
+            article.delete()
+        assert not Article.objects.exists()
+
+        flush()
+
+        assert is_nothing_left()
+
+    def test_redis_that_is_left_alone(self, redis_buffer):
+        article = Article.objects.create(title="Tea")
+        record_hit(article)
+        with pytest.raises(BufferUnavailable), redis_buffer._breaker.guard():
+            raise BufferUnavailable("away")
+        article.delete()
+
+        flush()
+
+        assert is_nothing_left()
+
+    def test_locked_tables(self, article):
+        error = OperationalError("lock timeout")
+        with (
+            mock.patch.object(forgetting, "in_transaction", side_effect=error),
+            mock.patch.object(get_buffer(), "quick_partitions", return_value=None),
+        ):
+            article.delete()
+        assert HitSlot.objects.exists()
+
+        flush()
+
+        assert is_nothing_left()
+
+
+class TestHitsFromAfter:
+    def test_hits_of_a_page_that_still_shows_the_object_go_too(self, article):
+        stale = Article.objects.get()
+        article.delete()
+        record_hit(stale)
+        let_pass(FIRST_PAUSE)
+
+        flush()
+
+        assert is_nothing_left()
+
+    def test_row_goes_when_nothing_came_for_an_hour(self, article):
+        stale = Article.objects.get()
+        article.delete()
+        let_pass(KEPT_FOR)
+        record_hit(stale)
+        flush()
+        assert is_nothing_left()
+        assert DeletedObject.objects.exists()
+
+        let_pass(2 * KEPT_FOR)
+        flush()
+
+        assert not DeletedObject.objects.exists()
+
+    def test_object_is_looked_at_less_and_less_often(self, article):
+        article.delete()
+        looks = 1
+        while DeletedObject.objects.exists():
+            flush()
+            row = DeletedObject.objects.first()
+            if row:
+                let_pass(row.due_at - datetime.datetime.now(datetime.UTC))
+                looks += 1
+
+        assert 8 <= looks <= 12
+
+
+class TestWhoLives:
+    def test_delete_undone_by_a_manual_savepoint_keeps_the_hits(self, article):
+        pk = article.pk
+        with transaction.atomic():
+            savepoint = connection.savepoint()
+            article.delete()
+            connection.savepoint_rollback(savepoint)
+
+        assert Article.objects.get(pk=pk).hits == 6
+        flush()
+        assert Article.objects.get(pk=pk).hits == 6
+        assert not DeletedObject.objects.exists()
+
+    def test_deleted_again_after_it_was_undone(self, article):
+        with transaction.atomic():
+            savepoint = connection.savepoint()
+            Article.objects.all().delete()
+            connection.savepoint_rollback(savepoint)
+            Article.objects.all().delete()
+
+        flush()
+        assert is_nothing_left()
+
+    def test_delete_refused_by_a_receiver_keeps_the_hits(self, article):
+        """All are announced before the first one is refused."""
+        kept = [article, Article.objects.create(title="Coffee")]
+        record_hits(kept)
+
+        def refuse(instance, **kwargs):
+            if instance.title == "Coffee":
+                raise ZeroDivisionError
+
+        pre_delete.connect(refuse, sender=Article)
+        try:
+            with transaction.atomic():
+                with pytest.raises(ZeroDivisionError), transaction.atomic():
+                    Article.objects.all().delete()
+                Article.objects.create(title="Milk").delete()
+        finally:
+            pre_delete.disconnect(refuse, sender=Article)
+
+        flush()
+        assert [obj.hits for obj in kept] == [7, 1]
+
+    @pytest.mark.usefixtures("buffer")
+    def test_object_made_anew_at_once_begins_at_zero_and_keeps_its_hits(self):
+        page = Page.objects.create(path="/tea")
+        record_hits([page], amount=5)
+        page.delete()
+        page = Page.objects.create(path="/tea")
+        record_hit(page)
+        let_pass(FIRST_PAUSE)
+
+        flush()
+        flush()
+
+        assert page.hits == 1
+        assert not DeletedObject.objects.exists()
+
+    @pytest.mark.usefixtures("buffer")
+    def test_object_made_anew_before_hits_are_forgotten_begins_when_they_are(self):
+        """Nobody can tell the hits of the one from those of the other."""
+        page = Page.objects.create(path="/tea")
+        record_hits([page], amount=5)
+        with mock.patch.object(deletion, "forget_now"), transaction.atomic():
+            page.delete()
+            page = Page.objects.create(path="/tea")
+        record_hit(page)
+
+        flush()
+        record_hit(page)
+        let_pass(FIRST_PAUSE)
+        flush()
+
+        assert page.hits == 1
+        assert not DeletedObject.objects.exists()
+
+    @pytest.mark.usefixtures("buffer")
+    def test_one_that_a_manager_hides_lives(self):
+        article = Article.objects.create(title="Tea")
+        record_hit(article)
+        article.delete()
+        article.save(force_insert=True)
+        record_hit(article)
+        let_pass(FIRST_PAUSE)
+
+        with mock.patch.object(Article._base_manager, "get_queryset", Article.objects.none):
+            flush()
+
+        assert article.hits == 1
+
+
+class TestForgetByHand:
+    def test_objects_that_were_deleted_past_django(self, article):
+        pair = (content_type_id_of(article), str(article.pk))
+        Article.objects.all()._raw_delete("default")
+        deletion.forget([pair])
+
+        assert is_nothing_left()
+
+    def test_within_a_transaction_it_waits_for_the_commit(self, article):
+        pair = (content_type_id_of(article), str(article.pk))
+        with transaction.atomic():
+            Article.objects.all()._raw_delete("default")
+            deletion.forget([pair])
+            assert article.hits == 6
+
+        assert is_nothing_left()
+
+    def test_object_of_a_model_that_is_gone(self, article):
+        deletion.forget([(content_type_id_of(article), str(article.pk)), (2**31 - 1, "1")])
+
+        assert is_nothing_left()
+        flush()
+
+
+@pytest.mark.parametrize("put", ["set", "rpush", "sadd"])
+def test_values_of_somebody_else_are_in_nobodys_way(redis, redis_buffer, put, caplog):
+    """Nor is a key deleted that only their set names, nor Redis taken for away."""
+    article = Article.objects.create(title="Tea")
+    record_hit(article)
+    key = counter_key(article, "views")
+    names = names_of(redis, key)
+    redis.set("theirs", "1")
+    for place in (names.sketches_of(*key[:2]), names.pending_visitors):
+        getattr(redis, put)(place, *([b"theirs", b"\xff"] if put == "sadd" else [b"theirs"]))
+
+    article.delete()
+    flush()
+
+    assert is_nothing_left()
+    assert redis.get("theirs") == b"1"
+    assert not get_buffer()._breaker.is_open

@@ -1,0 +1,172 @@
+"""What it costs to delete many objects, or one while much waits in Redis."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from unittest import mock
+
+import pytest
+from django.db import OperationalError, connection, transaction
+from django.db.models.signals import pre_delete
+
+from django_hitcount import deletion
+from django_hitcount.conf import get_config
+from django_hitcount.counters.days import day_of
+from django_hitcount.db import slots
+from django_hitcount.db.counted_objects import counter_key
+from django_hitcount.db.tables import HitSlot
+from django_hitcount.maintenance.flushing import flush
+from django_hitcount.recording import record_hit, record_hits
+from tests.app.models import Article
+from tests.deleted import is_nothing_left
+from tests.redis_server import names_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.mark.long
+def test_ten_thousand_objects_cost_few_statements(buffer, django_assert_max_num_queries):
+    objects = Article.objects.bulk_create(Article(title=str(n)) for n in range(10_000))
+    record_hits(objects[:2000])
+    record_hits(objects[:2000], counter="downloads")
+
+    with django_assert_max_num_queries(1000) as queries:
+        Article.objects.all().delete()
+    flush()
+
+    assert is_nothing_left()
+    inserts = [q for q in queries if 'INTO "django_hitcount_deleted' in q["sql"].replace("`", '"')]
+    assert len(inserts) <= 100  # 20, or what an old SQLite takes with 999 parameters.
+
+
+def test_callbacks_of_others_do_not_split_a_deletion(buffer, django_assert_max_num_queries):
+    """A search index, say, wants to know of every single object."""
+    Article.objects.bulk_create(Article(title=str(n)) for n in range(100))
+
+    def tell(**kwargs):
+        transaction.on_commit(lambda: None)
+
+    pre_delete.connect(tell, sender=Article)
+    try:
+        with django_assert_max_num_queries(30):
+            Article.objects.all().delete()
+    finally:
+        pre_delete.disconnect(tell, sender=Article)
+    assert connection.run_on_commit == []
+
+
+class TestWhatAPageWorksOff:
+    def test_few_objects(self, buffer):
+        most = deletion.OBJECTS_PER_PAGE
+        objects = Article.objects.bulk_create(Article(title=str(n)) for n in range(2 * most + 1))
+        record_hits(objects)
+        flush()
+
+        Article.objects.all().delete()
+
+        assert HitSlot.objects.count() == most + 1
+        flush()
+        assert is_nothing_left()
+
+    def test_few_counters_in_all_partitions_together(self, redis_buffer):
+        most = deletion.COUNTERS_PER_PAGE
+        objects = Article.objects.bulk_create(Article(title=str(n)) for n in range(most + 1))
+        record_hits(objects)
+        ids = [obj.pk for obj in objects[:100]]
+
+        Article.objects.filter(pk__in=ids).delete()
+
+        assert not HitSlot.objects.exists()
+        flush()
+        assert HitSlot.objects.count() == most + 1 - 100
+
+    def test_no_batch_that_meets_locks(self, redis_buffer, caplog):
+        article = Article.objects.create(title="Tea")
+        record_hit(article)
+        began_at = time.monotonic()
+        with mock.patch.object(slots, "add_totals", side_effect=OperationalError("locked")):
+            article.delete()
+
+        assert time.monotonic() - began_at < 4
+        assert "left to the next flush_hits or compact_hits: locked" in caplog.text
+        flush()
+        assert is_nothing_left()
+
+    @pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one lock for all")
+    def test_no_batch_that_another_flusher_is_at(self, redis_buffer):
+        article = Article.objects.create(title="Tea")
+        record_hit(article)
+        is_writing, may_go_on = threading.Event(), threading.Event()
+        add_totals = slots.add_totals
+
+        def wait(*args, **kwargs):
+            is_writing.set()
+            may_go_on.wait(15)
+            return add_totals(*args, **kwargs)
+
+        with mock.patch.object(slots, "add_totals", wait), ThreadPoolExecutor() as pool:
+            flushing = pool.submit(flush_and_disconnect)
+            assert is_writing.wait(15)
+            began_at = time.monotonic()
+            article.delete()
+            seconds = time.monotonic() - began_at
+            may_go_on.set()
+            flushing.result()
+
+        assert seconds < 4
+        flush()
+        assert is_nothing_left()
+
+
+def flush_and_disconnect() -> None:
+    try:
+        flush()
+    finally:
+        connection.close()
+
+
+class TestFullPartition:
+    def fill(self, redis, article, counters: int) -> None:
+        """Let hits of other objects wait in the partition of the article."""
+        key = counter_key(article, "views")
+        names = names_of(redis, key, get_config().partitions)
+        for start in range(0, counters, 1000):
+            numbers = range(start, min(start + 1000, counters))
+            others = [key._replace(object_id=f"{10**6 + n}") for n in numbers]
+            with redis.pipeline(transaction=False) as pipeline:
+                pipeline.hset(names.pending, mapping={other.text: 1 for other in others})
+                days = {other.on(day_of()): 1 for other in others}
+                pipeline.hset(names.pending_daily, mapping=days)
+                pipeline.execute()
+
+    def test_is_left_to_the_next_flush(self, redis, redis_buffer):
+        article = Article.objects.create(title="Tea")
+        record_hit(article)
+        self.fill(redis, article, deletion.COUNTERS_PER_PAGE)
+        pk = article.pk
+        article.delete()
+        assert not HitSlot.objects.exists()
+
+        flush()
+
+        assert HitSlot.objects.count() == deletion.COUNTERS_PER_PAGE
+        assert not HitSlot.objects.filter(object_id=str(pk)).exists()
+
+    @pytest.mark.long
+    def test_no_command_stops_redis(self, redis, redis_buffer):
+        """Redis does one thing at a time: all other pages wait for the longest command."""
+        article = Article.objects.create(title="Tea")
+        record_hit(article)
+        self.fill(redis, article, 500_000)
+        threshold = redis.config_get("slowlog-log-slower-than")
+        redis.config_set("slowlog-log-slower-than", 0)
+        redis.slowlog_reset()
+        try:
+            article.delete()
+            slowest = max(entry["duration"] for entry in redis.slowlog_get(1000))
+        finally:
+            redis.config_set(*threshold.keys(), *threshold.values())
+
+        assert slowest < 20_000  # Microseconds. A few hundred are enough but on a busy machine.

@@ -1,0 +1,209 @@
+"""Deleted objects and their counts in several databases."""
+
+from __future__ import annotations
+
+import signal
+from unittest import mock
+
+import pytest
+from django.db import OperationalError, transaction
+
+from django_hitcount import deletion
+from django_hitcount.buffers import get_buffer
+from django_hitcount.db.tables import DeletedObject, HitSlot
+from django_hitcount.maintenance import forgetting
+from django_hitcount.maintenance.compaction import compact
+from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.forgetting import FIRST_PAUSE, KEPT_FOR
+from django_hitcount.recording import record_hit, record_hits
+from django_hitcount.totals import get_total
+from tests import children
+from tests.app.models import Article
+from tests.deleted import is_nothing_left, let_pass
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "elsewhere"])
+
+
+class TestSeveralDatabases:
+    @pytest.fixture
+    def article(self, buffer) -> Article:
+        article = Article.objects.create(title="Tea")
+        record_hits([article], amount=5)
+        flush()
+        record_hit(article)
+        return article
+
+    def test_moved_object_keeps_its_hits(self, article):
+        article.save(using="elsewhere")
+        article.delete(using="default")
+        flush()
+        assert get_total(Article.objects.using("elsewhere").get()) == 6
+
+        let_pass(2 * KEPT_FOR)
+        flush()
+
+        assert get_total(Article.objects.using("elsewhere").get()) == 6
+        assert not DeletedObject.objects.exists()
+
+    def test_moved_object_that_is_deleted_there_loses_them(self, article):
+        pk = article.pk
+        article.save(using="elsewhere")
+        article.delete(using="default")
+        article.pk = pk
+        article.delete(using="elsewhere")
+
+        flush()
+
+        assert is_nothing_left()
+
+    def test_object_read_from_a_replica_that_lags_behind(self, article):
+        article.save(using="elsewhere")
+        read = Article.objects.using("elsewhere").get()
+        read.delete(using="default")
+        Article.objects.using("elsewhere").all()._raw_delete("elsewhere")
+        let_pass(FIRST_PAUSE)
+
+        flush()
+
+        assert is_nothing_left()
+
+    def test_objects_of_another_database_are_forgotten(self, article):
+        article.save(using="elsewhere")
+        Article.objects.using("default").all()._raw_delete("default")
+        article.delete(using="elsewhere")
+
+        flush()
+
+        assert is_nothing_left()
+
+
+class TestDatabaseThatDoesNotAnswer:
+    """An object may live there, so it is left to the next flush; all others are not."""
+
+    @pytest.fixture
+    def moved(self, buffer) -> Article:
+        """One that was saved elsewhere, and then deleted from here."""
+        article = Article.objects.create(title="Moved")
+        record_hit(article)
+        article.save(using="elsewhere")
+        with mock.patch.object(deletion, "forget_now"):
+            article.delete(using="default")
+        return article
+
+    @pytest.fixture
+    def away(self, monkeypatch):
+        existing = forgetting._existing
+
+        def fail_elsewhere(content_type_id, database, object_ids):
+            if database == "elsewhere":
+                raise OperationalError("away")
+            return existing(content_type_id, database, object_ids)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(forgetting, "_existing", fail_elsewhere)
+            patch.setattr(forgetting, "OBJECTS_AT_A_TIME", 1)
+            yield patch
+
+    def test_others_are_forgotten(self, moved, away, caplog):
+        others = [Article.objects.create(title="Tea") for _ in range(3)]
+        record_hits(others)
+        ids = [str(article.pk) for article in others]
+        with mock.patch.object(deletion, "forget_now"):
+            Article.objects.filter(pk__in=ids).delete()
+
+        self.flush_or_compact()
+
+        assert not HitSlot.objects.filter(object_id__in=ids).exists()
+        assert HitSlot.objects.count() == 1
+        assert DeletedObject.objects.filter(swept_at=None).count() == 1
+        assert caplog.text.count("does not say whether they are there: away") == 1
+
+    def test_it_is_asked_once_in_a_flush(self, moved, away, caplog):
+        second = Article.objects.create(title="Moved, too")
+        second.save(using="elsewhere")
+        with mock.patch.object(deletion, "forget_now"):
+            second.delete(using="default")
+
+        self.flush_or_compact()
+
+        assert caplog.text.count("does not say whether they are there: away") == 1
+        assert DeletedObject.objects.filter(swept_at=None).count() == 2
+
+    def test_object_that_lives_there_keeps_its_hits(self, moved, away):
+        self.flush_or_compact()
+        away.undo()
+        self.flush_or_compact()
+
+        assert get_total(Article.objects.using("elsewhere").get()) == 1
+
+    def test_object_that_is_gone_is_forgotten_when_it_answers(self, moved, away):
+        Article.objects.using("elsewhere").all()._raw_delete("elsewhere")
+        self.flush_or_compact()
+        away.undo()
+        self.flush_or_compact()
+
+        assert is_nothing_left()
+
+    def flush_or_compact(self) -> None:
+        (flush if get_buffer().keeps_hits else compact)()
+
+
+class TestCountsInADatabaseOfTheirOwn:
+    @pytest.fixture
+    def article(self, buffer, settings) -> Article:
+        settings.DATABASE_ROUTERS = ["tests.routers.Elsewhere"]
+        article = Article.objects.create(title="Tea")
+        record_hit(article)
+        flush()
+        return article
+
+    def is_nothing_left(self) -> bool:
+        return not HitSlot.objects.using("elsewhere").exists()
+
+    def test_deleted_object_loses_its_hits(self, article):
+        article.delete()
+
+        assert self.is_nothing_left()
+
+    @pytest.mark.parametrize("databases", [("default", "elsewhere"), ("elsewhere", "default")])
+    def test_transactions_on_both(self, article, databases):
+        outer, inner = databases
+        with transaction.atomic(using=outer), transaction.atomic(using=inner):
+            article.delete()
+
+        assert self.is_nothing_left()
+
+    def test_process_that_dies_after_the_commit(self, article):
+        with mock.patch.object(deletion, "forget_now", side_effect=children.die):
+            assert children.run(article.delete) == -signal.SIGKILL
+
+        flush()
+
+        assert self.is_nothing_left()
+
+    def test_rolled_back_delete_keeps_the_hits(self, article):
+        with pytest.raises(ZeroDivisionError), transaction.atomic():
+            Article.objects.all().delete()
+            raise ZeroDivisionError
+
+        flush()
+        let_pass(2 * KEPT_FOR)
+        flush()
+
+        assert article.hits == 1
+        assert not DeletedObject.objects.using("elsewhere").exists()
+
+    def test_row_that_is_looked_at_before_the_delete_is_committed_stays(self, article):
+        with transaction.atomic():
+            Article.objects.all().delete()
+            assert children.run(flush) == 0
+
+        assert self.is_nothing_left()
+
+    def test_delete_works_while_the_counts_are_away(self, article, caplog):
+        error = OperationalError("away")
+        with mock.patch.object(DeletedObject.objects, "using", side_effect=error):
+            article.delete()
+
+        assert not Article.objects.exists()
+        assert "may not be forgotten: away" in caplog.text

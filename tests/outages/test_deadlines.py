@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import socket
+import time
+
+import pytest
+
+from django_hitcount.buffers.redis.connections import BoundedSocket
+from django_hitcount.outages.deadlines import Deadline, elsewhere, seconds_left
+
+
+def test_there_is_none_outside():
+    assert seconds_left() is None
+    with Deadline(5):
+        assert 4 < seconds_left() <= 5
+    assert seconds_left() is None
+
+
+@pytest.mark.parametrize(("outer", "inner"), [(5, 50), (50, 5)])
+def test_the_earlier_of_two_holds(outer, inner):
+    with Deadline(outer), Deadline(inner):
+        assert 4 < seconds_left() <= 5
+
+
+def test_wait_elsewhere_is_added():
+    with Deadline(0.001):
+        with elsewhere():
+            started = time.monotonic()
+            while time.monotonic() < started + 0.01:
+                pass
+        assert seconds_left() > 0
+
+
+@pytest.fixture
+def sockets():
+    here, there = socket.socketpair()
+    with here, there:
+        yield here, there
+
+
+def test_socket_waits_until_the_deadline(sockets):
+    bounded = BoundedSocket(sockets[0], 60)
+    with Deadline(0.01):
+        with pytest.raises(TimeoutError):
+            bounded.recv(1)
+        with pytest.raises(TimeoutError, match="over"):
+            bounded.recv_into(bytearray(1))
+
+
+def test_socket_waits_as_long_as_it_was_told_if_that_is_shorter(sockets):
+    bounded = BoundedSocket(sockets[0], 0.01)
+    with Deadline(60), pytest.raises(TimeoutError):
+        bounded.recv(1)
+    assert sockets[0].gettimeout() == 0.01
+
+
+def test_timeout_of_one_call_is_not_that_of_the_next(sockets):
+    here, there = sockets
+    bounded = BoundedSocket(here, 60)
+    there.sendall(b"xy")
+    with Deadline(1):
+        bounded.recv(1)
+    assert here.gettimeout() == 60
+
+
+def test_socket_that_is_not_to_wait_does_not(sockets):
+    bounded = BoundedSocket(sockets[0], 60)
+    bounded.settimeout(0)
+    with Deadline(60), pytest.raises(BlockingIOError):
+        bounded.recv(1)
