@@ -17,7 +17,7 @@ from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.batches import BatchId, BufferState
 from django_hitcount.counters.days import valid_days
 from django_hitcount.counters.keys import CounterKey
-from django_hitcount.db import slots
+from django_hitcount.db import ledger
 from django_hitcount.db.counted_objects import counter_key
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
@@ -112,7 +112,7 @@ def _read_sums(
     """Slot sums, batches that are applied, and whether others see the tables like that, too."""
     using = hits_alias()
     with savepoint(using):
-        found, applied = slots.sums_and_ledger(keys, glimpse.batch_ids(), using=using)
+        found, applied = ledger.sums_and_ledger(keys, glimpse.batch_ids(), using=using)
     # In a transaction the tables may look as they did when it began, or as only it sees them.
     connection = connections[using]
     return found, applied, connection.get_autocommit() and not connection.in_atomic_block
@@ -166,7 +166,7 @@ def hits_between(
     for _ in range(ATTEMPTS):
         glimpse = buffer.glimpse([key])
         with savepoint(using):
-            found, applied = slots.sum_between_and_ledger(
+            found, applied = ledger.sum_between_and_ledger(
                 key, first_day, last_day, glimpse.batch_ids(), using=using
             )
         total = buffer.complete_days(key, days, found, applied, glimpse)

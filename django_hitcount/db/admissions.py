@@ -13,7 +13,7 @@ from django.db import connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.sql.compiler import SQLCompiler
 
-from django_hitcount.db import slots
+from django_hitcount.db import upserts
 from django_hitcount.db.tables import Admission
 from django_hitcount.db.transactions import delete_in_batches, in_transaction, take_write_lock
 
@@ -149,7 +149,7 @@ def _insert(name: str, using: str) -> bool:
     The interval of the caller does not begin here: an INSERT that has waited for another
     one, which was rolled back, writes the time from before it waited.
     """
-    return slots.insert_or_ignore(
+    return upserts.insert_or_ignore(
         Admission, ("name", "admitted_at", "expires_at"), (name, 0, 0), using
     )
 

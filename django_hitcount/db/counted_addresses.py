@@ -6,7 +6,7 @@ from django.db import models
 
 from django_hitcount.counters.days import open_days
 from django_hitcount.counters.hits import AddressHash
-from django_hitcount.db import slots
+from django_hitcount.db import upserts
 from django_hitcount.db.tables import CountedAddress
 from django_hitcount.db.transactions import delete_in_batches, take_write_lock
 
@@ -29,7 +29,7 @@ def add_hit(address: AddressHash, known: int | None, limit: int, *, using: str) 
     row = _row(address, using)
     if known is not None:
         return bool(row.filter(hits__lt=limit).update(hits=models.F("hits") + 1))
-    slots.add_up(CountedAddress, ("name", "hits"), [(_name(address), 1)], using)
+    upserts.add_up(CountedAddress, ("name", "hits"), [(_name(address), 1)], using)
     return row.values_list("hits", flat=True).get() <= limit
 
 

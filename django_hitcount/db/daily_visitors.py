@@ -14,7 +14,7 @@ from django_hitcount import conf
 from django_hitcount.counters.days import open_days
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey
 from django_hitcount.counters.sketches import Sketch
-from django_hitcount.db import slots
+from django_hitcount.db import slots, upserts
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.tables import DailyVisitors, SeenVisitor
 from django_hitcount.db.transactions import in_transaction, take_write_lock
@@ -147,7 +147,7 @@ def _fold(first_open_day: datetime.date, batch_size: int, using: str) -> int:
     rows = [*locked.values_list("pk", *SeenVisitor.KEY)]
     amounts = Counter(tuple(key) for _, *key in rows)
     options_of = conf.get_config().options_of
-    slots.add_up(
+    upserts.add_up(
         DailyVisitors,
         (*DailyVisitors.KEY, "count"),
         # The others were kept for the rule "daily" alone.

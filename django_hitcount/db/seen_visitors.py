@@ -19,7 +19,7 @@ from django_hitcount.counters import jitter
 from django_hitcount.counters.hits import AddressHash, NewHits, VisitorHashes
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.outcomes import ADDRESS_LIMIT, REPEAT
-from django_hitcount.db import admissions, counted_addresses, slots
+from django_hitcount.db import admissions, counted_addresses, upserts
 from django_hitcount.db.tables import SeenVisitor
 from django_hitcount.db.transactions import take_write_lock
 
@@ -98,7 +98,7 @@ def _insert(hit: NewHits, marks: VisitorHashes, using: str) -> bool:
     """Remember the visitor of a hit; False if somebody did before."""
     day = connections[using].ops.adapt_datefield_value(hit.day)
     values = [random_row(), *hit.key, day, marks.key_id, (marks.own or b"").hex()]
-    return slots.insert_or_ignore(SeenVisitor, COLUMNS, values, using)
+    return upserts.insert_or_ignore(SeenVisitor, COLUMNS, values, using)
 
 
 def random_row() -> int:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from django.utils.translation import gettext_lazy as _
 
 from django_hitcount.conf import converters
+from django_hitcount.conf.patterns import PatternError, compiled
 from django_hitcount.refusals.base import HitContext, Refusal, refusal, texts
 from django_hitcount.visitors import bots
 from django_hitcount.visitors.addresses import client_address, is_within
@@ -105,13 +106,13 @@ def user_agents(patterns: Iterable[str]) -> Refusal:
     """Refuse user agents that one of these regular expressions is found in; case plays no part."""
     wanted = texts(patterns, "patterns", "regular expressions")
     try:
-        compiled = converters.compiled(wanted)
-    except converters.PatternError as exc:
+        found_in = compiled(wanted)
+    except PatternError as exc:
         raise ValueError(f"{exc.pattern!r} is no regular expression: {exc}") from exc
 
     def has_user_agent(ask: HitContext) -> bool:
         user_agent = ask.request.META.get("HTTP_USER_AGENT", "")
-        return compiled.match_in(user_agent[: bots.LONGEST_USER_AGENT])
+        return found_in.match_in(user_agent[: bots.LONGEST_USER_AGENT])
 
     reason = _("The user agent is one that is not counted.")
     return Refusal("user_agent", reason, has_user_agent, compiled)

@@ -12,7 +12,7 @@ from tests.app.models import Article, Photo
 from tests.concurrency.at_once import ask_at_once
 from tests.concurrency.board import Board
 from tests.tables import daily_sums, slot_sums
-from tests.test_address_limit import request_of
+from tests.visitors.test_address_limit import request_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -109,7 +109,7 @@ def names() -> set[str]:
 
 @pytest.fixture(params=FAILURES, ids=lambda found: found.__name__)
 def any_failure(request, monkeypatch):
-    monkeypatch.setattr("tests.test_savepoints.failure", request.param)
+    monkeypatch.setattr("tests.db.test_savepoints.failure", request.param)
 
 
 def test_failure_leaves_the_transaction_of_the_view(buffer, article, record, any_failure):
@@ -137,7 +137,7 @@ def test_failure_leaves_a_transaction_begun_by_hand(article, record, any_failure
 
 
 def test_what_is_written_without_failure_is_kept(article, record, monkeypatch):
-    monkeypatch.setattr("tests.test_savepoints.failure", write_and_recover)
+    monkeypatch.setattr("tests.db.test_savepoints.failure", write_and_recover)
     with transaction.atomic():
         assert record().counted
 
@@ -145,7 +145,7 @@ def test_what_is_written_without_failure_is_kept(article, record, monkeypatch):
 
 
 def test_rolled_back_view_takes_what_was_written_along(article, record, monkeypatch):
-    monkeypatch.setattr("tests.test_savepoints.failure", write_and_recover)
+    monkeypatch.setattr("tests.db.test_savepoints.failure", write_and_recover)
     with pytest.raises(ZeroDivisionError), transaction.atomic():
         record()
         raise ZeroDivisionError
@@ -199,7 +199,7 @@ def close_the_connection(*args: object) -> bool:
 @pytest.mark.parametrize("loss", [lose_the_transaction, hide_the_loss, close_the_connection])
 def test_view_learns_of_a_transaction_that_is_lost(article, record, monkeypatch, loss):
     """Else it would go on, and commit half of what it wrote."""
-    monkeypatch.setattr("tests.test_savepoints.failure", loss)
+    monkeypatch.setattr("tests.db.test_savepoints.failure", loss)
     with pytest.raises(TransactionLost), transaction.atomic():
         Plain.objects.create(name="of the view, before")
         record()

@@ -17,7 +17,7 @@ from django.utils.functional import SimpleLazyObject
 
 from django_hitcount import totals
 from django_hitcount.buffers import get_buffer
-from django_hitcount.db import content_types, slots
+from django_hitcount.db import content_types, ledger, slots
 from django_hitcount.outages.breaker import Breaker
 from django_hitcount.recording import Hit, record_hit, record_hits
 from django_hitcount.totals import get_total
@@ -103,7 +103,7 @@ def test_read_only_database_refuses_hits_and_serves_pages(article, read_only_dat
 
 def test_failed_query_of_ours_does_not_spoil_the_transaction_of_the_view(redis_buffer, article):
     """PostgreSQL refuses every further query after an error that no savepoint caught."""
-    fails = slots.sums_and_ledger
+    fails = ledger.sums_and_ledger
 
     def broken(*args, **kwargs):
         with connection.cursor() as cursor:
