@@ -134,10 +134,10 @@ def record_hits(
         hits, client = [NewHits(key, day, amount) for key in keys], None
     else:
         view = OpenTransactions()
-        asks = [HitContext(request, obj, counter) for obj in objs]
+        contexts = [HitContext(request, obj, counter) for obj in objs]
         hits = [
-            NewHits(key, day, amount, refusal_of(ask, refuse, view=view))
-            for key, ask in zip(keys, asks, strict=True)
+            NewHits(key, day, amount, refusal_of(context, refuse, view=view))
+            for key, context in zip(keys, contexts, strict=True)
         ]
         log_refused((hit.refusal for hit in hits), counter, request)
         client = _client(hits, request, counter, view)

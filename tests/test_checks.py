@@ -93,7 +93,7 @@ def test_e001_says_the_value_and_the_fix(settings, hitcount, changes, message, h
 
 
 @refusal("ours", "...")
-def ours(ask) -> bool:
+def ours(context) -> bool:
     return False
 
 

@@ -253,7 +253,7 @@ class TestRepeat:
 
     def test_refused_for_another_reason_is_not_remembered(self, article, rule):
         rule("daily", visitors=True)
-        article.record_hit(request_of(1), refuse=lambda ask: True)
+        article.record_hit(request_of(1), refuse=lambda context: True)
 
         assert article.visitors_on(day_of()) == 0
         assert article.record_hit(request_of(1)).counted

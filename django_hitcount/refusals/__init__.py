@@ -4,8 +4,8 @@ The reasons not to count a hit: an ordered list of small functions, like middlew
 HITCOUNT["REFUSALS"] names them. To write one, decorate a function that says True to refuse::
 
     @refusal("draft", "An editor looks at a draft.")
-    def draft(ask: Ask) -> bool:
-        return "draft" in ask.request.GET
+    def draft(context: HitContext) -> bool:
+        return "draft" in context.request.GET
 """
 
 from __future__ import annotations

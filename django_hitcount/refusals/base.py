@@ -87,10 +87,10 @@ def texts(value: object, option: str, what: str) -> list[str]:
     return items
 
 
-def user_of(ask: HitContext) -> Any:
+def user_of(context: HitContext) -> Any:
     """The user who is logged in, or None; nobody is by a session that is forged."""
-    session = getattr(ask.request, "session", None)
+    session = getattr(context.request, "session", None)
     if session is not None and is_forged(session):
         return None
-    user = getattr(ask.request, "user", None)
+    user = getattr(context.request, "user", None)
     return user if getattr(user, "is_authenticated", False) else None

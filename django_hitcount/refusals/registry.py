@@ -21,7 +21,7 @@ logger = logging.getLogger("django_hitcount")
 
 
 def refusal_of(
-    ask: HitContext,
+    context: HitContext,
     refuse: Callable[[HitContext], bool] | None = None,
     *,
     view: OpenTransactions | None = None,
@@ -31,15 +31,17 @@ def refusal_of(
     if refuse:
         check_synchronous(refuse)
     for item in get_refusals():
-        if _holds(item.refuses, ask, view):
+        if _holds(item.refuses, context, view):
             return item.name
-    return CALLER if refuse and _holds(refuse, ask, view) else None
+    return CALLER if refuse and _holds(refuse, context, view) else None
 
 
-def _holds(refuses: Callable[[HitContext], bool], ask: HitContext, view: OpenTransactions) -> bool:
+def _holds(
+    refuses: Callable[[HitContext], bool], context: HitContext, view: OpenTransactions
+) -> bool:
     try:
         with view.unspoiled():
-            answer = refuses(ask)
+            answer = refuses(context)
             if answer and isawaitable(answer):
                 raise TypeError(f"{answer!r} is no answer: nobody awaits it")
     except TransactionLost:

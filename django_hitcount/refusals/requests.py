@@ -15,15 +15,15 @@ from django_hitcount.visitors.addresses import client_address, is_within
 
 
 @refusal("method", _("The request is not a GET: nobody looks at the answer."))
-def method(ask: HitContext) -> bool:
+def method(context: HitContext) -> bool:
     """All but GET; so HEAD, too."""
-    return ask.request.method != "GET"
+    return context.request.method != "GET"
 
 
 @refusal("prefetch", _("The browser loads the page in case somebody wants to see it."))
-def prefetch(ask: HitContext) -> bool:
+def prefetch(context: HitContext) -> bool:
     """What browsers say of a prefetch, a prerender or a preview."""
-    headers = ask.request.META
+    headers = context.request.META
     if headers.keys().isdisjoint(_PURPOSES):
         return False
     return any(_AHEAD(headers.get(name, "")) for name in _PURPOSES)
@@ -34,21 +34,21 @@ _AHEAD = re.compile("prefetch|prerender|preview", re.IGNORECASE).search
 
 
 @refusal("bot", _("The user agent is that of a bot, or empty."))
-def bot(ask: HitContext) -> bool:
+def bot(context: HitContext) -> bool:
     """See bots.is_bot()."""
-    return bots.is_bot(ask.request.META.get("HTTP_USER_AGENT", ""))
+    return bots.is_bot(context.request.META.get("HTTP_USER_AGENT", ""))
 
 
 @refusal("do_not_track", _("The browser asks not to be tracked."))
-def do_not_track(ask: HitContext) -> bool:
+def do_not_track(context: HitContext) -> bool:
     """The header ``DNT: 1``."""
-    return bool(ask.request.META.get("HTTP_DNT") == "1")
+    return bool(context.request.META.get("HTTP_DNT") == "1")
 
 
 @refusal("global_privacy_control", _("The browser asks for its data not to be shared."))
-def global_privacy_control(ask: HitContext) -> bool:
+def global_privacy_control(context: HitContext) -> bool:
     """The header ``Sec-GPC: 1``."""
-    return bool(ask.request.META.get("HTTP_SEC_GPC") == "1")
+    return bool(context.request.META.get("HTTP_SEC_GPC") == "1")
 
 
 def previews(cookie: str | None = None, header: str | None = None) -> Refusal:
@@ -66,8 +66,8 @@ def previews(cookie: str | None = None, header: str | None = None) -> Refusal:
     header_key = "HTTP_" + header.upper().replace("-", "_") if header else None
 
     @refusal("preview", _("Somebody looks at a preview."))
-    def is_preview(ask: HitContext) -> bool:
-        request = ask.request
+    def is_preview(context: HitContext) -> bool:
+        request = context.request
         return bool(
             getattr(request, "is_preview", False)
             or (cookie and request.COOKIES.get(cookie))
@@ -87,8 +87,8 @@ def addresses(networks: Iterable[str]) -> Refusal:
     within = tuple(_network(text) for text in texts(networks, "networks", "networks"))
 
     @refusal("address", _("The client has an address that is not counted."))
-    def has_address(ask: HitContext) -> bool:
-        return is_within(client_address(ask.request.META), within)
+    def has_address(context: HitContext) -> bool:
+        return is_within(client_address(context.request.META), within)
 
     return has_address
 
@@ -104,15 +104,15 @@ def _network(text: str) -> converters.Network:
 
 def user_agents(patterns: Iterable[str]) -> Refusal:
     """Refuse user agents that one of these regular expressions is found in; case plays no part."""
-    wanted = texts(patterns, "patterns", "regular expressions")
+    expressions = texts(patterns, "patterns", "regular expressions")
     try:
-        found_in = compiled(wanted)
+        wanted = compiled(expressions)
     except PatternError as exc:
         raise ValueError(f"{exc.pattern!r} is no regular expression: {exc}") from exc
 
-    def has_user_agent(ask: HitContext) -> bool:
-        user_agent = ask.request.META.get("HTTP_USER_AGENT", "")
-        return found_in.match_in(user_agent[: bots.LONGEST_USER_AGENT])
+    def has_user_agent(context: HitContext) -> bool:
+        user_agent = context.request.META.get("HTTP_USER_AGENT", "")
+        return wanted.match_in(user_agent[: bots.LONGEST_USER_AGENT])
 
     reason = _("The user agent is one that is not counted.")
-    return Refusal("user_agent", reason, has_user_agent, compiled)
+    return Refusal("user_agent", reason, has_user_agent, wanted)

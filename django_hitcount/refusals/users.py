@@ -14,9 +14,9 @@ from django_hitcount.refusals.base import HitContext, Refusal, refusal, texts, u
 
 
 @refusal("staff", _("The user is a member of the staff."))
-def staff(ask: HitContext) -> bool:
+def staff(context: HitContext) -> bool:
     """Costs what ``request.user`` costs, if the page has not asked for it."""
-    return bool(getattr(user_of(ask), "is_staff", False))
+    return bool(getattr(user_of(context), "is_staff", False))
 
 
 def groups(names: Iterable[str]) -> Refusal:
@@ -28,8 +28,8 @@ def groups(names: Iterable[str]) -> Refusal:
     wanted = frozenset(texts(names, "names", "group names"))
 
     @refusal("group", _("The user is in a group that is not counted."))
-    def is_in_group(ask: HitContext) -> bool:
-        user = user_of(ask)
+    def is_in_group(context: HitContext) -> bool:
+        user = user_of(context)
         return user is not None and user.groups.filter(name__in=wanted).exists()
 
     return is_in_group
@@ -48,8 +48,8 @@ def permissions(names: Iterable[str]) -> Refusal:
             raise ValueError(f"{name!r} is no permission; write 'app_label.codename'")
 
     @refusal("permission", _("The user has a permission that is not counted."))
-    def has_permission(ask: HitContext) -> bool:
-        user = user_of(ask)
+    def has_permission(context: HitContext) -> bool:
+        user = user_of(context)
         return user is not None and any(map(user.has_perm, wanted))
 
     return has_permission
@@ -67,11 +67,11 @@ def owner(of: str | Callable[[Model], object]) -> Refusal:
     owner_of = _owner_of(of)
 
     @refusal("owner", _("The user owns the object."))
-    def is_owner(ask: HitContext) -> bool:
-        user = user_of(ask)
+    def is_owner(context: HitContext) -> bool:
+        user = user_of(context)
         if user is None:
             return False
-        found = owner_of(ask.obj)
+        found = owner_of(context.obj)
         return found is not None and found == (user if isinstance(found, Model) else user.pk)
 
     return is_owner

@@ -81,8 +81,8 @@ failure = ask_a_missing_table
 
 
 @refusal("failing", "Fails within the database.")
-def failing(ask: HitContext) -> bool:
-    return failure(ask)
+def failing(context: HitContext) -> bool:
+    return failure(context)
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ def test_savepoint_of_who_asks_costs_two_statements(article, settings, django_as
     page = RequestFactory(headers=BROWSER).get("/")
     record_hit(article, page)
     with transaction.atomic(), django_assert_num_queries(3 + 3):
-        record_hit(article, page, refuse=lambda ask: Plain.objects.exists())
+        record_hit(article, page, refuse=lambda context: Plain.objects.exists())
 
 
 def lose_the_transaction(*args: object) -> bool:

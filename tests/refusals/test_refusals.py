@@ -44,21 +44,21 @@ with isolate_apps("tests.app"):
 
 
 @refusal("preview", "An editor looks at a draft.")
-def preview(ask: HitContext) -> bool:
-    return "preview" in ask.request.GET
+def preview(context: HitContext) -> bool:
+    return "preview" in context.request.GET
 
 
 @refusal("broken", "Nobody knows.")
-def broken(ask: HitContext) -> bool:
+def broken(context: HitContext) -> bool:
     raise ZeroDivisionError
 
 
 def parameter(name: str):
-    return refusal("parameter", "...")(lambda ask: name in ask.request.GET)
+    return refusal("parameter", "...")(lambda context: name in context.request.GET)
 
 
 def paths(prefix: str = "/drafts/"):
-    return refusal("path", "...")(lambda ask: ask.request.path.startswith(prefix))
+    return refusal("path", "...")(lambda context: context.request.path.startswith(prefix))
 
 
 def author_of(obj: models.Model) -> object:
@@ -173,7 +173,7 @@ class TestRefusedHit:
 
     def test_caller_decides_for_each_object(self, buffer, article):
         other = Article.objects.create(title="Coffee")
-        hits = record_hits([article, other], get(), refuse=lambda ask: ask.obj == other)
+        hits = record_hits([article, other], get(), refuse=lambda context: context.obj == other)
         flush()
 
         assert hits == [Hit(True, None, 1), Hit(False, "caller", 0)]
@@ -181,8 +181,8 @@ class TestRefusedHit:
         assert self.refused() == {("views", "caller"): 1}
 
     def test_mixin_takes_a_callable_too(self, buffer, article):
-        assert article.record_hit(get(), refuse=lambda ask: True).refusal == "caller"
-        assert article.record_hit(get(), refuse=lambda ask: False).refusal is None
+        assert article.record_hit(get(), refuse=lambda context: True).refusal == "caller"
+        assert article.record_hit(get(), refuse=lambda context: False).refusal is None
 
 
 @pytest.mark.django_db(transaction=True)
@@ -258,10 +258,10 @@ class TestCaller:
 
     @pytest.mark.parametrize(("answer", "expected"), [(True, "caller"), (False, None)])
     def test_says_so(self, answer, expected):
-        assert reason(get(), refuse=lambda ask: answer) == expected
+        assert reason(get(), refuse=lambda context: answer) == expected
 
     def test_error_is_logged_and_refuses_nothing(self, caplog):
-        assert reason(get(), refuse=lambda ask: 1 / 0) is None
+        assert reason(get(), refuse=lambda context: 1 / 0) is None
         assert [record.levelno for record in caplog.records] == [logging.ERROR]
 
 
@@ -526,7 +526,7 @@ class TestMistakes:
 
     def test_coroutine_function_is_no_refusal(self):
         class Asynchronous:
-            async def __call__(self, ask: HitContext) -> bool:
+            async def __call__(self, context: HitContext) -> bool:
                 return False
 
         for refuses in (self.never_awaited, Asynchronous()):
@@ -534,15 +534,15 @@ class TestMistakes:
                 refusal("mine", "A reason.")(refuses)
 
     def test_awaitable_answer_is_logged_as_an_error(self, caplog):
-        ask = HitContext(RequestFactory(headers=BROWSER).get("/"), Article(), "views")
+        context = HitContext(RequestFactory(headers=BROWSER).get("/"), Article(), "views")
         answer = Future(loop=new_event_loop())
         answer.get_loop().close()
 
-        assert refusal_of(ask, lambda ask: answer) is None
+        assert refusal_of(context, lambda context: answer) is None
         assert "nobody awaits it" in caplog.text
 
     def test_coroutine_function_does_not_decide_on_a_hit(self):
-        ask = HitContext(RequestFactory(headers=BROWSER).get("/"), Article(), "views")
+        context = HitContext(RequestFactory(headers=BROWSER).get("/"), Article(), "views")
 
         with pytest.raises(ValueError, match="Make it a plain function"):
-            refusal_of(ask, self.never_awaited)
+            refusal_of(context, self.never_awaited)
