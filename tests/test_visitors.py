@@ -631,7 +631,7 @@ class TestKeys:
 
     def test_same_visitor_same_mark(self):
         assert self.marks() == self.marks()
-        assert len(self.marks().own) == 16
+        assert len(self.marks().of_day) == 16
 
     def test_everything_matters(self, settings):
         found = [
@@ -645,8 +645,8 @@ class TestKeys:
         settings.SECRET_KEY = "another"
         found.append(self.marks())
 
-        assert len({marks.own for marks in found}) == 7
-        assert len({marks.key_id for marks in found}) == 3
+        assert len({visitor.of_day for visitor in found}) == 7
+        assert len({visitor.key_id for visitor in found}) == 3
 
     @pytest.mark.parametrize(
         ("rotation", "later", "is_same"),

@@ -64,9 +64,9 @@ class DatabaseBuffer(Buffer):
     """
     Writes hits at once into a random slot of both tables.
 
-    Costs a transaction of two statements, and some more where visitors are told apart: see
-    seen_visitors.judged(). No task or command needs to run but compact_hits, which keeps the
-    number of rows down.
+    Costs a transaction of two statements, and some more where visitors are identified: see
+    seen_visitors.refuse_repeats(). No task or command needs to run but compact_hits, which keeps
+    the number of rows down.
     """
 
     keeps_hits = False
@@ -199,9 +199,9 @@ class _Write:
         using = hits_alias()
         slot = self._choice.next()
         hits = [*self._hits, *self._doubtful]
-        is_told = any(hit.marks for hit in hits)
+        is_told = any(hit.visitor for hit in hits)
         with locks.limited_waits(using, seconds=VISITOR_LOCK_WAIT_SECONDS, is_at_begin=True):
-            judged = seen_visitors.judged(hits, self.beyond, using=using)
+            judged = seen_visitors.refuse_repeats(hits, self.beyond, using=using)
         with locks.limited_waits(using, seconds=self._next_lock_wait(), is_at_begin=not is_told):
             sure, unsure = judged[: len(self._hits)], judged[len(self._hits) :]
             slot_locks.look_for_locks(sure, slot=slot, using=using)

@@ -31,9 +31,9 @@ class VisitorHashes(NamedTuple):
     """The visitor of one counter, as keyed hashes of 128 bits; see visitors.py."""
 
     key_id: str
-    """Which key ``own`` is under: hashes under different ones cannot be compared."""
+    """Which key ``of_day`` is under: hashes under different ones cannot be compared."""
 
-    own: bytes | None
+    of_day: bytes | None
     """Under the key of the day of the hit; None if nobody can be told."""
 
     recent: tuple[bytes, ...] = ()
@@ -55,7 +55,7 @@ class NewHits(NamedTuple):
     refusal: str | None = None
     """Why they do not count, if that is known before they come to the buffer."""
 
-    marks: VisitorHashes | None = None
+    visitor: VisitorHashes | None = None
     """Who made them, if the counter asks for that."""
 
 

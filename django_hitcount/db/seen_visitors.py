@@ -34,7 +34,7 @@ class LimitReached(Exception):
         self.address = address
 
 
-def judged(
+def refuse_repeats(
     hits: Sequence[NewHits], beyond: Collection[AddressHash] = (), *, using: str
 ) -> list[NewHits]:
     """
@@ -49,35 +49,35 @@ def judged(
     Raises LimitReached: roll back, and judge anew with that address beyond its limit.
     """
     in_lock_order = sorted(range(len(hits)), key=lambda place: hits[place].key)
-    found = {place: _judged(hits[place], beyond, using) for place in in_lock_order}
+    found = {place: _refuse_repeat(hits[place], beyond, using) for place in in_lock_order}
     return [found[place] for place in range(len(hits))]
 
 
-def _judged(hit: NewHits, beyond: Collection[AddressHash], using: str) -> NewHits:
-    if hit.refusal or not hit.marks:
+def _refuse_repeat(hit: NewHits, beyond: Collection[AddressHash], using: str) -> NewHits:
+    if hit.refusal or not hit.visitor:
         return hit
     limit = conf.get_config().options_of(hit.key.counter).per_address
-    address = hit.marks.address
+    address = hit.visitor.address
     known = None
     if limit and address:
         known = counted_addresses.hits_of(address, using=using)
         # Asked first: nothing is kept of visitors who are made up beyond the limit.
         if address in beyond or (known or 0) >= limit:
             return hit._replace(refusal=ADDRESS_LIMIT)
-    if hit.marks.own and _is_repeat(hit, hit.marks, using):
+    if hit.visitor.of_day and _is_repeat(hit, hit.visitor, using):
         return hit._replace(refusal=REPEAT)
     if limit and address and not counted_addresses.add_hit(address, known, limit, using=using):
         raise LimitReached(address)
     return hit
 
 
-def _is_repeat(hit: NewHits, marks: VisitorHashes, using: str) -> bool:
+def _is_repeat(hit: NewHits, visitor: VisitorHashes, using: str) -> bool:
     options = conf.get_config().options_of(hit.key.counter)
     is_repeat = False
     if isinstance(options.repeat, int):
-        is_repeat = not _is_admitted(marks.recent, options.repeat, using)
+        is_repeat = not _is_admitted(visitor.recent, options.repeat, using)
     if options.keeps_days:
-        is_new = _insert(hit, marks, using)
+        is_new = _insert(hit, visitor, using)
         is_repeat = is_repeat or (options.repeat == "daily" and not is_new)
     return is_repeat
 
@@ -94,10 +94,10 @@ def _is_admitted(recent: Iterable[bytes], seconds: int, using: str) -> bool:
     )
 
 
-def _insert(hit: NewHits, marks: VisitorHashes, using: str) -> bool:
+def _insert(hit: NewHits, visitor: VisitorHashes, using: str) -> bool:
     """Remember the visitor of a hit; False if somebody did before."""
     day = connections[using].ops.adapt_datefield_value(hit.day)
-    values = [random_row(), *hit.key, day, marks.key_id, (marks.own or b"").hex()]
+    values = [random_row(), *hit.key, day, visitor.key_id, (visitor.of_day or b"").hex()]
     return upserts.insert_or_ignore(SeenVisitor, COLUMNS, values, using)
 
 
@@ -119,7 +119,7 @@ def oldest(days: Sequence[datetime.date], limit: int, *, using: str) -> dict[int
             CounterKey(row.content_type_id, row.object_id, row.counter),
             row.day,
             0,
-            marks=VisitorHashes(row.visitor_key, bytes.fromhex(row.visitor)),
+            visitor=VisitorHashes(row.visitor_key, bytes.fromhex(row.visitor)),
         )
         for row in rows.order_by("pk")[:limit]
     }

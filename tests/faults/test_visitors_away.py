@@ -79,7 +79,7 @@ def test_hit_in_doubt_counts_once(own_valkey, rule, article, repeat, runs_late):
     own_valkey.pause()
     assert visit(article, 2).counted
     assert visit(article, 2).refusal == "repeat"
-    assert "marks" not in str(MissedRecord.objects.get(recorder__isnull=False).hits)
+    assert "visitor" not in str(MissedRecord.objects.get(recorder__isnull=False).hits)
     if runs_late:
         own_valkey.resume()
         wait_until(lambda: own_valkey.calls("evalsha") >= 2, "the late command", 10)

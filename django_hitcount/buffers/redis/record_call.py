@@ -53,11 +53,11 @@ def record_call(
     """
     The call that takes in hits of one partition.
 
-    Either all of them or none have marks; if they have, they are of one counter and day.
+    Either all of them or none have a visitor; if they have, they are of one counter and day.
     """
     keys = [*names.for_record, names.recorder(numbered.recorder)]
     args: list[Word] = [numbered.sequence, REMEMBERED_SECONDS, threshold]
-    if all(hit.marks for hit in hits):
+    if all(hit.visitor for hit in hits):
         _add_judged(keys, args, names, hits)
     else:
         args.append("")
@@ -87,10 +87,10 @@ def _add_hit(keys: list[str], args: list[Word], names: RunKeys, hit: NewHits) ->
 def _add_judged(keys: list[str], args: list[Word], names: RunKeys, hits: Sequence[NewHits]) -> None:
     """What the script needs to know to tell repeats, to limit addresses and to count visitors."""
     config, first = conf.get_config(), hits[0]
-    of_first: VisitorHashes = first.marks  # type: ignore[assignment]
+    of_first: VisitorHashes = first.visitor  # type: ignore[assignment]
     rule = _rule(
         config.options_of(first.key.counter),
-        of_first.own is not None,
+        of_first.of_day is not None,
         of_first.address is not None,
         config.repeat_error_rate,
         first.key.counter,
@@ -100,18 +100,18 @@ def _add_judged(keys: list[str], args: list[Word], names: RunKeys, hits: Sequenc
     words, of_mark, of_sketch, of_address, is_daily = rule
     args += words
     for hit in hits:
-        marks: VisitorHashes = hit.marks  # type: ignore[assignment]
+        visitor: VisitorHashes = hit.visitor  # type: ignore[assignment]
         _add_hit(keys, args, names, hit)
-        args.append(marks.own or b"")
+        args.append(visitor.of_day or b"")
         if of_mark:
-            keys += [names.repeat(mark) for mark in marks.recent]
+            keys += [names.repeat(mark) for mark in visitor.recent]
             args.append(jitter.lengthened(of_mark))
         if of_sketch:
-            visitors = _visitors_words(names, DailyVisitorsKey(hit.key, hit.day, marks.key_id))
+            visitors = _visitors_words(names, DailyVisitorsKey(hit.key, hit.day, visitor.key_id))
             keys += visitors.keys
             args += visitors.field, jitter.lengthened(of_sketch)
-        if of_address and marks.address:
-            interval, hashed = marks.address
+        if of_address and visitor.address:
+            interval, hashed = visitor.address
             keys.append(names.addresses(interval.name, hashed[0]))
             args += hashed[1 : 1 + ADDRESS_BYTES], jitter.lengthened(of_address)
     if is_daily:

@@ -146,37 +146,37 @@ class TestRecord:
         rule(repeat)
         redis.set(KEYS.total(A), 10)
 
-        assert [record(n, marks=ANN) for n in (1, 2)] == [[0, [], 11], [0, [1], b"11"]]
-        assert record(3, marks=BOB) == [0, [], 12]
+        assert [record(n, visitor=ANN) for n in (1, 2)] == [[0, [], 11], [0, [1], b"11"]]
+        assert record(3, visitor=BOB) == [0, [], 12]
         assert redis.hgetall(KEYS.pending) == {A.encode(): b"2"}
         assert redis.hgetall(KEYS.pending_refused) == {b"2026-01-01:views:repeat": b"1"}
 
     def test_interval_ends_by_the_clock_of_redis(self, redis, record, rule):
         rule(60)
-        record(1, marks=ANN)
+        record(1, visitor=ANN)
 
         assert 59_000 < redis.pttl(KEYS.repeat(ANN.recent[0])) <= 66_000
 
     def test_visitor_is_known_by_the_key_of_before(self, redis, record, rule):
         rule(60)
-        record(1, marks=ANN)
+        record(1, visitor=ANN)
         redis.set(KEYS.total(A), 1)
 
-        tomorrow = VisitorHashes("k2", b"n" * 16, (b"n" * 16, ANN.own))
-        assert record(2, marks=tomorrow) == [0, [1], b"1"]
+        tomorrow = VisitorHashes("k2", b"n" * 16, (b"n" * 16, ANN.of_day))
+        assert record(2, visitor=tomorrow) == [0, [1], b"1"]
         assert not redis.exists(KEYS.repeat(b"n" * 16))
 
     def test_filter_and_sketch_end_with_their_day(self, redis, record, rule):
         rule("daily", visitors=True)
-        record(1, marks=ANN)
+        record(1, visitor=ANN)
 
         names = [KEYS.seen(TODAY, "k1"), KEYS.sketch(VISITORS), KEYS.sketches_of(5, "a")]
         assert all(0 < redis.ttl(name) <= VISITORS_SECONDS + 600 for name in names)
 
     def test_visitors_are_sketched_though_they_do_not_count(self, redis, record, rule):
         rule("daily", visitors=True)
-        for n, marks in enumerate([ANN, BOB, ANN], start=1):
-            record(n, marks=marks)
+        for n, visitor in enumerate([ANN, BOB, ANN], start=1):
+            record(n, visitor=visitor)
 
         assert redis.pfcount(KEYS.sketch(VISITORS)) == 2
         assert redis.smembers(KEYS.sketches_of(5, "a")) == {KEYS.sketch(VISITORS).encode()}
@@ -193,7 +193,7 @@ class TestRecord:
             redis.expire(KEYS.sketch(VISITORS), 60)
             redis.sadd(KEYS.merged_sketches, VISITORS)
             redis.hset(KEYS.pending_visitors, mapping=before)
-        record(1, marks=ANN)
+        record(1, visitor=ANN)
 
         assert redis.hgetall(KEYS.pending_visitors) == {VISITORS.encode(): noted}
 
@@ -202,15 +202,15 @@ class TestRecord:
         rule(visitors=True)
         redis.pfadd(KEYS.sketch(VISITORS), "somebody")
         redis.expire(KEYS.sketch(VISITORS), 60)
-        record(1, marks=ANN)
+        record(1, visitor=ANN)
 
         assert redis.hgetall(KEYS.pending_visitors) == {VISITORS.encode(): b"1"}
         assert 0 < redis.ttl(KEYS.merged_sketches) <= VISITORS_SECONDS + 600
 
     def test_sketch_that_does_not_change_is_not_noted(self, redis, record, rule):
         rule(visitors=True)
-        redis.pfadd(KEYS.sketch(VISITORS), ANN.own)
-        record(1, marks=ANN)
+        redis.pfadd(KEYS.sketch(VISITORS), ANN.of_day)
+        record(1, visitor=ANN)
 
         assert not redis.exists(KEYS.pending_visitors)
 
@@ -221,7 +221,7 @@ class TestRecord:
         strangers = [KEYS.sketch(VISITORS), KEYS.sketches_of(5, "a"), KEYS.seen(TODAY, "k1")]
         for key in [f"hitcount:{{3}}:{RUN_ID}:{name}", *strangers]:
             redis.lpush(key, "somebody else's")
-        record(1, marks=ANN)
+        record(1, visitor=ANN)
         record(2, refusal="bot")
 
         assert redis.hgetall(KEYS.pending) == {A.encode(): b"1"}
@@ -233,7 +233,7 @@ class TestRecord:
     def test_address_counts_up_to_its_limit(self, redis, record, rule, repeat):
         rule(repeat, per_address=2)
         redis.set(KEYS.total(A), 10)
-        found = [record(n, marks=visitor_at_home(n)) for n in (1, 2, 3)]
+        found = [record(n, visitor=visitor_at_home(n)) for n in (1, 2, 3)]
 
         assert found == [[0, [], 11], [0, [], 12], [0, [-1], b"12"]]
         assert redis.hgetall(KEYS.pending_refused) == {b"2026-01-01:views:address_limit": b"1"}
@@ -246,7 +246,7 @@ class TestRecord:
             redis.lpush(AT_HOME, "somebody else's")
         else:
             redis.hset(AT_HOME, b"h" * 8, value)
-        found = [record(n, marks=visitor_at_home(n))[1] for n in (1, 2)]
+        found = [record(n, visitor=visitor_at_home(n))[1] for n in (1, 2)]
 
         counted = 0 if value == str(2**63 - 1) else 2
         assert [judged == [] for judged in found] == [n < counted for n in range(2)]
@@ -254,7 +254,7 @@ class TestRecord:
 
     def test_repeat_uses_nothing_of_the_limit_up(self, redis, record, rule):
         rule("daily", per_address=2)
-        found = [record(n, marks=visitor_at_home(1))[1] for n in (1, 2, 3)]
+        found = [record(n, visitor=visitor_at_home(1))[1] for n in (1, 2, 3)]
 
         assert found == [[], [1], [1]]
         assert redis.hgetall(AT_HOME) == {b"h" * 8: b"1"}
@@ -262,15 +262,15 @@ class TestRecord:
     @pytest.mark.parametrize("repeat", [60, "daily", "always"])
     def test_number_that_has_run_uses_nothing_of_the_limit_up(self, redis, record, rule, repeat):
         rule(repeat, per_address=2)
-        found = [record(n, marks=visitor_at_home(n))[1] for n in (1, 1, 1, 2, 2, 3)]
+        found = [record(n, visitor=visitor_at_home(n))[1] for n in (1, 1, 1, 2, 2, 3)]
 
         assert found == [[], [], [], [], [], [-1]]
 
     def test_nothing_is_kept_of_visitors_beyond_the_limit(self, redis, record, rule):
         rule("daily", visitors=True, per_address=1)
-        record(1, marks=visitor_at_home(1))
+        record(1, visitor=visitor_at_home(1))
         before = redis.dump(KEYS.seen(TODAY, "k1")), redis.dump(KEYS.sketch(VISITORS))
-        assert record(2, marks=visitor_at_home(2))[1] == [-1]
+        assert record(2, visitor=visitor_at_home(2))[1] == [-1]
 
         assert (redis.dump(KEYS.seen(TODAY, "k1")), redis.dump(KEYS.sketch(VISITORS))) == before
 
@@ -278,30 +278,30 @@ class TestRecord:
         rule("daily", visitors=True, per_address=1)
         nobody = VisitorHashes("k1", None, (), HOME)
 
-        assert [record(n, marks=nobody)[1] for n in (1, 2)] == [[], [-1]]
+        assert [record(n, visitor=nobody)[1] for n in (1, 2)] == [[], [-1]]
         assert not redis.exists(KEYS.seen(TODAY, "k1"), KEYS.sketch(VISITORS))
 
     @pytest.mark.parametrize(("repeat", "least"), [(60, 60), ("daily", VISITORS_SECONDS)])
     def test_addresses_end_with_their_interval(self, redis, record, rule, repeat, least):
         rule(repeat, per_address=5)
-        record(1, marks=visitor_at_home(1))
+        record(1, visitor=visitor_at_home(1))
         redis.pexpire(AT_HOME, 10_000_000_000)
-        record(2, marks=visitor_at_home(2))
+        record(2, visitor=visitor_at_home(2))
         assert redis.ttl(AT_HOME) > VISITORS_SECONDS + 600  # Others do not make it longer.
 
         redis.delete(AT_HOME)
-        record(3, marks=visitor_at_home(3))
+        record(3, visitor=visitor_at_home(3))
         assert least - 1 < redis.ttl(AT_HOME) <= least + min(least / 10, 600)
 
     @pytest.mark.parametrize("repeat", [60, "daily", "always"])
     def test_no_hits_tell_of_a_visitor_only(self, redis, record, rule, repeat):
         rule(repeat, visitors=True)
         for n in (1, 2):
-            record(n, 0, marks=VisitorHashes("k1", ANN.own))
+            record(n, 0, visitor=VisitorHashes("k1", ANN.of_day))
 
         assert not redis.exists(KEYS.pending, KEYS.pending_daily, KEYS.pending_refused)
         assert redis.pfcount(KEYS.sketch(VISITORS)) == 1
-        assert record(3, marks=ANN)[1] == ([1] if repeat == "daily" else [])
+        assert record(3, visitor=ANN)[1] == ([1] if repeat == "daily" else [])
 
 
 class TestClaim:
