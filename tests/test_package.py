@@ -116,7 +116,7 @@ def test_nothing_inward_imports_the_edge(path):
 def test_only_conf_reads_the_setting():
     readers = {path.name for path in SOURCE if 'settings, "HITCOUNT"' in path.read_text()}
 
-    assert readers == {"conf.py"}
+    assert readers == {"config.py"}
 
 
 def test_wheel_has_all_that_is_needed_and_nothing_else():
@@ -129,9 +129,11 @@ def test_wheel_has_all_that_is_needed_and_nothing_else():
     if not installed:
         pytest.skip("the package is not installed; tox installs its wheel")
     shipped = {str(file) for file in installed[0].files or ()}
-    lua = {f"django_hitcount/buffers/lua/{p.name}" for p in ROOT.rglob("buffers/lua/*.lua")}
+    lua = {
+        f"django_hitcount/buffers/redis/lua/{p.name}" for p in ROOT.rglob("buffers/redis/lua/*.lua")
+    }
 
-    assert "django_hitcount/buffers/lua/record.lua" in lua
+    assert "django_hitcount/buffers/redis/lua/record.lua" in lua
     assert lua | {"django_hitcount/py.typed"} <= shipped
     assert {str(path.relative_to(ROOT)) for path in SOURCE} <= shipped
     assert not [name for name in shipped if name.startswith(("tests", "example", "benchmarks"))]

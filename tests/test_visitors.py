@@ -16,7 +16,6 @@ from django.db import OperationalError, connections, transaction
 from django.template import Context, Template
 from django.test import RequestFactory
 
-from django_hitcount import visitors
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.keys import CounterKey
@@ -705,7 +704,7 @@ class TestKeys:
             raise OperationalError("away")
 
         monkeypatch.setattr(salts.secrets, "token_bytes", fail)
-        monkeypatch.setattr(visitors, "_breaker", Breaker("the salts"))
+        monkeypatch.setattr(hashing, "_breaker", Breaker("the salts"))
 
         assert [article.record_hit(request_of(1)).counted for _ in range(2)] == [True, True]
         assert caplog.text.count("Visitors are not told from each other") == 2

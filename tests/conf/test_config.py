@@ -9,6 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django_hitcount import conf
 from django_hitcount.buffers import get_buffer
 from django_hitcount.buffers.database import DatabaseBuffer
+from django_hitcount.conf import config
 from django_hitcount.conf.counter_options import CounterOptions
 
 HOUR = 3600
@@ -16,7 +17,7 @@ DAY = 24 * HOUR
 
 
 def test_every_setting_has_a_field_and_a_converter():
-    assert {field.name.upper() for field in fields(conf.Config)} == set(conf._CONVERTERS)
+    assert {field.name.upper() for field in fields(conf.Config)} == set(config._CONVERTERS)
 
 
 def test_defaults_without_the_setting(settings):

@@ -15,7 +15,6 @@ from django.template import Context, Template
 from django.test import Client, RequestFactory
 from django.utils.functional import SimpleLazyObject
 
-from django_hitcount import totals
 from django_hitcount.buffers import get_buffer
 from django_hitcount.db import content_types, ledger, slots
 from django_hitcount.outages.breaker import Breaker
@@ -52,7 +51,7 @@ def away(*args, **kwargs):
 def test_page_is_served_without_a_count(article, settings, caplog):
     with (
         mock.patch.object(slots, "add_hits", away),
-        mock.patch.object(totals.slots, "sums_and_ledger", away),
+        mock.patch.object(ledger, "sums_and_ledger", away),
     ):
         response = Client(headers=BROWSER).get(f"/articles/{article.pk}/")
 
@@ -111,7 +110,7 @@ def test_failed_query_of_ours_does_not_spoil_the_transaction_of_the_view(redis_b
         return fails(*args, **kwargs)
 
     with transaction.atomic():
-        with mock.patch.object(slots, "sums_and_ledger", broken):
+        with mock.patch.object(ledger, "sums_and_ledger", broken):
             assert record_hit(article) == Hit(True, None, None)
         article.title = "changed by the view"
         article.save()
@@ -151,7 +150,7 @@ def test_redis_counts_on_while_the_database_is_away(redis_buffer, article):
     record_hit(article)
     with (
         mock.patch.object(slots, "add_hits", away),
-        mock.patch.object(totals.slots, "sums_and_ledger", away),
+        mock.patch.object(ledger, "sums_and_ledger", away),
     ):
         assert record_hit(article) == Hit(True, None, 2)
 

@@ -15,7 +15,7 @@ from django.test import RequestFactory
 from django_hitcount.buffers.redis import claiming
 from django_hitcount.buffers.redis.buffer import RedisBuffer
 from django_hitcount.counters.days import day_of
-from django_hitcount.db import daily_visitors, slots
+from django_hitcount.db import daily_visitors, slots, upserts
 from django_hitcount.db.daily_visitors import fold_closed_days
 from django_hitcount.db.tables import DailyVisitors, FlushedBatch, HitSlot, SeenVisitor
 from django_hitcount.maintenance.compaction import compact
@@ -130,8 +130,10 @@ def test_visitors_and_refused_hits_survive_a_killed_flush(redis_buffer, articles
 
 
 FOLD_STEPS = {
-    "before the count is written": lambda: dies_before(slots, "add_up"),
-    "after the count is written, before the rows are deleted": lambda: dies_after(slots, "add_up"),
+    "before the count is written": lambda: dies_before(upserts, "add_up"),
+    "after the count is written, before the rows are deleted": lambda: dies_after(
+        upserts, "add_up"
+    ),
     "before the COMMIT": lambda: dies_before(wrapper(), "_commit", call=1),
     "after the COMMIT": lambda: dies_after(wrapper(), "_commit"),
 }

@@ -14,7 +14,7 @@ from django.template import Context, Template
 from django.test import RequestFactory
 
 from django_hitcount.buffers import database, get_buffer
-from django_hitcount.db import daily_visitors, slots
+from django_hitcount.db import daily_visitors, ledger, slots
 from django_hitcount.db.counted_objects import counter_key
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.outages.page_reads import page_reads
@@ -48,7 +48,7 @@ def render(articles: list[Article], tag: str) -> str:
 @pytest.mark.parametrize(
     ("tag", "read"),
     [
-        ("hit_total", (slots, "sums_and_ledger")),
+        ("hit_total", (ledger, "sums_and_ledger")),
         ("hit_visitors", (daily_visitors, "counts")),
     ],
 )
@@ -86,7 +86,7 @@ def test_database_that_does_not_take_a_hit_in_time_is_not_read(articles, monkeyp
         raise OperationalError("timeout expired")
 
     monkeypatch.setattr(database, "in_transaction", silence)
-    with mock.patch.object(slots, "sums_and_ledger") as reads:
+    with mock.patch.object(ledger, "sums_and_ledger") as reads:
         assert render(articles, "hit_count") == "[][][]"
     assert not reads.called
 

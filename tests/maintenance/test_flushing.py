@@ -16,7 +16,7 @@ from django_redis import get_redis_connection
 
 from django_hitcount import signals
 from django_hitcount.buffers import get_buffer
-from django_hitcount.db import slots
+from django_hitcount.db import slots, upserts
 from django_hitcount.db.counted_objects import counter_key
 from django_hitcount.db.tables import DailyHitSlot, FlushedBatch, HitSlot
 from django_hitcount.exceptions import BufferUnavailable
@@ -72,7 +72,7 @@ def test_flush_in_bounded_statements(redis_buffer):
     articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(700))
     record_hits(articles)
 
-    with mock.patch.object(slots, "ROWS_PER_STATEMENT", 10):
+    with mock.patch.object(upserts, "ROWS_PER_STATEMENT", 10):
         flush()
 
     assert slot_sums(articles) == daily_sums(articles) == dict.fromkeys(articles, 1)
