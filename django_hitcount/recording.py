@@ -178,7 +178,7 @@ def record_page_hit(
         return Hit(False, UNSAVED, None)
     if request is None:
         log_refused([NO_REQUEST], counter)
-        return Hit(False, NO_REQUEST, totals.total_or_none(obj, counter))
+        return Hit(False, NO_REQUEST, totals.total_or_none(obj, counter=counter))
     try:
         earlier = _remembered(request, counter_key(obj, counter))
     except DATABASE_ERRORS:

@@ -36,7 +36,7 @@ logger = logging.getLogger("django_hitcount")
 ModelT = TypeVar("ModelT", bound=Model)
 
 
-def get_total(obj: Model, counter: str = DEFAULT_COUNTER) -> int:
+def get_total(obj: Model, *, counter: str = DEFAULT_COUNTER) -> int:
     """
     The exact all-time total of a counter.
 
@@ -49,7 +49,7 @@ def get_total(obj: Model, counter: str = DEFAULT_COUNTER) -> int:
     return get_totals_of([key])[key]
 
 
-def get_totals(objs: Iterable[ModelT], counter: str = DEFAULT_COUNTER) -> dict[ModelT, int]:
+def get_totals(objs: Iterable[ModelT], *, counter: str = DEFAULT_COUNTER) -> dict[ModelT, int]:
     """
     The exact all-time totals of many objects, by object.
 
@@ -136,7 +136,7 @@ def totals_or_none(
     return totals
 
 
-def total_or_none(obj: Model, counter: str = DEFAULT_COUNTER) -> int | None:
+def total_or_none(obj: Model, *, counter: str = DEFAULT_COUNTER) -> int | None:
     """As get_total(), but None if the database does not answer: for pages."""
     try:
         key = counter_key(obj, counter)

@@ -10,11 +10,11 @@ from tests.app.models import Article, Plain
 
 
 class ListingView(ListView):
-    queryset = Article.objects.with_hits().with_hits("viewz", name="viewz")
+    queryset = Article.objects.with_hits().with_hits(counter="viewz", name="viewz")
 
 
 class VisitorsView(ListView):
-    queryset = with_visitors(Plain.objects.all(), "downloads", days=7)
+    queryset = with_visitors(Plain.objects.all(), counter="downloads", days=7)
 
 
 urlpatterns = [path("", ListingView.as_view()), path("visitors/", VisitorsView.as_view())]

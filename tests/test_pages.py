@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from django.db import connections
-from django.template import Context, Template
+from django.template import Context, Template, TemplateSyntaxError
 from django.test import Client, RequestFactory
 
 from django_hitcount.exceptions import UnsavedObject
@@ -60,11 +60,17 @@ class TestHitCount:
         source = "{% hit_count a counter='downloads' as n %}[{{ n }}]"
 
         assert render(source, article, request=request_) == "[1]"
-        assert (get_total(article, "downloads"), article.hits) == (1, 0)
+        assert (get_total(article, counter="downloads"), article.hits) == (1, 0)
 
     def test_wrong_object_is_an_error_that_names_it(self, article, request_):
         with pytest.raises(ValueError, match="Cannot count hits of ''"):
             render("{% hit_count nobody %}", article, request=request_)
+
+
+@pytest.mark.parametrize("tag", ["hit_count", "hit_total", "hit_visitors"])
+def test_counter_without_its_name_is_an_error(tag):
+    with pytest.raises(TemplateSyntaxError, match="too many positional arguments"):
+        Template("{% load hitcount %}{% " + tag + " a 'downloads' %}")
 
 
 class TestUnsavedObject:

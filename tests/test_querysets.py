@@ -97,7 +97,7 @@ def test_several_counters_side_by_side(buffer):
     record_hit(article, amount=2)
     record_hit(article, counter="downloads", amount=3)
 
-    found = Article.objects.with_hits().with_hits("downloads", name="downloads").get()
+    found = Article.objects.with_hits().with_hits(counter="downloads", name="downloads").get()
 
     assert (found.hit_total, found.downloads) == (2, 3)
 
@@ -222,7 +222,7 @@ class TestLaterAnnotations:
     def test_with_another_counter_win(self, article):
         record_hit(article, counter="downloads", amount=5)
 
-        assert Article.objects.with_hits().with_hits("downloads").get().hit_total == 5
+        assert Article.objects.with_hits().with_hits(counter="downloads").get().hit_total == 5
 
 
 class TestPickle:
@@ -337,7 +337,9 @@ class TestAnyQueryset:
 class TestBuildingReadsNoSettings:
     @pytest.fixture
     def build(self):
-        return lambda: Article.objects.with_hits("viewz").with_visitors("viewz", days=2)
+        return lambda: Article.objects.with_hits(counter="viewz").with_visitors(
+            counter="viewz", days=2
+        )
 
     def test_wrong_settings_are_an_error_where_they_are_used(self, build, settings):
         settings.HITCOUNT = {"COUNTRES": {}}

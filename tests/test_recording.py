@@ -25,6 +25,12 @@ from django_hitcount.exceptions import (
 )
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush
+from django_hitcount.models import (
+    HitCountMixin,
+    HitCountQuerySet,
+    with_hits,
+    with_visitors,
+)
 from django_hitcount.recording import (
     Hit,
     arecord_hit,
@@ -33,7 +39,20 @@ from django_hitcount.recording import (
     record_hits,
     record_page_hit,
 )
-from django_hitcount.totals import aget_total, aget_totals, get_total, get_totals, hits_between
+from django_hitcount.totals import (
+    aget_total,
+    aget_totals,
+    get_total,
+    get_totals,
+    hits_between,
+    total_or_none,
+)
+from django_hitcount.unique_visitors import (
+    get_visitors,
+    visitors_between,
+    visitors_on,
+    visitors_or_none,
+)
 from tests import children
 from tests.app.models import Article, Cover, Featured, Page, Photo, Plain, Review, Small
 from tests.browsers import BROWSER
@@ -142,7 +161,7 @@ def test_counters_of_an_object_are_apart(buffer, article):
     record_hit(article, counter="downloads", amount=5)
 
     for _ in steps():
-        assert (get_total(article), get_total(article, "downloads")) == (1, 5)
+        assert (get_total(article), get_total(article, counter="downloads")) == (1, 5)
 
 
 def test_negative_amount_takes_hits_back(buffer, article):
@@ -151,7 +170,7 @@ def test_negative_amount_takes_hits_back(buffer, article):
 
     assert record_hit(article, counter="downloads", amount=-1).total == 2
     for _ in steps():
-        assert get_total(article, "downloads") == 2
+        assert get_total(article, counter="downloads") == 2
 
 
 def test_hits_that_cancel_out_leave_0(buffer, article):
@@ -332,17 +351,46 @@ class TestRequests:
         record_page_hit(request, article)
         record_page_hit(request, article, counter="downloads")
 
-        assert get_total(article, "downloads") == article.hits == 1
+        assert get_total(article, counter="downloads") == article.hits == 1
 
 
 class TestBadInput:
     """Each error names the value and the fix, and nothing is counted."""
 
+    @pytest.mark.parametrize(
+        ("function", "arguments"),
+        [
+            (record_hit, [None, None]),
+            (record_hits, [[], None]),
+            (record_page_hit, [None, None]),
+            (get_total, [None]),
+            (get_totals, [[]]),
+            (total_or_none, [None]),
+            (hits_between, [None, TODAY, TODAY]),
+            (visitors_on, [None, TODAY]),
+            (visitors_between, [None, TODAY, TODAY]),
+            (get_visitors, [[], TODAY, TODAY]),
+            (visitors_or_none, [[], TODAY, TODAY]),
+            (with_hits, [None]),
+            (with_visitors, [None]),
+            (HitCountQuerySet.with_hits, [None]),
+            (HitCountQuerySet.with_visitors, [None]),
+            (HitCountMixin.record_hit, [None, None]),
+            (HitCountMixin.hits_between, [None, TODAY, TODAY]),
+            (HitCountMixin.visitors_on, [None, TODAY]),
+            (HitCountMixin.visitors_between, [None, TODAY, TODAY]),
+        ],
+        ids=lambda value: getattr(value, "__qualname__", ""),
+    )
+    def test_counter_without_its_name(self, function, arguments):
+        with pytest.raises(TypeError, match="positional argument"):
+            function(*arguments, "downloads")
+
     def test_unknown_counter(self, article):
         with pytest.raises(UnknownCounter, match=r"'viewz'.*Declare it.*'viewz': \{\}"):
             record_hit(article, counter="viewz")
         with pytest.raises(UnknownCounter, match="'viewz'"):
-            get_total(article, "viewz")
+            get_total(article, counter="viewz")
 
     @pytest.mark.parametrize("make", [lambda: Article(), lambda: Photo(), lambda: Article(pk=5)])
     def test_unsaved_object(self, make):

@@ -20,7 +20,7 @@ QuerySetT = TypeVar("QuerySetT", bound=models.QuerySet[Any])
 
 
 def with_hits(
-    queryset: QuerySetT, counter: str = DEFAULT_COUNTER, *, name: str = "hit_total"
+    queryset: QuerySetT, *, counter: str = DEFAULT_COUNTER, name: str = "hit_total"
 ) -> QuerySetT:
     """
     Annotate each object of any queryset with the total of ``counter``, under ``name``.
@@ -40,8 +40,8 @@ def with_hits(
 
 def with_visitors(
     queryset: QuerySetT,
-    counter: str = DEFAULT_COUNTER,
     *,
+    counter: str = DEFAULT_COUNTER,
     days: int = 1,
     name: str = "hit_visitors",
 ) -> QuerySetT:
@@ -97,15 +97,15 @@ def _is_needed(model: type[models.Model], name: str) -> bool:
 class HitCountQuerySet(models.QuerySet[ModelT]):
     """A queryset that knows how often its objects were hit."""
 
-    def with_hits(self, counter: str = DEFAULT_COUNTER, *, name: str = "hit_total") -> Self:
+    def with_hits(self, *, counter: str = DEFAULT_COUNTER, name: str = "hit_total") -> Self:
         """See with_hits() of this module."""
-        return with_hits(self, counter, name=name)
+        return with_hits(self, counter=counter, name=name)
 
     def with_visitors(
-        self, counter: str = DEFAULT_COUNTER, *, days: int = 1, name: str = "hit_visitors"
+        self, *, counter: str = DEFAULT_COUNTER, days: int = 1, name: str = "hit_visitors"
     ) -> Self:
         """See with_visitors() of this module."""
-        return with_visitors(self, counter, days=days, name=name)
+        return with_visitors(self, counter=counter, days=days, name=name)
 
     @property
     def _iterable_class(self) -> iterables.Rows:

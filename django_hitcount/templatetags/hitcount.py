@@ -20,7 +20,7 @@ register = template.Library()
 
 @register.simple_tag(takes_context=True)
 def hit_count(
-    context: template.Context, obj: Model, counter: str = DEFAULT_COUNTER
+    context: template.Context, obj: Model, *, counter: str = DEFAULT_COUNTER
 ) -> int | Literal[""]:
     """Count this page's hit on ``obj``, once, and print the total, or nothing if it is unknown."""
     return _or_nothing(record_page_hit(context.get("request"), obj, counter=counter).total)
@@ -28,18 +28,18 @@ def hit_count(
 
 @register.simple_tag(takes_context=True)
 def hit_total(
-    context: template.Context, obj: Model, counter: str = DEFAULT_COUNTER
+    context: template.Context, obj: Model, *, counter: str = DEFAULT_COUNTER
 ) -> int | Literal[""]:
     """Print the total of ``obj``, or nothing if it is unknown; counts nothing."""
     if is_unsaved(obj):
         return ""
     with OnPage(context.get("request")):
-        return _or_nothing(total_or_none(obj, counter))
+        return _or_nothing(total_or_none(obj, counter=counter))
 
 
 @register.simple_tag(takes_context=True)
 def hit_visitors(
-    context: template.Context, obj: Model, counter: str = DEFAULT_COUNTER, days: int = 1
+    context: template.Context, obj: Model, *, counter: str = DEFAULT_COUNTER, days: int = 1
 ) -> Visitors | Literal[""]:
     """Print the visitors of the last ``days``, today included, or nothing if they are unknown."""
     if is_unsaved(obj):

@@ -15,7 +15,7 @@ class ArticleAdmin(admin.ModelAdmin):
     date_hierarchy = "published_at"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Article]:
-        articles = Article.objects.with_hits().with_hits("downloads", name="download_total")
+        articles = Article.objects.with_hits().with_hits(counter="downloads", name="download_total")
         return articles.with_visitors(days=7).order_by(*self.get_ordering(request))
 
     @admin.display(ordering="hit_total")

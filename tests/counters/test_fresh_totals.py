@@ -39,7 +39,7 @@ def found(articles) -> Article:
 
 
 def test_loop_asks_once(articles, django_assert_num_queries):
-    listed = list(Article.objects.with_hits("views", name="seen"))
+    listed = list(Article.objects.with_hits(counter="views", name="seen"))
 
     with django_assert_num_queries(0), pytest.MonkeyPatch.context() as patch:
         patch.setattr("django_hitcount.totals.get_total", None)
@@ -59,7 +59,7 @@ def test_total_is_as_old_as_the_object(found):
 
 
 def test_of_another_counter_is_not_taken_for_views(articles):
-    assert Article.objects.with_hits("downloads").first().hits == 7
+    assert Article.objects.with_hits(counter="downloads").first().hits == 7
 
 
 def test_is_read_anew_after_a_while(found, monkeypatch):

@@ -88,7 +88,7 @@ class Visiting(Machine):
     @invariant()
     def totals_are_what_counted(self) -> None:
         for counter in ("views", "downloads"):
-            totals = get_totals(self.objs, counter)
+            totals = get_totals(self.objs, counter=counter)
             assert totals == {obj: self.hits[obj, counter] for obj in self.objs}
 
     @invariant()

@@ -26,8 +26,10 @@ class Article(HitCountMixin, models.Model):
 def reads(article: Article, day: datetime.date) -> None:
     assert_type(article.hits, int)
     assert_type(article.hits_between(day, day, counter="downloads"), int)
-    assert_type(get_total(article, "downloads"), int)
+    assert_type(get_total(article, counter="downloads"), int)
     assert_type(get_totals([article]), dict[Article, int])
+    get_total(article, "downloads")  # type: ignore[call-arg]
+    get_totals([article], "downloads")  # type: ignore[call-arg]
     assert_type(hits_between(article, day, day), int)
 
 
