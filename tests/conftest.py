@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from django_hitcount.visitors import hashing
 from tests import children
 from tests import settings as test_settings
 from tests.servers import SERVERS, Server, ServerMissing, Valkey
+from tests.visiting import set_rule
 
 REDIS_BUFFER = "django_hitcount.buffers.redis.RedisBuffer"
 DATABASE_BUFFER = "django_hitcount.buffers.database.DatabaseBuffer"
@@ -94,6 +96,18 @@ def buffer(request: pytest.FixtureRequest, redis, settings):
     """Hits go into each of the buffers in turn."""
     settings.HITCOUNT = {**settings.HITCOUNT, "BUFFER": request.param}
     return get_buffer()
+
+
+@pytest.fixture
+def rule(buffer, settings):
+    """Set the options of the counter "views", with each of the buffers in turn."""
+    return partial(set_rule, settings)
+
+
+@pytest.fixture
+def redis_rule(redis_buffer, settings):
+    """Set the options of the counter "views", with hits going into Redis."""
+    return partial(set_rule, settings)
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,165 @@
+"""Sketches of visitors in Redis, and what is merged from the tables."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+
+from django_hitcount.buffers import get_buffer
+from django_hitcount.counters.days import day_of
+from django_hitcount.maintenance.flushing import flush
+from django_hitcount.models import DailyVisitors
+from django_hitcount.recording import record_hits
+from django_hitcount.unique_visitors import get_visitors
+from tests.app.models import Article
+from tests.redis_server import sends
+from tests.tables import slot_sums
+from tests.visiting import DAY, is_about, request_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_range_is_merged_after_redis_has_forgotten(redis, redis_rule):
+    redis_rule(visitors=True, VISITOR_KEY_ROTATION="month")
+    article = Article.objects.create(title="Tea")
+    for n in range(3):
+        for visitor in range(50):
+            day = DAY + datetime.timedelta(days=n)
+            article.record_hit(request_of(visitor + 20 * n), at=day)
+    flush()
+    redis.flushall()
+
+    found = article.visitors_between(DAY, DAY + datetime.timedelta(days=2))
+    assert (is_about(90, found), found.spans) == (True, 1)
+    assert is_about(50, article.visitors_on(DAY))
+
+
+@pytest.mark.parametrize("key_id", ["", "v1"])
+def test_sketch_of_somebody_else_is_left_out(redis, redis_rule, key_id):
+    redis_rule(visitors=True)
+    article = Article.objects.create(title="Tea")
+    article.record_hit(request_of(1))
+    (name,) = redis.keys("hitcount:*:sketches_of:*")
+    (sketch,) = redis.smembers(name)
+    *start, _, pk = sketch.split(b":")
+    stranger = b":".join([*start, key_id.encode(), pk])
+    redis.pfadd(stranger, "x", "y")
+    redis.sadd(name, stranger)
+
+    found = article.visitors_between(day_of(), day_of())
+    assert found == (3 if key_id == "v1" else 1)
+
+
+def test_what_redis_lost_is_not_lost(redis, redis_rule):
+    redis_rule(visitors=True)
+    article = Article.objects.create(title="Tea")
+    for n in range(10):
+        article.record_hit(request_of(n))
+    flush()
+    redis.flushall()
+    for n in range(5, 13):
+        article.record_hit(request_of(n))
+    flush()
+
+    assert is_about(13, article.visitors_on(day_of()))
+    redis.flushall()
+    assert is_about(13, article.visitors_on(day_of()))
+
+
+def test_left_over_batch_does_not_overwrite_what_the_table_knows(redis, redis_rule):
+    """A sketch is evicted between the claim of a flusher that died and the next flush."""
+    redis_rule(visitors=True)
+    article = Article.objects.create(title="Tea")
+    for n in range(20):
+        article.record_hit(request_of(n))
+    flush()
+    article.record_hit(request_of(100))
+    for partition in range(16):
+        get_buffer().claim(partition)
+    redis.delete(*redis.keys("*:visitors:*"))
+    article.record_hit(request_of(101))
+    flush()
+
+    assert DailyVisitors.objects.get().count in {20, 21, 22}
+    assert article.visitors_on(day_of()) >= 20
+
+
+def test_redis_that_went_back_in_time_is_merged(redis, redis_rule):
+    redis_rule(visitors=True)
+    article = Article.objects.create(title="Tea")
+    for n in range(5):
+        article.record_hit(request_of(n))
+    (name,) = redis.keys("*:visitors:*")
+    old, ttl = redis.dump(name), redis.pttl(name)
+    for n in range(5, 20):
+        article.record_hit(request_of(n))
+    flush()
+    redis.restore(name, ttl, old, replace=True)
+    article.record_hit(request_of(100))
+    flush()
+
+    assert is_about(21, DailyVisitors.objects.get().count)
+
+
+def test_full_redis_is_flushed_though_a_sketch_is_to_be_merged(redis, redis_rule):
+    redis_rule(visitors=True)
+    article = Article.objects.create(title="Tea")
+    article.record_hit(request_of(1))
+    flush()
+    redis.delete(*redis.keys("*:visitors:*"))
+    article.record_hit(request_of(2))
+    redis.config_set("maxmemory", 1)
+    try:
+        flush()
+    finally:
+        redis.config_set("maxmemory", 0)
+
+    assert DailyVisitors.objects.get().count == 2
+    assert not redis.keys("*scratch*")
+
+
+def test_what_is_no_sketch_does_not_keep_hits_from_the_tables(redis, redis_rule):
+    redis_rule(visitors=True)
+    article = Article.objects.create(title="Tea")
+    article.record_hit(request_of(1))
+    redis.set(redis.keys("*:visitors:*")[0], "somebody else's")
+    flush()
+
+    assert slot_sums([article]) == {article: 1}
+
+
+def test_list_of_a_hundred_is_one_round_trip_and_one_query(
+    redis, redis_buffer, settings, django_assert_num_queries
+):
+    settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": {"visitors": True}}}
+    articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(100))
+    record_hits(articles, request_of(1))
+
+    get_visitors(articles)
+    with sends() as sent, django_assert_num_queries(1):
+        assert {*get_visitors(articles).values()} == {1}
+    assert sent() == 1
+
+
+@pytest.mark.parametrize(("objects", "trips"), [(20, 2), (60, 3)])
+def test_list_of_merged_ranges_costs_one_more_of_each(
+    redis, redis_rule, django_assert_num_queries, objects, trips
+):
+    """And one round trip more for each hundred sketches."""
+    redis_rule(visitors=True, VISITOR_KEY_ROTATION="never")
+    articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(objects))
+    days = [DAY - datetime.timedelta(days=n) for n in range(3)]
+    for day in days:
+        record_hits(articles, request_of(1), at=day)
+    record_hits(articles[:1], request_of(2), at=DAY)
+    flush()
+    redis.flushall()
+    record_hits(articles, request_of(1), at=DAY)
+
+    get_visitors(articles, days[-1], days[0])
+    with sends() as sent, django_assert_num_queries(2):
+        found = get_visitors(articles, days[-1], days[0])
+    assert [found[article] for article in articles] == [2] + [1] * (objects - 1)
+    assert {visitors.spans for visitors in found.values()} == {1}
+    assert sent() == trips

@@ -1,0 +1,194 @@
+"""How many different visitors there were."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import pickle
+
+import pytest
+import time_machine
+from asgiref.sync import sync_to_async
+from django.db import connections
+from django.template import Context, Template
+
+from django_hitcount.counters.days import day_of
+from django_hitcount.exceptions import InvalidDay, VisitorsNotCounted
+from django_hitcount.maintenance.compaction import compact
+from django_hitcount.maintenance.flushing import flush
+from django_hitcount.models import DailyVisitors, SeenVisitor
+from django_hitcount.recording import record_hits
+from django_hitcount.unique_visitors import Visitors, get_visitors
+from tests.app.models import Article
+from tests.visiting import DAY, NOON, is_about, request_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def article(buffer):
+    return Article.objects.create(title="Tea")
+
+
+def test_counted_once_a_day(article, rule):
+    rule(visitors=True)
+    for n in (1, 1, 2, 3, 1):
+        article.record_hit(request_of(n))
+
+    assert (article.hits, article.visitors_on(day_of())) == (5, 3)
+
+
+def test_flush_and_compaction_change_nothing(article, rule):
+    rule(visitors=True)
+    days = [DAY + datetime.timedelta(days=n) for n in range(3)]
+    for n, day in enumerate(days, start=1):
+        for visitor in range(n):
+            article.record_hit(request_of(visitor), at=day)
+    seen = []
+    for step in (lambda: None, flush, compact, flush):
+        step()
+        seen.append([article.visitors_on(day) for day in days])
+
+    assert seen == [[1, 2, 3]] * 4
+    assert not SeenVisitor.objects.exists()
+    assert [*DailyVisitors.objects.order_by("day").values_list("count", flat=True)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("rotation", "redis_says", "tables_say"),
+    [
+        ("day", Visitors(6, 3), Visitors(6, 3)),
+        ("month", Visitors(3, 1), Visitors(6, 3)),
+        ("never", Visitors(3, 1), Visitors(6, 3)),
+    ],
+)
+@pytest.mark.parametrize("is_flushed", [False, True])
+def test_range_says_whether_visitors_could_be_compared(
+    article, rule, rotation, redis_says, tables_say, is_flushed
+):
+    buffer = rule(visitors=True, VISITOR_KEY_ROTATION=rotation)
+    days = [DAY + datetime.timedelta(days=n) for n in range(3)]
+    for n, day in enumerate(days, start=1):
+        record_hits([article], request_of(99), at=day - datetime.timedelta(days=99))
+        for visitor in range(n):
+            article.record_hit(request_of(visitor), at=day)
+    if is_flushed:
+        flush()
+
+    says = redis_says if buffer.keeps_hits else tables_say
+    found = article.visitors_between(days[0], days[-1])
+    assert (found, found.spans) == (says, says.spans)
+    assert found.is_distinct is (says.spans == 1)
+
+
+@pytest.mark.parametrize(("n", "text"), [(0, "nobody"), (1, "1 visitor"), (2, "2 visitors, many")])
+def test_it_is_a_number_to_templates(n, text):
+    template = Template(
+        "{% if v %}{{ v }} visitor{{ v|pluralize }}{% else %}nobody{% endif %}"
+        "{% if v > 1 %}, many{% endif %}"
+    )
+
+    assert template.render(Context({"v": Visitors(n, 1)})) == text
+
+
+def test_it_is_a_number_that_knows_more():
+    found = pickle.loads(pickle.dumps(Visitors(1200, 7)))
+
+    assert (found, found.spans, found.is_distinct) == (1200, 7, False)
+    assert (str(found), repr(found)) == ("1200", "Visitors(1200, spans=7)")
+    assert json.dumps(found) == "1200"
+
+
+def test_nobody(article, rule):
+    rule(visitors=True)
+
+    assert article.visitors_between(DAY, DAY) == 0
+    assert article.visitors_between(DAY, DAY).spans == 0
+    assert get_visitors([]) == {}
+
+
+def test_counter_that_counts_none_says_how_to(article):
+    with pytest.raises(VisitorsNotCounted, match=r"'views' does not count visitors.*True"):
+        article.visitors_on(DAY)
+
+
+def test_bad_days(article, rule):
+    rule(visitors=True)
+
+    with pytest.raises(InvalidDay, match="2026-03-10 to 2026-03-09"):
+        article.visitors_between(DAY, DAY - datetime.timedelta(days=1))
+    with pytest.raises(InvalidDay, match="0 is no number of days"):
+        Template("{% load hitcount %}{% hit_visitors a days=0 %}").render(Context({"a": article}))
+
+
+def test_tag(article, rule):
+    rule(visitors=True)
+    with time_machine.travel(NOON - datetime.timedelta(days=1)):
+        article.record_hit(request_of(1))
+    with time_machine.travel(NOON):
+        article.record_hit(request_of(1))
+        article.record_hit(request_of(2))
+        source = "{% load hitcount %}{% hit_visitors a %} {% hit_visitors a days=2 as v %}{{ v }}"
+
+        assert Template(source).render(Context({"a": article})) == "2 3"
+
+
+def test_queryset(article, rule, django_assert_num_queries):
+    rule(visitors=True)
+    articles = [article, *(Article.objects.create(title=str(n)) for n in range(9))]
+    for n, each in enumerate(articles):
+        for visitor in range(n):
+            each.record_hit(request_of(visitor))
+
+    with django_assert_num_queries(2):
+        found = [*Article.objects.with_visitors().order_by("pk")]
+    assert all(is_about(n, each.hit_visitors) for n, each in enumerate(found))
+
+
+def test_queryset_does_not_write_over_a_field(rule):
+    rule(visitors=True)
+
+    with pytest.raises(ValueError, match=r"'title' is a field of app\.Article"):
+        Article.objects.with_visitors(name="title")
+
+
+def test_queryset_with_hits_and_visitors(article, rule):
+    rule(visitors=True)
+    for visitor in (1, 1, 2):
+        article.record_hit(request_of(visitor))
+    (found,) = Article.objects.with_hits().with_visitors(days=7, name="readers")
+
+    assert (found.hit_total, found.readers) == (3, 2)
+    chunks = Article.objects.with_visitors().iterator(chunk_size=1)
+    assert [each.hit_visitors for each in chunks] == [2]
+
+
+def test_deleted_object_takes_its_visitors_along(rule):
+    rule("daily", visitors=True)
+    for is_flushed in (False, True):
+        article = Article.objects.create(pk=4711, title="Tea")
+        article.record_hit(request_of(1))
+        if is_flushed:
+            flush()
+        article.delete()
+        flush()
+        assert not DailyVisitors.objects.exists()
+        assert not SeenVisitor.objects.exists()
+        assert Article.objects.create(pk=4711, title="new").visitors_on(day_of()) == 0
+        Article.objects.all().delete()
+
+
+@pytest.fixture
+async def no_connection_of_the_thread_is_left():
+    yield
+    await sync_to_async(connections.close_all)()
+
+
+@pytest.mark.usefixtures("no_connection_of_the_thread_is_left")
+async def test_async(article, rule):
+    rule(visitors=True)
+    await article.arecord_hit(request_of(1))
+
+    assert await article.avisitors_on(day_of()) == 1
+    found = await article.avisitors_between(day_of(), day_of())
+    assert (found, found.spans) == (1, 1)

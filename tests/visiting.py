@@ -1,0 +1,41 @@
+"""Requests of visitors, and the rule for those who come again."""
+
+from __future__ import annotations
+
+import datetime
+
+from django.http import HttpRequest
+from django.test import RequestFactory
+
+from django_hitcount.buffers import Buffer, get_buffer
+from django_hitcount.counters.days import day_of
+from django_hitcount.maintenance.flushing import flush
+from django_hitcount.refused_hits import refused_between
+from tests.browsers import BROWSER
+
+DAY = datetime.date(2026, 3, 10)
+NOON = datetime.datetime(2026, 3, 10, 11, tzinfo=datetime.UTC)
+
+
+def request_of(visitor: int | str) -> HttpRequest:
+    """A request by a visitor, given as an address or as the end of one."""
+    address = visitor if isinstance(visitor, str) else f"203.0.113.{visitor}"
+    return RequestFactory(headers=BROWSER).get("/", REMOTE_ADDR=address)
+
+
+def is_about(visitors: int, count: int) -> bool:
+    """Whether ``count`` is right, but for two visitors who may share a register of a sketch."""
+    return visitors - 2 <= count <= visitors
+
+
+def refused_today() -> dict[tuple[str, str], int]:
+    """The refused hits of today, by counter and refusal, after a flush."""
+    flush()
+    return {(row.counter, row.refusal): row.hits for row in refused_between(day_of(), day_of())}
+
+
+def set_rule(settings, repeat="always", *, visitors=False, **more: object) -> Buffer:
+    """Set the options of the counter "views", and more settings; returns the buffer."""
+    options = {"repeat": repeat, "visitors": visitors}
+    settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": options}, **more}
+    return get_buffer()

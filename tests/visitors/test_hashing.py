@@ -1,0 +1,118 @@
+"""How visitors are hashed, and the keys for that."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+import time_machine
+from django.db import OperationalError
+
+from django_hitcount.counters.days import day_of
+from django_hitcount.counters.keys import CounterKey
+from django_hitcount.db import salts
+from django_hitcount.maintenance.compaction import compact
+from django_hitcount.models import VisitorSalt
+from django_hitcount.outages.breaker import Breaker
+from django_hitcount.visitors import hashing
+from tests.app.models import Article
+from tests.visiting import DAY, NOON, request_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def article(buffer):
+    return Article.objects.create(title="Tea")
+
+
+class TestKeys:
+    KEY = CounterKey(5, "a", "views")
+
+    @pytest.fixture(autouse=True)
+    def fresh(self):
+        hashing._key_on.cache_clear()
+
+    def marks(self, identity="ann", key=KEY, day=DAY):
+        return hashing.read_keyring(day, seconds=None).marks(identity, key)
+
+    def test_same_visitor_same_mark(self):
+        assert self.marks() == self.marks()
+        assert len(self.marks().of_day) == 16
+
+    def test_everything_matters(self, settings):
+        found = [
+            self.marks(),
+            self.marks("bob"),
+            self.marks(key=self.KEY._replace(object_id="b")),
+            self.marks(key=self.KEY._replace(counter="downloads")),
+            self.marks(key=self.KEY._replace(content_type_id=6)),
+            self.marks(day=DAY + datetime.timedelta(days=1)),
+        ]
+        settings.SECRET_KEY = "another"
+        found.append(self.marks())
+
+        assert len({visitor.of_day for visitor in found}) == 7
+        assert len({visitor.key_id for visitor in found}) == 3
+
+    @pytest.mark.parametrize(
+        ("rotation", "later", "is_same"),
+        [("day", 1, False), ("month", 1, True), ("month", 22, False), ("never", 400, True)],
+    )
+    def test_rotation(self, settings, rotation, later, is_same):
+        settings.HITCOUNT = {"VISITOR_KEY_ROTATION": rotation}
+        after = self.marks(day=DAY + datetime.timedelta(days=later))
+
+        assert (self.marks() == after) is is_same
+
+    def test_other_processes_find_the_same_key(self):
+        before = self.marks()
+        hashing._key_on.cache_clear()
+
+        assert self.marks() == before
+        assert VisitorSalt.objects.count() == 1
+
+    def test_old_keys_cannot_be_made_again(self, buffer):
+        with time_machine.travel(NOON):
+            before = self.marks()
+            assert VisitorSalt.objects.count() == 1
+        with time_machine.travel(NOON + datetime.timedelta(days=2)):
+            compact()
+            assert VisitorSalt.objects.count() == 1  # Late hits, and intervals across midnight.
+        with time_machine.travel(NOON + datetime.timedelta(days=3, minutes=1)):
+            compact()
+            assert not VisitorSalt.objects.exists()
+        hashing._key_on.cache_clear()
+
+        assert self.marks() != before
+
+    def test_key_of_never_is_kept(self, settings, buffer):
+        settings.HITCOUNT = {**settings.HITCOUNT, "VISITOR_KEY_ROTATION": "never"}
+        with time_machine.travel(NOON):
+            before = self.marks()
+        with time_machine.travel(NOON + datetime.timedelta(days=4000)):
+            compact()
+        hashing._key_on.cache_clear()
+
+        assert self.marks() == before
+
+    def test_no_key_is_in_redis(self, redis, redis_buffer, settings):
+        settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": {"visitors": True}}}
+        Article.objects.create(title="Tea").record_hit(request_of(1))
+        salt = bytes(VisitorSalt.objects.get().salt)
+        secret = hashing.visitor_key(day_of()).secret
+        dump = b"".join(redis.dump(key) + key for key in redis.keys("*"))
+
+        assert not [s for s in (salt, secret) if s in dump or s.hex().encode() in dump]
+
+    def test_without_the_salt_nobody_is_told_from_others(self, article, rule, monkeypatch, caplog):
+        rule("daily", visitors=True)
+
+        def fail(size):
+            raise OperationalError("away")
+
+        monkeypatch.setattr(salts.secrets, "token_bytes", fail)
+        monkeypatch.setattr(hashing, "_breaker", Breaker("the salts"))
+
+        assert [article.record_hit(request_of(1)).counted for _ in range(2)] == [True, True]
+        assert caplog.text.count("Visitors are not told from each other") == 2
