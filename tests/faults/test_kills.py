@@ -106,6 +106,7 @@ def test_flush_killed_at_a_step_loses_and_doubles_nothing(redis_buffer, articles
 
 
 @pytest.mark.parametrize("step", FLUSH_STEPS)
+@pytest.mark.usefixtures("patient_redis")  # A page that has waited asks Redis no more.
 def test_visitors_and_refused_hits_survive_a_killed_flush(redis_buffer, articles, settings, step):
     options = {"repeat": "daily", "visitors": True}
     settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": options}}
