@@ -1,0 +1,54 @@
+"""Scripts are called by themselves, as the buffer calls them."""
+
+from __future__ import annotations
+
+import pytest
+
+from django_hitcount.buffers.redis.record_call import record_call
+from django_hitcount.buffers.redis.scripts import ScriptCall
+from django_hitcount.buffers.redis.transport import RedisTransport
+from django_hitcount.counters.hits import NewHits
+from django_hitcount.counters.keys import CounterKey
+from django_hitcount.outages.command_ids import CommandId
+from tests.buffers.redis.lua.partition import KEYS, RECORDER, TODAY
+
+
+@pytest.fixture
+def transport(redis) -> RedisTransport:
+    """To an empty Redis."""
+    return RedisTransport("hitcount", timeout_seconds=1)
+
+
+@pytest.fixture
+def call(transport):
+    """Call a script by its name; returns its answer."""
+
+    def run(name, keys, *args):
+        (reply,) = transport.run_all([ScriptCall(name, keys, args)])
+        return reply
+
+    return run
+
+
+@pytest.fixture
+def record(transport):
+    """Record hits on one object, as the command with a number; returns the answer."""
+
+    def run(sequence, amount=1, threshold=0, **of_hit):
+        hit = NewHits(CounterKey(5, "a", "views"), TODAY, amount, **of_hit)
+        number = CommandId(RECORDER, sequence)
+        (reply,) = transport.run_all([record_call(KEYS, [hit], number, threshold)])
+        return reply
+
+    return run
+
+
+@pytest.fixture
+def rule(settings):
+    """Set the options of the counter "views"."""
+
+    def apply(repeat="always", **options):
+        options = {"repeat": repeat, **options}
+        settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": options}}
+
+    return apply

@@ -1,0 +1,89 @@
+"""What record.lua does with hits."""
+
+from __future__ import annotations
+
+import pytest
+
+from django_hitcount.outages.command_ids import REMEMBERED_SECONDS
+from tests.buffers.redis.lua.partition import (
+    A_TODAY,
+    GENERATION,
+    KEYS,
+    RECORDER,
+    RUN_ID,
+    A,
+    content,
+)
+
+
+def test_without_a_total(redis, record):
+    assert record(1, 4) == [0, [], None, None, None, RUN_ID.encode()]
+    assert content(redis) == {
+        "pending": {A.encode(): b"4"},
+        "pending_daily": {A_TODAY.encode(): b"4"},
+        f"recorder:{RECORDER.hex}": b"1",
+        "sequence": f"{GENERATION}:0".encode(),
+        "runs": RUN_ID.encode(),
+    }
+
+
+def test_with_a_total(redis, record):
+    redis.set(KEYS.total(A), 10)
+
+    assert record(1, 4) == [0, [], 14]
+    assert redis.get(KEYS.total(A)) == b"14"
+
+
+def test_while_a_batch_is_set_aside(redis, record):
+    redis.mset({KEYS.epoch: 7, KEYS.batch_id: "id"})
+
+    assert record(1) == [0, [], None, b"7", b"id", RUN_ID.encode()]
+
+
+@pytest.mark.parametrize(
+    ("sequences", "hits"),
+    [([1, 2, 3], 3), ([1, 1], 1), ([2, 1], 1), ([5, 5, 6, 5], 2)],
+)
+def test_a_number_runs_once_and_none_after_a_greater_one(redis, record, sequences, hits):
+    redis.set(KEYS.total(A), 0)
+    for sequence in sequences:
+        total = record(sequence)[-1]
+
+    assert redis.hget(KEYS.pending, A) == str(hits).encode()
+    assert redis.hget(KEYS.pending_daily, A_TODAY) == str(hits).encode()
+    assert int(total) == hits
+
+
+@pytest.mark.parametrize("name", ["pending", "pending_daily", f"total:{A}"])
+def test_key_of_another_type_is_not_in_the_way(redis, record, name):
+    redis.rpush(f"hitcount:{{3}}:{RUN_ID}:{name}", "somebody else's")
+
+    assert record(1, 4)[0] == 0
+    assert redis.hget(KEYS.pending, A) == redis.hget(KEYS.pending_daily, A_TODAY) == b"4"
+
+
+def test_recorder_is_forgotten_in_time(redis, record):
+    record(1)
+
+    assert 0 < redis.ttl(KEYS.recorder(RECORDER)) <= REMEMBERED_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("held", "threshold", "crossed"),
+    [(0, 0, 0), (0, 1, 0), (1, 1, 1), (2, 1, 0), (4, 5, 0), (5, 5, 1)],
+)
+def test_threshold_is_crossed_once(redis, record, held, threshold, crossed):
+    for n in range(held):
+        redis.hset(KEYS.pending, f"5:views:{n}", 1)
+
+    assert record(1, threshold=threshold)[0] == crossed
+    assert record(2, threshold=threshold)[0] == 0
+
+
+def test_refused_hit_is_counted_apart(redis, record):
+    redis.set(KEYS.total(A), 10)
+
+    assert record(1, refusal="bot") == [0, [], b"10"]
+    assert record(1, refusal="bot") == [0, [], b"10"]
+    assert content(redis)["pending_refused"] == {b"2026-01-01:views:bot": b"1"}
+    assert not redis.exists(KEYS.pending, KEYS.pending_daily)
