@@ -133,14 +133,14 @@ def record_hits(
     if request is None:
         hits, client = [NewHits(key, day, amount) for key in keys], None
     else:
-        view = OpenTransactions()
+        transactions = OpenTransactions()
         contexts = [HitContext(request, obj, counter) for obj in objs]
         hits = [
-            NewHits(key, day, amount, refusal_of(context, refuse, view=view))
+            NewHits(key, day, amount, refusal_of(context, refuse, transactions=transactions))
             for key, context in zip(keys, contexts, strict=True)
         ]
         log_refused((hit.refusal for hit in hits), counter, request)
-        client = _client(hits, request, counter, view)
+        client = _client(hits, request, counter, transactions)
     for obj in objs:
         drop_total(obj, counter)
     databases = {db for obj in objs for db in _databases_of(obj)}
@@ -152,7 +152,7 @@ def record_hits(
 
 
 def _client(
-    hits: Sequence[NewHits], request: HttpRequest, counter: str, view: OpenTransactions
+    hits: Sequence[NewHits], request: HttpRequest, counter: str, transactions: OpenTransactions
 ) -> Client | None:
     """Who asks, if the counter wants to know and a hit is left that may count."""
     options = get_config().counters[counter]
@@ -160,7 +160,7 @@ def _client(
         return None
     if all(hit.refusal or hit.amount < 0 for hit in hits):
         return None
-    return client_of(request, options, view=view)
+    return client_of(request, options, transactions=transactions)
 
 
 def record_page_hit(

@@ -24,23 +24,23 @@ def refusal_of(
     context: HitContext,
     refuse: Callable[[HitContext], bool] | None = None,
     *,
-    view: OpenTransactions | None = None,
+    transactions: OpenTransactions | None = None,
 ) -> str | None:
     """The name of the first refusal that holds, or None to count the hit."""
-    view = view or OpenTransactions()
+    transactions = transactions or OpenTransactions()
     if refuse:
         check_synchronous(refuse)
     for item in get_refusals():
-        if _holds(item.refuses, context, view):
+        if _holds(item.refuses, context, transactions):
             return item.name
-    return CALLER if refuse and _holds(refuse, context, view) else None
+    return CALLER if refuse and _holds(refuse, context, transactions) else None
 
 
 def _holds(
-    refuses: Callable[[HitContext], bool], context: HitContext, view: OpenTransactions
+    refuses: Callable[[HitContext], bool], context: HitContext, transactions: OpenTransactions
 ) -> bool:
     try:
-        with view.unspoiled():
+        with transactions.unspoiled():
             answer = refuses(context)
             if answer and isawaitable(answer):
                 raise TypeError(f"{answer!r} is no answer: nobody awaits it")

@@ -43,7 +43,7 @@ class Client(NamedTuple):
 
 
 def client_of(
-    request: HttpRequest, options: CounterOptions, *, view: OpenTransactions
+    request: HttpRequest, options: CounterOptions, *, transactions: OpenTransactions
 ) -> Client | None:
     """
     What a counter wants to know; None if that is nothing.
@@ -51,7 +51,7 @@ def client_of(
     A user who is logged in has no limit: accounts cannot be made up, and an office has one
     address.
     """
-    identity = identify(request, view=view) if options.tells_visitors else None
+    identity = identify(request, transactions=transactions) if options.tells_visitors else None
     is_limited = options.per_address and not (identity or "").startswith("user:")
     address = limited_address(request) if is_limited else None
     return Client(identity, address) if identity or address else None

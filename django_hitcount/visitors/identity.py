@@ -21,16 +21,16 @@ Identity = Callable[[HttpRequest], str | None]
 logger = logging.getLogger("django_hitcount")
 
 
-def identify(request: HttpRequest, *, view: OpenTransactions | None = None) -> str | None:
+def identify(request: HttpRequest, *, transactions: OpenTransactions | None = None) -> str | None:
     """
     What tells the visitor, for this process's memory only; None if nothing does.
 
     The first of HITCOUNT["VISITOR_IDENTITY"] that answers. What one of them raises is logged.
     """
-    view = view or OpenTransactions()
+    transactions = transactions or OpenTransactions()
     for name, identity in get_identities():
         try:
-            with view.unspoiled():
+            with transactions.unspoiled():
                 if answer := identity(request):
                     return f"{name}:{answer}"
         except TransactionLost:
