@@ -41,11 +41,11 @@ from django_hitcount.refusals import (
     refusal_of,
 )
 from django_hitcount.visitors import hashing
-from django_hitcount.visitors.clients import Client, client_of, interval_of
+from django_hitcount.visitors.origins import RequestOrigin, current_address_interval, read_origin
 
 logger = logging.getLogger("django_hitcount")
 
-_ON_REQUEST = "_hitcount_hits"
+_HITS_ATTRIBUTE = "_hitcount_hits"
 
 Refuse = Callable[[HitContext], bool]
 """Says True to refuse a hit."""
@@ -131,7 +131,7 @@ def record_hits(
         logger.error("%d hits are not counted: %s", len(objs), exc)
         return [Hit(False, UNAVAILABLE, None)] * len(objs)
     if request is None:
-        hits, client = [NewHits(key, day, amount) for key in keys], None
+        hits, origin = [NewHits(key, day, amount) for key in keys], None
     else:
         transactions = OpenTransactions()
         contexts = [HitContext(request, obj, counter) for obj in objs]
@@ -140,27 +140,27 @@ def record_hits(
             for key, context in zip(keys, contexts, strict=True)
         ]
         log_refused((hit.refusal for hit in hits), counter, request)
-        client = _client(hits, request, counter, transactions)
+        origin = _read_origin(hits, request, counter, transactions)
     for obj in objs:
         drop_total(obj, counter)
     databases = {db for obj in objs for db in _databases_of(obj)}
     with OnPage(request):
-        results, waiting = _record(hits, client, databases)
+        results, waiting = _record(hits, origin, databases)
     if request is not None:
         _remember(request, zip(keys, results, strict=True), waiting)
     return results
 
 
-def _client(
+def _read_origin(
     hits: Sequence[NewHits], request: HttpRequest, counter: str, transactions: OpenTransactions
-) -> Client | None:
-    """Who asks, if the counter wants to know and a hit is left that may count."""
+) -> RequestOrigin | None:
+    """Read where the request comes from, if the counter needs it and a hit may still count."""
     options = get_config().counters[counter]
-    if not options.tells_visitors and options.per_address is None:
+    if not options.identifies_visitors and options.per_address is None:
         return None
     if all(hit.refusal or hit.amount < 0 for hit in hits):
         return None
-    return client_of(request, options, transactions=transactions)
+    return read_origin(request, options, transactions=transactions)
 
 
 def record_page_hit(
@@ -190,7 +190,7 @@ def _remember(
     request: HttpRequest, hits: Iterable[tuple[CounterKey, Hit]], waiting: Waiting | None
 ) -> None:
     """Keep the last hit on each counter that this request brought, and what it waits for."""
-    known = request.__dict__.setdefault(_ON_REQUEST, {})
+    known = request.__dict__.setdefault(_HITS_ATTRIBUTE, {})
     known.update({key: (hit, waiting) for key, hit in hits})
 
 
@@ -198,7 +198,7 @@ def _remembered(request: HttpRequest, key: CounterKey) -> Hit | None:
     """The hit that this request brought; none if it was rolled back."""
     hit: Hit
     waiting: Waiting | None
-    hit, waiting = request.__dict__.get(_ON_REQUEST, {}).get(key, (None, None))
+    hit, waiting = request.__dict__.get(_HITS_ATTRIBUTE, {}).get(key, (None, None))
     return None if waiting and waiting.is_dropped else hit
 
 
@@ -208,7 +208,7 @@ def _databases_of(obj: Model) -> set[str]:
 
 
 def _record(
-    hits: Sequence[NewHits], client: Client | None, databases: set[str]
+    hits: Sequence[NewHits], origin: RequestOrigin | None, databases: set[str]
 ) -> tuple[list[Hit], Waiting | None]:
     """Hits, and what they wait for."""
     using = hits_alias()
@@ -217,7 +217,7 @@ def _record(
     except DATABASE_ERRORS as exc:
         return _unavailable(hits, exc), None
     now: list[Hit] = []
-    work = partial(_record_now, hits, client, now)
+    work = partial(_record_now, hits, origin, now)
     waiting = when_committed(keep_on_page(work), databases={*databases, using})
     if waiting is None:
         return now, None
@@ -225,10 +225,10 @@ def _record(
     return [_result(hit.refusal, before.get(hit.key), plus=hit.amount) for hit in hits], waiting
 
 
-def _record_now(hits: Sequence[NewHits], client: Client | None, results: list[Hit]) -> None:
+def _record_now(hits: Sequence[NewHits], origin: RequestOrigin | None, results: list[Hit]) -> None:
     """Append a Hit for each of ``hits`` to ``results``."""
-    if client:
-        hits = _marked(hits, client)
+    if origin:
+        hits = _with_visitors(hits, origin)
     keys = [hit.key for hit in hits]
     began_at = time.monotonic()
     try:
@@ -269,15 +269,18 @@ def _refusals(
     return refusals
 
 
-def _marked(hits: Sequence[NewHits], client: Client) -> Sequence[NewHits]:
-    """Hits with who made them; none of them if the visitor keys cannot be read now."""
+def _with_visitors(hits: Sequence[NewHits], origin: RequestOrigin) -> Sequence[NewHits]:
+    """Add the hashed visitor to each hit, unless the visitor keys cannot be read now."""
     options, day = get_config().counters[hits[0].key.counter], hits[0].day
     seconds = options.repeat if isinstance(options.repeat, int) else None
-    interval = interval_of(options, day) if client.address else None
+    interval = current_address_interval(options, day) if origin.address else None
     keys = hashing.read_keyring(day, seconds=seconds, interval=interval)
     if keys is None:
         return hits
-    return [NewHits(*hit[:4], keys.marks(client.identity, hit.key, client.address)) for hit in hits]
+    return [
+        NewHits(*hit[:4], keys.hash_visitor(origin.identity, hit.key, origin.address))
+        for hit in hits
+    ]
 
 
 def _result(refusal: str | None, total: int | None, *, plus: int = 0) -> Hit:

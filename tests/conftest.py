@@ -116,7 +116,7 @@ def no_test_meets_the_buffer_of_another() -> None:
     get_config.cache_clear()
     get_buffer.cache_clear()
     page_reads.cache_clear()
-    hashing._key_on.cache_clear()
+    hashing._read_key.cache_clear()
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,6 @@ from django.core.exceptions import ImproperlyConfigured
 
 from django_hitcount.conf import converters
 from django_hitcount.conf.caches import cached_for_settings
-from django_hitcount.conf.converters import Network
 from django_hitcount.conf.counter_options import (
     ROTATION_SECONDS,
     CounterOptions,
@@ -19,6 +18,7 @@ from django_hitcount.conf.counter_options import (
     convert_counters,
 )
 from django_hitcount.conf.limits import MOST_PARTITIONS
+from django_hitcount.conf.networks import Network
 from django_hitcount.conf.patterns import NO_PATTERNS, Patterns
 from django_hitcount.conf.problems import Problem
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from ipaddress import IPv4Network, IPv6Network, ip_network
 
+from django_hitcount.conf.networks import Network, parse_network
 from django_hitcount.conf.patterns import PatternError, Patterns, compiled
 from django_hitcount.conf.problems import Problem, wrong_value
 
 LONGEST_TIMEOUT = 60
 """In seconds. A page that waits longer for its counter is not worth the counter."""
-
-
-Network = IPv4Network | IPv6Network
 
 
 def text(name: str, value: object) -> str:
@@ -96,21 +93,13 @@ def networks(name: str, value: object) -> tuple[Network, ...]:
 
 def _network(name: str, value: object) -> Network:
     try:
-        return network(str(value))
+        return parse_network(str(value))
     except ValueError as exc:
         raise Problem(
             name,
             f"HITCOUNT[{name!r}] holds {value!r}, which is no IP address or network: {exc}.",
             'Write an address ("192.0.2.1") or a network in CIDR notation ("192.0.2.0/24").',
         ) from exc
-
-
-def network(text: str) -> Network:
-    """An IP network or address; raises ValueError if ``text`` is none that a client can be in."""
-    found = ip_network(text)
-    if isinstance(found, IPv6Network) and found.network_address.ipv4_mapped is not None:
-        raise ValueError("addresses mapped to IPv6 are looked at as IPv4")
-    return found
 
 
 def proxies(name: str, value: object) -> int | tuple[Network, ...]:

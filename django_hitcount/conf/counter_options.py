@@ -44,13 +44,13 @@ class CounterOptions:
     """How many hits of one address count on an object, each day or each interval of ``repeat``."""
 
     @property
-    def tells_visitors(self) -> bool:
-        """Is it asked who the visitor is?"""
+    def identifies_visitors(self) -> bool:
+        """Whether hits of this counter need the identity of their visitor."""
         return self.visitors or self.repeat != "always"
 
     @property
-    def keeps_days(self) -> bool:
-        """Is it to be known who came on a day?"""
+    def keeps_seen_visitors(self) -> bool:
+        """Whether the visitors of each day are remembered until it is over, as hashes."""
         return self.visitors or self.repeat == "daily"
 
 

@@ -76,7 +76,7 @@ def _is_repeat(hit: NewHits, visitor: VisitorHashes, using: str) -> bool:
     is_repeat = False
     if isinstance(options.repeat, int):
         is_repeat = not _is_admitted(visitor.recent, options.repeat, using)
-    if options.keeps_days:
+    if options.keeps_seen_visitors:
         is_new = _insert(hit, visitor, using)
         is_repeat = is_repeat or (options.repeat == "daily" and not is_new)
     return is_repeat
@@ -112,7 +112,9 @@ def oldest(days: Sequence[datetime.date], limit: int, *, using: str) -> dict[int
 
     Those of counters that no longer ask for them are left to the end of their day.
     """
-    counters = [name for name, options in conf.get_config().counters.items() if options.keeps_days]
+    counters = [
+        name for name, options in conf.get_config().counters.items() if options.keeps_seen_visitors
+    ]
     rows = SeenVisitor.objects.using(using).filter(day__in=days, counter__in=counters)
     return {
         row.pk: NewHits(

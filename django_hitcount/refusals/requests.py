@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from django.utils.translation import gettext_lazy as _
 
-from django_hitcount.conf import converters
+from django_hitcount.conf.networks import Network, parse_network
 from django_hitcount.conf.patterns import PatternError, compiled
 from django_hitcount.refusals.base import HitContext, Refusal, refusal, texts
 from django_hitcount.visitors import bots
@@ -93,9 +93,9 @@ def addresses(networks: Iterable[str]) -> Refusal:
     return has_address
 
 
-def _network(text: str) -> converters.Network:
+def _network(text: str) -> Network:
     try:
-        return converters.network(text)
+        return parse_network(text)
     except ValueError as exc:
         raise ValueError(
             f"{text!r} is no IP address or network ({exc}); write 192.0.2.1 or 192.0.2.0/24"

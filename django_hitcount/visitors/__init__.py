@@ -1,4 +1,9 @@
-"""Who is asking: see identity.py for how visitors are identified, hashing.py for what is kept."""
+"""
+Visitors: bots, identities, addresses and hashes.
+
+See bots.py for how bots are recognised, identity.py for how visitors are identified, addresses.py
+for how a client's address is read, and hashing.py for what is stored of a visitor.
+"""
 
 from __future__ import annotations
 

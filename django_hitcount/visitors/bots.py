@@ -1,4 +1,4 @@
-"""Whether a user agent is that of a bot."""
+"""Which user agents belong to bots."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from django_hitcount.conf.caches import cached_for_settings
 
 REMEMBERED_USER_AGENTS = 10_000
 """
-User agents whose answer a process keeps: nearly all that a site meets.
+User agents whose classification a process caches: nearly all that a site receives.
 
-Some 3 MB, and 8 MB if clients make up the longest ones.
+They take about 3 MB, or 8 MB if clients invent user agents of the maximum length.
 """
 
 LONGEST_USER_AGENT = 512
 """
-Characters looked at, which take up to 2 ms.
+Characters of a user agent that are classified, which takes up to 2 ms.
 
-Browsers send 300 at most, and each 100 more would cost 0.4 ms whoever makes up a new one.
+Browsers send at most 300. Each further 100 would cost 0.4 ms for each new user agent.
 """
 
 
 def is_bot(user_agent: str) -> bool:
     """
-    Whether ``user_agent`` belongs to a bot; an empty one does.
+    Return whether ``user_agent`` belongs to a bot. An empty one does.
 
-    By the patterns of is-bot, HITCOUNT["BOT_USER_AGENTS"] and HITCOUNT["NOT_BOT_USER_AGENTS"],
-    of which the last has the last word. Costs a look into a dict, and the first time that a
-    process meets a user agent some 0.3 ms, or 2 ms if it is one of the longest.
+    Uses the patterns of is-bot and HITCOUNT["BOT_USER_AGENTS"]. What matches
+    HITCOUNT["NOT_BOT_USER_AGENTS"] is never a bot. Costs a dict lookup; the first time that a
+    process sees a user agent, about 0.3 ms, or 2 ms for the longest ones.
     """
     return _classifier()(user_agent[:LONGEST_USER_AGENT])
 
 
 @cached_for_settings("HITCOUNT")
 def _classifier() -> Callable[[str], bool]:
-    """A cached is_bot() for the settings as they are."""
+    """Return a cached classifier for the current settings."""
     config = conf.get_config()
     known = Bots()
 

@@ -1,10 +1,10 @@
 """
-Who is asking: a visitor is a keyed hash that nobody can turn back.
+How visitors are hashed: only keyed hashes leave the process.
 
-What tells a visitor (a user id, a session key, an address) never leaves the process. It is
-hashed together with the counter, so that the same visitor of two objects looks like two, and
-under a key that rotates: made of SECRET_KEY and of a random salt, which is deleted once its
-period is over. From then on, nobody can tell whether a hash was that of a given visitor: not
+What identifies a visitor (a user id, a session key, an address) never leaves the process. It is
+hashed together with the counter, so the same visitor has unrelated hashes on two objects. The
+key is derived from SECRET_KEY and a random salt. It rotates, and the salt is deleted once its
+period is over. From then on, nobody can find out whether a hash belongs to a given visitor: not
 from Redis, not from the database, and not with SECRET_KEY.
 """
 
@@ -29,16 +29,20 @@ from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.breaker import Breaker
 
 VERSION = 1
-"""Of the hash. Whoever changes what goes into it raises this: the numbers start anew."""
+"""
+Version of the hash.
 
+Increase it when you change what is hashed: old and new hashes are then not compared.
+"""
 
-MARK_BYTES = 16
+HASH_BYTES = 16
+"""128 bits: the hashes of a billion visitors collide once in 10^21 times."""
 
 SKEW_SECONDS = 60
-"""How far a hit may be behind one that was judged before it, by the clocks of their processes."""
-
+"""How far the clocks of two processes may differ when both check one visitor for repeats."""
 
 FINGERPRINT_LETTERS = 8
+"""32 bits are enough to distinguish the keys that a site has had in one period."""
 
 logger = logging.getLogger("django_hitcount")
 
@@ -46,96 +50,98 @@ _breaker = Breaker("The database of visitor salts")
 
 
 class VisitorKey(NamedTuple):
-    """The key of one period."""
+    """The key that visitors are hashed under in one period."""
 
     id: str
-    """Version, period and a trace of the key: equal for hashes that can be compared."""
+    """Version, period and fingerprint of the key. Only hashes with equal ids are comparable."""
 
     secret: bytes
 
 
 class Keyring(NamedTuple):
-    """The keys that the hits of one call are marked with: the same for all of them."""
+    """The keys that all hits of one call are hashed under."""
 
     own: VisitorKey
-    """That of the day of the hits."""
+    """The key of the day of the hits."""
 
     recent: tuple[VisitorKey, ...]
-    """See VisitorHashes.recent."""
+    """The keys for VisitorHashes.recent."""
 
-    of_addresses: tuple[VisitorKey, AddressInterval] | None = None
-    """That of the first day of the interval in which addresses are limited."""
+    for_addresses: tuple[VisitorKey, AddressInterval] | None = None
+    """The interval of the address limit, and the key of its first day."""
 
-    def marks(
+    def hash_visitor(
         self, identity: str | None, key: CounterKey, address: str | None = None
     ) -> VisitorHashes:
-        """The visitor of one counter, and the address that is limited, as keyed hashes."""
-        of_address = self._address_mark(address, key) if address else None
+        """Hash a visitor of one counter, and the address that is limited."""
+        address_hash = self._hash_address(address, key) if address else None
         if identity is None:
-            return VisitorHashes(self.own.id, None, (), of_address)
+            return VisitorHashes(self.own.id, None, (), address_hash)
         text = f"{identity}\0{key.text}".encode(errors="backslashreplace")
-        recent = tuple([_mark(text, under) for under in self.recent])
-        return VisitorHashes(self.own.id, _mark(text, self.own), recent, of_address)
+        recent = tuple([_hash(text, recent_key) for recent_key in self.recent])
+        return VisitorHashes(self.own.id, _hash(text, self.own), recent, address_hash)
 
-    def _address_mark(self, address: str, key: CounterKey) -> AddressHash | None:
-        if self.of_addresses is None:
+    def _hash_address(self, address: str, key: CounterKey) -> AddressHash | None:
+        if self.for_addresses is None:
             return None
-        under, interval = self.of_addresses
+        address_key, interval = self.for_addresses
         text = f"address\0{address}\0{interval.name}\0{key.text}".encode()
-        return AddressHash(interval, _mark(text, under))
+        return AddressHash(interval, _hash(text, address_key))
 
 
 def read_keyring(
     day: datetime.date, *, seconds: int | None, interval: AddressInterval | None = None
 ) -> Keyring | None:
     """
-    The keys of now; None if they cannot be read.
+    Read the current keys; None if they cannot be read, which is logged.
 
     Args:
         day: the day of the hits.
-        seconds: how long after a counted hit a visitor does not count again. The keys that
-            such a hit may have been marked with are there, too, if they rotate meanwhile.
-        interval: that in which the client's address is limited, if it is.
+        seconds: how long after a counted hit a visitor does not count again. If the key rotates
+            within that time, the keyring also has the key that the counted hit was hashed under.
+        interval: the interval of the address limit, if there is a limit.
 
-    Costs a query the first time a process needs the key of a period, one or two more if it
-    is the first of all.
+    Costs a query the first time that a process needs the key of a period, and one or two more
+    if no process has needed it before.
     """
     try:
-        recent = [visitor_key(at) for at in _days_around(seconds)] if seconds else ()
-        of_addresses = (visitor_key(interval.first_day), interval) if interval else None
-        return Keyring(visitor_key(day), tuple(dict.fromkeys(recent)), of_addresses)
+        recent = [read_visitor_key(at) for at in _days_around(seconds)] if seconds else ()
+        for_addresses = (read_visitor_key(interval.first_day), interval) if interval else None
+        return Keyring(read_visitor_key(day), tuple(dict.fromkeys(recent)), for_addresses)
     except (BufferUnavailable, *DATABASE_ERRORS) as exc:
-        logger.error("Visitors are not told from each other: %s", exc)
+        logger.error("Cannot read the visitor key, so visitors are not distinguished: %s", exc)
         return None
 
 
 def _days_around(seconds: int) -> list[datetime.date]:
-    """Today, the day so many seconds ago, and that which it is elsewhere already."""
+    """Today, the day ``seconds`` ago, and the day by a clock that is ahead of ours."""
     zone, now = timezone.get_default_timezone(), timezone.now()
     moments = [now + datetime.timedelta(seconds=offset) for offset in (0, -seconds, SKEW_SECONDS)]
     return [moment.astimezone(zone).date() for moment in moments]
 
 
-def _mark(text: bytes, under: VisitorKey) -> bytes:
-    """128 bits of BLAKE2b, keyed; those of a billion visitors collide once in 10^21 times."""
-    return blake2b(text, key=under.secret, digest_size=MARK_BYTES).digest()
+def _hash(text: bytes, key: VisitorKey) -> bytes:
+    return blake2b(text, key=key.secret, digest_size=HASH_BYTES).digest()
 
 
-def visitor_key(day: datetime.date) -> VisitorKey:
-    """The key that visitors are hashed under on ``day``; costs a query once a period."""
-    return _key_on(day, conf.get_config().visitor_key_rotation)
+def read_visitor_key(day: datetime.date) -> VisitorKey:
+    """
+    Read the key that visitors are hashed under on ``day``.
+
+    Costs a query once per period and process. Raises BufferUnavailable or a database error.
+    """
+    return _read_key(day, conf.get_config().visitor_key_rotation)
 
 
 @cached_for_settings("HITCOUNT", "SECRET_KEY", maxsize=16)
-def _key_on(day: datetime.date, rotation: Rotation) -> VisitorKey:
+def _read_key(day: datetime.date, rotation: Rotation) -> VisitorKey:
+    periods = {"day": day.isoformat(), "month": day.isoformat()[:7], "never": "never"}
+    period = periods[rotation]
     with _breaker.guard():
-        return _key_of(
-            {"day": day.isoformat(), "month": day.isoformat()[:7], "never": "never"}[rotation]
-        )
+        return _derive_key(period, salt_of(period))
 
 
-def _key_of(period: str) -> VisitorKey:
-    salt = salt_of(period)
+def _derive_key(period: str, salt: bytes) -> VisitorKey:
     secret = salted_hmac("django_hitcount.visitors", salt, algorithm="sha256").digest()
     fingerprint = blake2b(secret, digest_size=FINGERPRINT_LETTERS // 2).hexdigest()
     return VisitorKey(f"v{VERSION}-{period}-{fingerprint}", secret)

@@ -23,9 +23,13 @@ logger = logging.getLogger("django_hitcount")
 
 def identify(request: HttpRequest, *, transactions: OpenTransactions | None = None) -> str | None:
     """
-    What tells the visitor, for this process's memory only; None if nothing does.
+    Return what identifies the visitor, or None if nothing does. It must not be stored.
 
-    The first of HITCOUNT["VISITOR_IDENTITY"] that answers. What one of them raises is logged.
+    Uses the first identity of HITCOUNT["VISITOR_IDENTITY"] that returns one. Logs what an
+    identity raises. Costs what the identities cost: those of django_hitcount run no query,
+    except that "user" and "session" read the session once.
+
+    Raises TransactionLost if an identity has broken the transaction of the page.
     """
     transactions = transactions or OpenTransactions()
     for name, identity in get_identities():
@@ -36,19 +40,19 @@ def identify(request: HttpRequest, *, transactions: OpenTransactions | None = No
         except TransactionLost:
             raise
         except (BufferUnavailable, *DATABASE_ERRORS) as exc:
-            logger.error("The visitor identity %r tells nobody: %s", name, exc)
+            logger.error("The visitor identity %r is unavailable: %s", name, exc)
         except Exception:
             # Counting must not break a page.
-            logger.exception("The visitor identity %r failed, and tells nobody", name)
+            logger.exception("The visitor identity %r failed, and is ignored", name)
     return None
 
 
 def user(request: HttpRequest) -> str | None:
     """
-    The id of the user who is logged in.
+    Return the id of the user who is logged in.
 
-    A ``request.user`` that nobody has asked for yet is left alone: the session knows the id,
-    too, and a page that does not depend on its user is not to say so in its Vary header.
+    If the page has not read ``request.user`` yet, the id comes from the session: reading the
+    user would add "Cookie" to the Vary header of a page that does not depend on the user.
     """
     found = getattr(request, "user", None)
     is_unknown = isinstance(found, LazyObject) and found._wrapped is empty
@@ -58,24 +62,24 @@ def user(request: HttpRequest) -> str | None:
 
 
 def session(request: HttpRequest) -> str | None:
-    """The key of a session that exists; none is made."""
+    """Return the key of the session, if it exists. Never creates one."""
     return read_session_visitor(request).key
 
 
 def cookie(request: HttpRequest) -> str | None:
-    """The cookie that HITCOUNT["VISITOR_COOKIE"] names."""
+    """Return the value of the cookie that HITCOUNT["VISITOR_COOKIE"] names."""
     name = conf.get_config().visitor_cookie
     return request.COOKIES.get(name) or None if name else None
 
 
 def address(request: HttpRequest) -> str | None:
-    """The client's address (of IPv6, the /64 network) and user agent."""
+    """Return the client's address (for IPv6, its /64 network) and user agent."""
     found = client_household(request.META)
     return f"{found} {browser(request) or ''}" if found else None
 
 
 def browser(request: HttpRequest) -> str | None:
-    """The user agent alone: visitors are then kinds of browsers."""
+    """Return the user agent. Visitors with the same browser count as one."""
     return request.META.get("HTTP_USER_AGENT") or None
 
 
@@ -91,14 +95,14 @@ IDENTITIES: dict[str, Identity] = {
 @cached_for_settings("HITCOUNT")
 def get_identities() -> tuple[tuple[str, Identity], ...]:
     """
-    The identities of this process by name, made at first use and anew with the setting.
+    Return the identities of HITCOUNT["VISITOR_IDENTITY"] by name; cached until it changes.
 
-    Raises ImproperlyConfigured if one is unknown.
+    Raises ImproperlyConfigured if one does not exist.
     """
-    return tuple((name, _identity(name)) for name in conf.get_config().visitor_identity)
+    return tuple((name, _load_identity(name)) for name in conf.get_config().visitor_identity)
 
 
-def _identity(name: str) -> Identity:
+def _load_identity(name: str) -> Identity:
     if name in IDENTITIES:
         return IDENTITIES[name]
     problem = "is none of ours and no dotted path" if "." not in name else "is no plain function"

@@ -1,4 +1,4 @@
-"""What the session of a request tells of who sent it, read without leaving a trace."""
+"""Who sent a request, as its session says: read without side effects on the response."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from django.http import HttpRequest
 
 from django_hitcount.outages.breaker import Breaker
 
-_ON_REQUEST = "_hitcount_session"
+_VISITOR_ATTRIBUTE = "_hitcount_session"
+"""Attribute of the request that keeps what was read."""
 
 _POSSIBLE_KEY = re.compile("[!-~]+").fullmatch
 
@@ -18,29 +19,37 @@ _breaker = Breaker("The database of sessions")
 
 
 class SessionVisitor(NamedTuple):
-    """What a session tells."""
+    """The visitor that a session belongs to."""
 
     user: str | None = None
+    """Id of the user who is logged in."""
+
     key: str | None = None
+    """Key of the session, if it exists."""
 
 
 def read_session_visitor(request: HttpRequest) -> SessionVisitor:
-    """What the session tells, if there is one; read once for a request."""
+    """
+    Read the visitor from the session, if the request has one.
+
+    Costs one read of the session per request, unless the page has read it already. Raises
+    BufferUnavailable while the database of sessions is away, and what the session raises.
+    """
     session = getattr(request, "session", None)
     if session is None or not session.session_key or is_forged(session):
         return SessionVisitor()
-    told: SessionVisitor | None = request.__dict__.get(_ON_REQUEST)
-    if told is None:
-        told = request.__dict__[_ON_REQUEST] = _read(session)
-    return told
+    visitor: SessionVisitor | None = request.__dict__.get(_VISITOR_ATTRIBUTE)
+    if visitor is None:
+        visitor = request.__dict__[_VISITOR_ATTRIBUTE] = _read(session)
+    return visitor
 
 
 def is_forged(session: Any) -> bool:
     """
-    Whether a session has a key that no backend makes: one of other than visible ASCII.
+    Return whether a session has a key that no backend creates.
 
-    A client can send anything as its cookie. Databases answer with an error to a NUL, or to
-    a character that their column cannot hold.
+    Backends only use visible ASCII characters, but a client can send anything as its cookie.
+    Databases raise an error for a NUL, and for characters that the column cannot store.
     """
     key = getattr(session, "session_key", None)
     return bool(key) and not _POSSIBLE_KEY(str(key))
@@ -48,10 +57,10 @@ def is_forged(session: Any) -> bool:
 
 def _read(session: Any) -> SessionVisitor:
     """
-    Read a session and leave it as if nobody had.
+    Read a session, and leave it as if it had not been read.
 
-    Django would tell caches that the page varies by cookie, delete the cookie of a session
-    that is over, and save one that is forged.
+    Otherwise Django would add "Cookie" to the Vary header, delete the cookie of an expired
+    session, and save a session with a forged key.
     """
     before = session.accessed, session.modified, session.session_key
     try:
@@ -62,4 +71,4 @@ def _read(session: Any) -> SessionVisitor:
         session.accessed, session.modified, key = before
         if session.session_key != key:
             session._session_key = key
-            session.__dict__.pop("_session_cache", None)  # To be loaded by whoever wants it.
+            session.__dict__.pop("_session_cache", None)  # The page loads it again if it needs it.

@@ -14,12 +14,12 @@ from django_hitcount.conf.converters import networks
 from django_hitcount.visitors.addresses import (
     LONGEST_HOP,
     MOST_HOPS,
-    _parse,
+    _parse_cached,
     client_address,
     client_household,
     household,
     is_within,
-    parse,
+    parse_address,
 )
 
 CLIENT, FORGED = "203.0.113.9", "198.51.100.66"
@@ -149,7 +149,7 @@ class TestNetworksOfProxies:
 
     @pytest.mark.parametrize("peer", [CLIENT, "192.0.2.2", "2001:db8:11::1", "::ffff:203.0.113.9"])
     def test_peer_that_is_no_proxy_is_the_client(self, peer):
-        assert address(FORGED, peer=peer) == str(parse(peer))
+        assert address(FORGED, peer=peer) == str(parse_address(peer))
 
     def test_proxy_of_ipv4_on_a_socket_of_ipv6(self):
         assert address(CLIENT, peer="::ffff:10.0.0.1") == CLIENT
@@ -215,7 +215,7 @@ class TestUnixSocket:
     ],
 )
 def test_every_spelling_of_an_address(text, expected):
-    assert str(parse(text)) == expected
+    assert str(parse_address(text)) == expected
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_every_spelling_of_an_address(text, expected):
 def test_what_is_no_address_of_a_client_is_none(trust, text):
     trust(1)
 
-    assert parse(text) is None
+    assert parse_address(text) is None
     assert address(peer=text) is None
     if "," not in text:
         assert address(f"{FORGED}, {text}") == PEER
@@ -261,7 +261,9 @@ def test_port_and_brackets_change_no_address(found, port):
     plain = str(found)
     in_brackets = f"[{plain}]" if found.version == 6 else plain
 
-    assert parse(plain) == parse(in_brackets) == parse(f"{in_brackets}:{port}")
+    assert (
+        parse_address(plain) == parse_address(in_brackets) == parse_address(f"{in_brackets}:{port}")
+    )
 
 
 class TestHugeHeaders:
@@ -279,10 +281,10 @@ class TestHugeHeaders:
     def test_chain_that_pretends_to_be_proxies_is_not_followed_for_ever(self, trust):
         trust(PROXIES)
         chain = [f"10.1.{number // 256}.{number % 256}" for number in range(5000)]
-        _parse.cache_clear()
+        _parse_cached.cache_clear()
 
         assert address(", ".join(chain)) == chain[-MOST_HOPS]
-        assert _parse.cache_info().misses == MOST_HOPS + 1
+        assert _parse_cached.cache_info().misses == MOST_HOPS + 1
 
     @pytest.mark.parametrize("more", [1, 2])
     def test_rest_of_a_chain_is_no_entry(self, trust, more):
@@ -293,17 +295,17 @@ class TestHugeHeaders:
 
     def test_long_entry_is_no_address_and_is_not_kept(self, trust):
         trust(1)
-        _parse.cache_clear()
+        _parse_cached.cache_clear()
 
         assert address(" " * LONGEST_HOP + CLIENT) == PEER
-        assert _parse.cache_info().currsize == 1
+        assert _parse_cached.cache_info().currsize == 1
 
     def test_forged_entries_are_not_even_read(self, trust):
         trust(1)
-        _parse.cache_clear()
+        _parse_cached.cache_clear()
         address(f"{FORGED}, {FORGED}, {CLIENT}")
 
-        assert _parse.cache_info().currsize == 2
+        assert _parse_cached.cache_info().currsize == 2
 
 
 def test_changed_setting_takes_effect(trust):

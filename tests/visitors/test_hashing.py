@@ -31,26 +31,26 @@ class TestKeys:
 
     @pytest.fixture(autouse=True)
     def fresh(self):
-        hashing._key_on.cache_clear()
+        hashing._read_key.cache_clear()
 
-    def marks(self, identity="ann", key=KEY, day=DAY):
-        return hashing.read_keyring(day, seconds=None).marks(identity, key)
+    def hashes(self, identity="ann", key=KEY, day=DAY):
+        return hashing.read_keyring(day, seconds=None).hash_visitor(identity, key)
 
-    def test_same_visitor_same_mark(self):
-        assert self.marks() == self.marks()
-        assert len(self.marks().of_day) == 16
+    def test_same_visitor_same_hash(self):
+        assert self.hashes() == self.hashes()
+        assert len(self.hashes().of_day) == 16
 
     def test_everything_matters(self, settings):
         found = [
-            self.marks(),
-            self.marks("bob"),
-            self.marks(key=self.KEY._replace(object_id="b")),
-            self.marks(key=self.KEY._replace(counter="downloads")),
-            self.marks(key=self.KEY._replace(content_type_id=6)),
-            self.marks(day=DAY + datetime.timedelta(days=1)),
+            self.hashes(),
+            self.hashes("bob"),
+            self.hashes(key=self.KEY._replace(object_id="b")),
+            self.hashes(key=self.KEY._replace(counter="downloads")),
+            self.hashes(key=self.KEY._replace(content_type_id=6)),
+            self.hashes(day=DAY + datetime.timedelta(days=1)),
         ]
         settings.SECRET_KEY = "another"
-        found.append(self.marks())
+        found.append(self.hashes())
 
         assert len({visitor.of_day for visitor in found}) == 7
         assert len({visitor.key_id for visitor in found}) == 3
@@ -61,20 +61,20 @@ class TestKeys:
     )
     def test_rotation(self, settings, rotation, later, is_same):
         settings.HITCOUNT = {"VISITOR_KEY_ROTATION": rotation}
-        after = self.marks(day=DAY + datetime.timedelta(days=later))
+        after = self.hashes(day=DAY + datetime.timedelta(days=later))
 
-        assert (self.marks() == after) is is_same
+        assert (self.hashes() == after) is is_same
 
     def test_other_processes_find_the_same_key(self):
-        before = self.marks()
-        hashing._key_on.cache_clear()
+        before = self.hashes()
+        hashing._read_key.cache_clear()
 
-        assert self.marks() == before
+        assert self.hashes() == before
         assert VisitorSalt.objects.count() == 1
 
     def test_old_keys_cannot_be_made_again(self, buffer):
         with time_machine.travel(NOON):
-            before = self.marks()
+            before = self.hashes()
             assert VisitorSalt.objects.count() == 1
         with time_machine.travel(NOON + datetime.timedelta(days=2)):
             compact()
@@ -82,30 +82,30 @@ class TestKeys:
         with time_machine.travel(NOON + datetime.timedelta(days=3, minutes=1)):
             compact()
             assert not VisitorSalt.objects.exists()
-        hashing._key_on.cache_clear()
+        hashing._read_key.cache_clear()
 
-        assert self.marks() != before
+        assert self.hashes() != before
 
     def test_key_of_never_is_kept(self, settings, buffer):
         settings.HITCOUNT = {**settings.HITCOUNT, "VISITOR_KEY_ROTATION": "never"}
         with time_machine.travel(NOON):
-            before = self.marks()
+            before = self.hashes()
         with time_machine.travel(NOON + datetime.timedelta(days=4000)):
             compact()
-        hashing._key_on.cache_clear()
+        hashing._read_key.cache_clear()
 
-        assert self.marks() == before
+        assert self.hashes() == before
 
     def test_no_key_is_in_redis(self, redis, redis_buffer, settings):
         settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": {"visitors": True}}}
         Article.objects.create(title="Tea").record_hit(request_of(1))
         salt = bytes(VisitorSalt.objects.get().salt)
-        secret = hashing.visitor_key(day_of()).secret
+        secret = hashing.read_visitor_key(day_of()).secret
         dump = b"".join(redis.dump(key) + key for key in redis.keys("*"))
 
         assert not [s for s in (salt, secret) if s in dump or s.hex().encode() in dump]
 
-    def test_without_the_salt_nobody_is_told_from_others(self, article, rule, monkeypatch, caplog):
+    def test_without_the_salt_visitors_are_alike(self, article, rule, monkeypatch, caplog):
         rule("daily", visitors=True)
 
         def fail(size):
@@ -115,4 +115,4 @@ class TestKeys:
         monkeypatch.setattr(hashing, "_breaker", Breaker("the salts"))
 
         assert [article.record_hit(request_of(1)).counted for _ in range(2)] == [True, True]
-        assert caplog.text.count("Visitors are not told from each other") == 2
+        assert caplog.text.count("Cannot read the visitor key") == 2

@@ -1,4 +1,4 @@
-"""What a visitor is told by, and that looking for it changes no page."""
+"""How visitors are identified, and that this changes no page."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def new_session(engine="db", **data) -> str:
 
 @pytest.fixture(autouse=True)
 def nothing_fails(request, caplog) -> Iterator[None]:
-    """An identity that raises tells nobody, as one that has no answer."""
+    """An identity that raises is ignored, as one that returns None."""
     yield
     assert "error" in request.node.name or not caplog.get_records("call")
 
 
 @pytest.fixture
-def told_by(settings):
-    """Set what visitors are told by."""
+def identify_by(settings):
+    """Set how visitors are identified."""
 
     def set_identities(*names, **more):
         settings.HITCOUNT = {**settings.HITCOUNT, "VISITOR_IDENTITY": names, **more}
@@ -138,8 +138,8 @@ class TestUser:
         assert identify(through_middleware(get(**cookies))) == f"session:{cookies['sessionid']}"
 
     @pytest.mark.django_db(transaction=True)
-    def test_session_that_is_over_is_looked_for_once(self, told_by, django_assert_num_queries):
-        told_by("user", "session", "address")
+    def test_session_that_is_over_is_looked_for_once(self, identify_by, django_assert_num_queries):
+        identify_by("user", "session", "address")
         request = through_middleware(get(sessionid="over" * 8))
 
         with django_assert_num_queries(1):
@@ -154,9 +154,9 @@ class TestUser:
 
 class TestSession:
     @pytest.fixture(autouse=True)
-    def first(self, told_by, settings, tmp_path):
+    def first(self, identify_by, settings, tmp_path):
         settings.SESSION_FILE_PATH = tmp_path
-        told_by("session", "address")
+        identify_by("session", "address")
 
     @pytest.fixture(params=ENGINES)
     def engine(self, request, settings, db) -> str:
@@ -221,27 +221,27 @@ class TestSession:
 
 
 class TestCookie:
-    def test_one_that_is_named_in_the_settings(self, told_by):
-        told_by("cookie", "address", VISITOR_COOKIE="visitor")
+    def test_one_that_is_named_in_the_settings(self, identify_by):
+        identify_by("cookie", "address", VISITOR_COOKIE="visitor")
 
         assert identify(get(visitor="abc", other="x")) == "cookie:abc"
 
     @pytest.mark.parametrize("cookies", [{}, {"visitor": ""}, {"other": "abc"}])
-    def test_who_has_none(self, told_by, cookies):
-        told_by("cookie", "address", VISITOR_COOKIE="visitor")
+    def test_who_has_none(self, identify_by, cookies):
+        identify_by("cookie", "address", VISITOR_COOKIE="visitor")
 
         assert identify(get(**cookies)).startswith("address:")
 
-    def test_none_is_named(self, told_by):
-        told_by("cookie", "address")
+    def test_none_is_named(self, identify_by):
+        identify_by("cookie", "address")
 
         assert identify(get(visitor="abc", cookie="abc", **{"None": "x"})).startswith("address:")
 
 
 class TestAddress:
     @pytest.fixture(autouse=True)
-    def only(self, told_by):
-        told_by("address")
+    def only(self, identify_by):
+        identify_by("address")
 
     def test_address_and_user_agent(self):
         assert identify(get()) == f"address:203.0.113.9 {FIREFOX}"
@@ -256,7 +256,7 @@ class TestAddress:
             ("2001:db8:1:2::3", "2001:db8:1:3::3", False),
         ],
     )
-    def test_ipv6_is_told_by_64_bits(self, one, other, is_same):
+    def test_ipv6_is_identified_by_64_bits(self, one, other, is_same):
         assert (identify(get(one)) == identify(get(other))) is is_same
 
     def test_two_browsers_at_one_address(self):
@@ -266,12 +266,12 @@ class TestAddress:
         del other.META["HTTP_USER_AGENT"]
         assert identify(other) == "address:203.0.113.9 "
 
-    def test_forged_header_is_nobody_else(self, told_by):
+    def test_forged_header_is_nobody_else(self, identify_by):
         request = get()
         request.META["HTTP_X_FORWARDED_FOR"] = "198.51.100.66"
         assert identify(request) == identify(get())
 
-        told_by("address", TRUSTED_PROXIES=1)
+        identify_by("address", TRUSTED_PROXIES=1)
         assert identify(request).startswith("address:198.51.100.66 ")
 
     @pytest.mark.parametrize("address", ["", "unix:", "junk"])
@@ -280,13 +280,13 @@ class TestAddress:
 
 
 class TestBrowser:
-    def test_wherever_it_is(self, told_by):
-        told_by("browser")
+    def test_wherever_it_is(self, identify_by):
+        identify_by("browser")
 
         assert identify(get()) == identify(get("198.51.100.1")) == f"browser:{FIREFOX}"
 
-    def test_without_a_user_agent_nobody_is_told(self, told_by):
-        told_by("browser")
+    def test_without_a_user_agent_there_is_no_identity(self, identify_by):
+        identify_by("browser")
 
         assert identify(RequestFactory().get("/")) is None
 
@@ -302,15 +302,15 @@ class TestOrder:
             ([f"{OWN}by_header", "address", "user"], "address"),
         ],
     )
-    def test_first_that_answers_counts(self, told_by, names, expected):
-        told_by(*names, VISITOR_COOKIE="visitor")
+    def test_first_that_answers_counts(self, identify_by, names, expected):
+        identify_by(*names, VISITOR_COOKIE="visitor")
         request = get(visitor="abc")
         request.user = User(pk=5)
 
         assert identify(request).startswith(f"{expected}:")
 
-    def test_equal_answers_of_two_are_two_visitors(self, told_by):
-        told_by("user", "cookie", VISITOR_COOKIE="visitor")
+    def test_equal_answers_of_two_are_two_visitors(self, identify_by):
+        identify_by("user", "cookie", VISITOR_COOKIE="visitor")
         member = get()
         member.user = User(pk=5)
 
@@ -326,22 +326,22 @@ class TestOrder:
 
 
 class TestCustom:
-    def test_callable_by_its_path(self, told_by):
-        told_by(f"{OWN}by_header", "browser")
+    def test_callable_by_its_path(self, identify_by):
+        identify_by(f"{OWN}by_header", "browser")
         request = RequestFactory(headers={**BROWSER, "X-Member": "77"}).get("/")
 
         assert identify(request) == f"{OWN}by_header:77"
 
     @pytest.mark.parametrize("headers", [{}, {"X-Member": ""}])
-    def test_no_answer(self, told_by, headers):
-        told_by(f"{OWN}by_header", "browser")
+    def test_no_answer(self, identify_by, headers):
+        identify_by(f"{OWN}by_header", "browser")
         request = RequestFactory(headers={**BROWSER, **headers}).get("/")
 
         assert identify(request) == f"browser:{FIREFOX}"
 
     @pytest.mark.parametrize("name", ["broken", "broken_answer"])
-    def test_error_is_logged_and_the_next_is_asked(self, told_by, caplog, name):
-        told_by(OWN + name, "browser")
+    def test_error_is_logged_and_the_next_is_asked(self, identify_by, caplog, name):
+        identify_by(OWN + name, "browser")
 
         assert identify(get()) == f"browser:{FIREFOX}"
         (record,) = caplog.records
@@ -437,8 +437,8 @@ class TestPages:
 
         assert client.get(f"/articles/{article.pk}/").content == b"0\n"
 
-    def test_half_a_surrogate_counts_as_any_other(self, buffer, article, told_by):
-        told_by("browser")
+    def test_half_a_surrogate_counts_as_any_other(self, buffer, article, identify_by):
+        identify_by("browser")
         request = get()
         request.META["HTTP_USER_AGENT"] = f"{FIREFOX} \ud800"
 
