@@ -112,7 +112,7 @@ def _read_sums(
     """Slot sums, batches that are applied, and whether others see the tables like that, too."""
     using = hits_alias()
     with savepoint(using):
-        found, applied = ledger.sums_and_ledger(keys, glimpse.batch_ids(), using=using)
+        found, applied = ledger.read_sums(keys, glimpse.batch_ids(), using=using)
     # In a transaction the tables may look as they did when it began, or as only it sees them.
     connection = connections[using]
     return found, applied, connection.get_autocommit() and not connection.in_atomic_block
@@ -166,7 +166,7 @@ def hits_between(
     for _ in range(ATTEMPTS):
         glimpse = buffer.glimpse([key])
         with savepoint(using):
-            found, applied = ledger.sum_between_and_ledger(
+            found, applied = ledger.read_sum_between(
                 key, first_day, last_day, glimpse.batch_ids(), using=using
             )
         total = buffer.complete_days(key, days, found, applied, glimpse)

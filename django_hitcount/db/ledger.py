@@ -16,26 +16,25 @@ from django_hitcount.db.slots import any_of
 from django_hitcount.db.tables import DailyHitSlot, FlushedBatch, HitSlot
 
 
-def sums_and_ledger(
+FROM_SLOTS, FROM_LEDGER = "slots", "ledger"
+"""Which table a row of the union is from, in a column of its own."""
+
+
+def read_sums(
     keys: Iterable[CounterKey], batch_ids: Iterable[BatchId], *, using: str
 ) -> tuple[dict[CounterKey, int], set[BatchId]]:
     """
-    The slot sums of counters, and which batches are in the ledger, at one instant.
+    Read the slot sums of counters, and which batches are in the ledger.
 
-    Both come from one statement, hence from one snapshot: read one after the other, a
-    batch applied in between would be counted twice or not at all.
+    Both come from one statement, hence from one snapshot: read one after the other, a batch
+    that is applied in between would be counted twice or not at all. Costs a query.
     """
-    rows = (
-        HitSlot.objects.using(using)
-        .filter(any_of(keys))
-        .values_list("content_type_id", "object_id", "counter")
-        .annotate(total=models.Sum("hits"))
-    )
-    found, applied = _with_ledger(rows, list(batch_ids), using)
-    return {CounterKey(*row[:3]): int(row[3]) for row in found}, applied
+    rows = HitSlot.objects.using(using).filter(any_of(keys))
+    sums, applied = _read_with_ledger(rows, batch_ids, using)
+    return {CounterKey(*key): int(hits) for *key, hits in sums}, applied
 
 
-def sum_between_and_ledger(
+def read_sum_between(
     key: CounterKey,
     first_day: datetime.date,
     last_day: datetime.date,
@@ -43,43 +42,41 @@ def sum_between_and_ledger(
     *,
     using: str,
 ) -> tuple[int, set[BatchId]]:
-    """The hits of one counter from one day to another, as sums_and_ledger() reads them."""
-    rows = (
-        DailyHitSlot.objects.using(using)
-        .filter(any_of([key]), day__range=(first_day, last_day))
-        .values_list("content_type_id", "object_id", "counter")
-        .annotate(total=models.Sum("hits"))
-    )
-    found, applied = _with_ledger(rows, list(batch_ids), using)
-    return sum(int(row[3]) for row in found), applied
+    """Read the hits of one counter from one day to another, and the ledger, see read_sums()."""
+    rows = DailyHitSlot.objects.using(using).filter(any_of([key]), day__range=(first_day, last_day))
+    sums, applied = _read_with_ledger(rows, batch_ids, using)
+    return sum(int(hits) for *_, hits in sums), applied
 
 
-def _with_ledger(
-    rows: models.QuerySet[Any, Any], batch_ids: list[BatchId], using: str
+def _read_with_ledger(
+    rows: models.QuerySet[Any, Any], batch_ids: Iterable[BatchId], using: str
 ) -> tuple[list[tuple[Any, ...]], set[BatchId]]:
     """
-    Evaluate ``rows`` united with rows of the ledger, and tell which batches it has.
+    Sum up ``rows`` by counter, in one statement with the ledger.
 
-    A row (-1 - i, "", "", number) says which was the last batch of generation i.
+    A row of the union is (content type id, object id, counter, "slots", sum), or
+    (partition, "", generation, "ledger", number of the last batch).
     """
-    if not batch_ids:
-        return list(rows), set()
-    generations = list(dict.fromkeys((held.partition, held.generation) for held in batch_ids))
-    wanted = [models.Q(partition=p, generation=generation) for p, generation in generations]
-    place = models.Case(
-        *(models.When(of_one, then=models.Value(-1 - i)) for i, of_one in enumerate(wanted)),
-        output_field=models.IntegerField(),
+    sums = (
+        rows.annotate(table=models.Value(FROM_SLOTS))
+        .values_list("content_type_id", "object_id", "counter", "table")
+        .annotate(sum=models.Sum("hits"))
     )
-    ledger = (
+    wanted = list(batch_ids)
+    united = list(sums.union(_ledger_rows(wanted, using), all=True) if wanted else sums)
+    last = {(row[0], row[2]): row[4] for row in united if row[3] == FROM_LEDGER}
+    applied = {id for id in wanted if id.number <= last.get((id.partition, id.generation), -1)}
+    return [(*row[:3], row[4]) for row in united if row[3] == FROM_SLOTS], applied
+
+
+def _ledger_rows(batch_ids: Iterable[BatchId], using: str) -> models.QuerySet[Any, Any]:
+    """The last batch of each generation that ``batch_ids`` are of."""
+    generations = {(id.partition, id.generation) for id in batch_ids}
+    wanted = [models.Q(partition=p, generation=name) for p, name in sorted(generations)]
+    return (
         FlushedBatch.objects.using(using)
         .filter(reduce(or_, wanted))
-        .annotate(place=place, no_object=models.Value(""), no_counter=models.Value(""))
-        .values_list("place", "no_object", "no_counter")
+        .annotate(no_object=models.Value(""), table=models.Value(FROM_LEDGER))
+        .values_list("partition", "no_object", "generation", "table")
         .annotate(last=models.Max("number"))
     )
-    united = list(rows.union(ledger, all=True))
-    last = {generations[-1 - row[0]]: row[3] for row in united if row[0] < 0}
-    applied = {
-        held for held in batch_ids if held.number <= last.get((held.partition, held.generation), -1)
-    }
-    return [row for row in united if row[0] >= 0], applied

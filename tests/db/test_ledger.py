@@ -1,0 +1,73 @@
+"""One statement reads the sums of slots and the ledger, and tells their rows apart."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from django_hitcount.counters.batches import BatchId
+from django_hitcount.counters.days import day_of
+from django_hitcount.counters.keys import CounterKey
+from django_hitcount.db import ledger, slots
+from django_hitcount.db.counted_objects import content_type_id_of
+from django_hitcount.db.tables import FlushedBatch
+from tests.app.models import Article
+
+GENERATION = "1" * 40 + ":0"
+
+
+@pytest.fixture
+def key(db):
+    return CounterKey(content_type_id_of(Article), "1", "views")
+
+
+def add_to_ledger(batch_id):
+    FlushedBatch.objects.create(id=batch_id.uuid, **batch_id._asdict())
+
+
+def test_rows_of_the_ledger_are_not_taken_for_sums(key):
+    """Its partition may equal a content type id, and its numbers are no hits."""
+    slots.add_totals({key: 3}, slot=0, using="default")
+    slots.add_totals({key: 4}, slot=1, using="default")
+    applied = BatchId(key.content_type_id, GENERATION, 9)
+    add_to_ledger(applied)
+    waiting = applied._replace(number=10)
+
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        found = ledger.read_sums([key], [applied, waiting], using="default")
+    assert found == ({key: 7}, {applied})
+    assert len(queries) == 1
+
+
+def test_sums_are_not_taken_for_rows_of_the_ledger(key):
+    """A counter may be called as a generation is."""
+    key = key._replace(object_id="", counter="a" * 40)
+    slots.add_totals({key: 9}, slot=0, using="default")
+    batch_id = BatchId(key.content_type_id, key.counter, 9)
+
+    assert ledger.read_sums([key], [batch_id], using="default") == ({key: 9}, set())
+
+
+def test_days_with_the_ledger(key):
+    slots.add_daily({(key, day_of()): 3}, slot=0, using="default")
+    slots.add_daily({(key, day_of()): 4}, slot=1, using="default")
+    applied = BatchId(2, GENERATION, 9)
+    add_to_ledger(applied)
+
+    found = ledger.read_sum_between(key, day_of(), day_of(), [applied], using="default")
+    assert found == (7, {applied})
+
+
+def test_each_generation_has_a_last_batch_of_its_own(key):
+    first, second = BatchId(0, "a:0", 5), BatchId(0, "b:0", 2)
+    elsewhere = BatchId(1, "a:0", 1)
+    for batch_id in (first, second, elsewhere):
+        add_to_ledger(batch_id)
+    later = [batch_id._replace(number=batch_id.number + 1) for batch_id in (first, second)]
+    earlier = first._replace(number=1)
+
+    _, applied = ledger.read_sums(
+        [key], [first, second, elsewhere, earlier, *later], using="default"
+    )
+    assert applied == {first, second, elsewhere, earlier}
