@@ -15,7 +15,6 @@ from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db.slots import any_of
 from django_hitcount.db.tables import DailyHitSlot, FlushedBatch, HitSlot
 
-
 FROM_SLOTS, FROM_LEDGER = "slots", "ledger"
 """Which table a row of the union is from, in a column of its own."""
 
@@ -65,13 +64,17 @@ def _read_with_ledger(
     wanted = list(batch_ids)
     united = list(sums.union(_ledger_rows(wanted, using), all=True) if wanted else sums)
     last = {(row[0], row[2]): row[4] for row in united if row[3] == FROM_LEDGER}
-    applied = {id for id in wanted if id.number <= last.get((id.partition, id.generation), -1)}
+    applied = {
+        batch
+        for batch in wanted
+        if batch.number <= last.get((batch.partition, batch.generation), -1)
+    }
     return [(*row[:3], row[4]) for row in united if row[3] == FROM_SLOTS], applied
 
 
 def _ledger_rows(batch_ids: Iterable[BatchId], using: str) -> models.QuerySet[Any, Any]:
     """The last batch of each generation that ``batch_ids`` are of."""
-    generations = {(id.partition, id.generation) for id in batch_ids}
+    generations = {(batch.partition, batch.generation) for batch in batch_ids}
     wanted = [models.Q(partition=p, generation=name) for p, name in sorted(generations)]
     return (
         FlushedBatch.objects.using(using)

@@ -1,5 +1,7 @@
 """One statement reads the sums of slots and the ledger, and tells their rows apart."""
 
+from __future__ import annotations
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext

@@ -48,7 +48,7 @@ def render(articles: list[Article], tag: str) -> str:
 @pytest.mark.parametrize(
     ("tag", "read"),
     [
-        ("hit_total", (ledger, "sums_and_ledger")),
+        ("hit_total", (ledger, "read_sums")),
         ("hit_visitors", (daily_visitors, "counts")),
     ],
 )
@@ -86,7 +86,7 @@ def test_database_that_does_not_take_a_hit_in_time_is_not_read(articles, monkeyp
         raise OperationalError("timeout expired")
 
     monkeypatch.setattr(database, "in_transaction", silence)
-    with mock.patch.object(ledger, "sums_and_ledger") as reads:
+    with mock.patch.object(ledger, "read_sums") as reads:
         assert render(articles, "hit_count") == "[][][]"
     assert not reads.called
 
