@@ -1,4 +1,11 @@
-"""Take hits in: the one path of every hit."""
+"""
+Record hits: the one path that every hit takes.
+
+1. record_hits() checks the arguments and asks the refusals.
+2. It reads where the request comes from, if the counter identifies visitors or limits addresses.
+3. The hits wait for the COMMIT, if a transaction is open: _record_after_commit().
+4. The buffer takes them, and answers with repeats and totals: _record_now().
+"""
 
 from __future__ import annotations
 
@@ -6,7 +13,6 @@ import datetime
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from asgiref.sync import sync_to_async
@@ -22,6 +28,7 @@ from django_hitcount.counters.fresh_totals import drop_total
 from django_hitcount.counters.hits import NewHits, valid_amount
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.objects import is_unsaved
+from django_hitcount.counters.outcomes import Hit
 from django_hitcount.db.commits import Waiting, when_committed
 from django_hitcount.db.content_types import forget_content_types
 from django_hitcount.db.counted_objects import counter_key
@@ -32,6 +39,7 @@ from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.failures import is_server_away
 from django_hitcount.outages.page_reads import page_reads
 from django_hitcount.outages.waits import OnPage, add_wait, keep_on_page
+from django_hitcount.page_hits import recall_hit, remember_hits
 from django_hitcount.refusals import (
     NO_REQUEST,
     UNAVAILABLE,
@@ -40,36 +48,23 @@ from django_hitcount.refusals import (
     log_refused,
     refusal_of,
 )
-from django_hitcount.visitors import hashing
+from django_hitcount.visitors.hashing import read_keyring
 from django_hitcount.visitors.origins import RequestOrigin, current_address_interval, read_origin
+
+__all__ = [
+    "Hit",
+    "Refuse",
+    "arecord_hit",
+    "arecord_hits",
+    "record_hit",
+    "record_hits",
+    "record_page_hit",
+]
 
 logger = logging.getLogger("django_hitcount")
 
-_HITS_ATTRIBUTE = "_hitcount_hits"
-
 Refuse = Callable[[HitContext], bool]
-"""Says True to refuse a hit."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """What became of a hit."""
-
-    counted: bool
-    """
-    True also if the hit waits for the COMMIT of the transaction it was recorded in: only
-    then is it known whether it is a repeat, and a rollback takes it back.
-    """
-
-    refusal: str | None
-    """Why it was not counted: the name of one of the refusals."""
-
-    total: int | None
-    """
-    The total of the counter with this hit; None if it cannot be read now.
-
-    In a transaction, other hits that wait for the same COMMIT are not in it.
-    """
+"""Returns True to refuse a hit."""
 
 
 def record_hit(
@@ -82,26 +77,32 @@ def record_hit(
     refuse: Refuse | None = None,
 ) -> Hit:
     """
-    Count a hit on ``obj``; never fails or waits because a server is away.
+    Count a hit on ``obj``, unless it is refused.
 
-    Within a transaction of the object's or the counts' database it waits for the COMMIT,
-    of both if there are two, and a rollback counts nothing. Without autocommit in the
-    counts' database it is refused as "unavailable".
+    Does not raise if a server is away, and then waits for one short timeout at most.
+
+    In a transaction of the object's or the counts' database, the hit waits for the COMMIT, of
+    both if there are two. A rollback counts nothing. If autocommit is off in the counts'
+    database, the hit is refused as "unavailable".
 
     Args:
-        request: what asks for the page. HITCOUNT["REFUSALS"] and the counter's ``repeat``
-            rule decide whether it counts; without a request, it does.
-        counter: one of HITCOUNT["COUNTERS"].
-        amount: how many hits; negative to take some back, which no visitor does.
-        at: the day of the hit, or a moment of it; now if None.
-        refuse: asked after the refusals, about this hit alone.
+        obj: a saved object of any model.
+        request: the request for the page. The refusals of HITCOUNT["REFUSALS"] and the
+            counter's ``repeat`` and ``per_address`` rules decide whether its hit counts.
+            Without a request, the hit always counts.
+        counter: the name of a counter in HITCOUNT["COUNTERS"].
+        amount: how many hits, a whole number other than 0. A negative amount takes hits back
+            and has no visitor.
+        at: the day of the hit, as a date or as a moment of that day. None means now.
+        refuse: a function that returns True to refuse this hit. It is called last, if no
+            refusal of HITCOUNT["REFUSALS"] holds.
 
-    With Redis, costs one round trip (in a transaction one before and one after COMMIT),
-    and one more with one query if Redis does not know the total. Without: three queries
-    and BEGIN and COMMIT, and one to eleven more where visitors are told apart. A process's
-    first hit of a visitor on a day costs a query for the visitor key.
+    Raises InvalidHit if an argument is invalid.
 
-    Raises InvalidHit if the arguments make no sense.
+    With Redis, costs one round trip (in a transaction, one before and one after the COMMIT).
+    If Redis does not know the total, costs one more and a query. Without Redis, costs three
+    queries, BEGIN and COMMIT, and one to eleven more if the counter identifies visitors. The
+    first hit of a visitor that a process records on a day costs a query for the visitor key.
     """
     return record_hits([obj], request, counter=counter, amount=amount, at=at, refuse=refuse)[0]
 
@@ -116,11 +117,12 @@ def record_hits(
     refuse: Refuse | None = None,
 ) -> list[Hit]:
     """
-    Count a hit on each of ``objs`` at once; returns a Hit for each, in order.
+    Count a hit on each of ``objs``; return a Hit for each, in order.
 
-    See record_hit(). With Redis, costs one round trip however many objects there are;
-    without, three queries per thousand objects, and one to eleven for each of them where
-    visitors are told apart.
+    The arguments are those of record_hit(). If one object is invalid, none is counted.
+
+    With Redis, costs one round trip for all objects. Without Redis, costs three queries per
+    thousand objects, and one to eleven for each object if the counter identifies visitors.
     """
     objs = list(objs)
     valid_amount(amount)
@@ -130,48 +132,37 @@ def record_hits(
     except DATABASE_ERRORS as exc:
         logger.error("%d hits are not counted: %s", len(objs), exc)
         return [Hit(False, UNAVAILABLE, None)] * len(objs)
-    if request is None:
-        hits, origin = [NewHits(key, day, amount) for key in keys], None
-    else:
+    refusals: Sequence[str | None] = [None] * len(objs)
+    origin = None
+    if request is not None:
         transactions = OpenTransactions()
-        contexts = [HitContext(request, obj, counter) for obj in objs]
-        hits = [
-            NewHits(key, day, amount, refusal_of(context, refuse, transactions=transactions))
-            for key, context in zip(keys, contexts, strict=True)
-        ]
-        log_refused((hit.refusal for hit in hits), counter, request)
-        origin = _read_origin(hits, request, counter, transactions)
+        refusals = _ask_refusals(request, objs, counter, refuse, transactions)
+        if amount > 0 and not all(refusals):
+            options = get_config().counters[counter]
+            origin = read_origin(request, options, transactions=transactions)
+    hits = [NewHits(key, day, amount, refusal) for key, refusal in zip(keys, refusals, strict=True)]
     for obj in objs:
         drop_total(obj, counter)
     databases = {db for obj in objs for db in _databases_of(obj)}
     with OnPage(request):
-        results, waiting = _record(hits, origin, databases)
+        results, waiting = _record_after_commit(hits, origin, databases)
     if request is not None:
-        _remember(request, zip(keys, results, strict=True), waiting)
+        remember_hits(request, zip(keys, results, strict=True), waiting)
     return results
-
-
-def _read_origin(
-    hits: Sequence[NewHits], request: HttpRequest, counter: str, transactions: OpenTransactions
-) -> RequestOrigin | None:
-    """Read where the request comes from, if the counter needs it and a hit may still count."""
-    options = get_config().counters[counter]
-    if not options.identifies_visitors and options.per_address is None:
-        return None
-    if all(hit.refusal or hit.amount < 0 for hit in hits):
-        return None
-    return read_origin(request, options, transactions=transactions)
 
 
 def record_page_hit(
     request: HttpRequest | None, obj: Model, *, counter: str = DEFAULT_COUNTER
 ) -> Hit:
     """
-    Count a view of the page that ``request`` asks for, once however often it is called.
+    Count a hit on ``obj`` once per request; return the same Hit at each further call.
 
-    Without a request nothing is counted, nor is an object that is not saved, which has no
-    total: a preview. Costs nothing from the second call on, and what record_hit() costs at
-    the first.
+    Template tags and views use it. Counts nothing without a request, and nothing on an object
+    that is not saved, as in a preview. The total of such an object is None.
+
+    The first call costs what record_hit() costs; the next ones cost nothing.
+
+    Raises InvalidHit if ``obj`` is not a model instance or ``counter`` is not declared.
     """
     if is_unsaved(obj):
         log_refused([UNSAVED], counter, request)
@@ -180,26 +171,26 @@ def record_page_hit(
         log_refused([NO_REQUEST], counter)
         return Hit(False, NO_REQUEST, totals.total_or_none(obj, counter=counter))
     try:
-        earlier = _remembered(request, counter_key(obj, counter))
+        earlier = recall_hit(request, counter_key(obj, counter))
     except DATABASE_ERRORS:
-        earlier = None  # record_hit() will find out, and say so.
+        earlier = None  # record_hit() meets the same error, and logs it.
     return earlier or record_hit(obj, request, counter=counter)
 
 
-def _remember(
-    request: HttpRequest, hits: Iterable[tuple[CounterKey, Hit]], waiting: Waiting | None
-) -> None:
-    """Keep the last hit on each counter that this request brought, and what it waits for."""
-    known = request.__dict__.setdefault(_HITS_ATTRIBUTE, {})
-    known.update({key: (hit, waiting) for key, hit in hits})
-
-
-def _remembered(request: HttpRequest, key: CounterKey) -> Hit | None:
-    """The hit that this request brought; none if it was rolled back."""
-    hit: Hit
-    waiting: Waiting | None
-    hit, waiting = request.__dict__.get(_HITS_ATTRIBUTE, {}).get(key, (None, None))
-    return None if waiting and waiting.is_dropped else hit
+def _ask_refusals(
+    request: HttpRequest,
+    objs: Sequence[Model],
+    counter: str,
+    refuse: Refuse | None,
+    transactions: OpenTransactions,
+) -> list[str | None]:
+    """For each object, why the hit on it is refused; None if it is not."""
+    refusals = [
+        refusal_of(HitContext(request, obj, counter), refuse, transactions=transactions)
+        for obj in objs
+    ]
+    log_refused(refusals, counter, request)
+    return refusals
 
 
 def _databases_of(obj: Model) -> set[str]:
@@ -207,28 +198,33 @@ def _databases_of(obj: Model) -> set[str]:
     return {obj._state.db or hits_alias(), router.db_for_write(type(obj), instance=obj)}
 
 
-def _record(
+def _record_after_commit(
     hits: Sequence[NewHits], origin: RequestOrigin | None, databases: set[str]
 ) -> tuple[list[Hit], Waiting | None]:
-    """Hits, and what they wait for."""
+    """
+    Record hits now, or after the COMMIT if one of the databases is in a transaction.
+
+    Returns a Hit for each, and the COMMIT that they wait for. A Hit that waits has the total
+    that it will have if it counts.
+    """
     using = hits_alias()
     try:
         require_autocommit(using)
     except DATABASE_ERRORS as exc:
-        return _unavailable(hits, exc), None
-    now: list[Hit] = []
-    work = partial(_record_now, hits, origin, now)
+        return _report_lost(hits, exc), None
+    results: list[Hit] = []
+    work = partial(_record_now, hits, origin, results)
     waiting = when_committed(keep_on_page(work), databases={*databases, using})
     if waiting is None:
-        return now, None
+        return results, None
     before = totals.totals_or_none([hit.key for hit in hits])
-    return [_result(hit.refusal, before.get(hit.key), plus=hit.amount) for hit in hits], waiting
+    return [_make_hit(hit.refusal, before.get(hit.key), plus=hit.amount) for hit in hits], waiting
 
 
 def _record_now(hits: Sequence[NewHits], origin: RequestOrigin | None, results: list[Hit]) -> None:
     """Append a Hit for each of ``hits`` to ``results``."""
     if origin:
-        hits = _with_visitors(hits, origin)
+        hits = _add_visitors(hits, origin)
     keys = [hit.key for hit in hits]
     began_at = time.monotonic()
     try:
@@ -247,15 +243,8 @@ def _record_now(hits: Sequence[NewHits], origin: RequestOrigin | None, results: 
     for key, refusal in glimpse.refused:
         log_refused([refusal], key.counter)
     results += [
-        _result(refusal, known.get(key)) for key, refusal in zip(keys, refusals, strict=True)
+        _make_hit(refusal, known.get(key)) for key, refusal in zip(keys, refusals, strict=True)
     ]
-
-
-def _unavailable(hits: Sequence[NewHits], error: Exception) -> list[Hit]:
-    """Hits that are lost."""
-    logger.error("%d hits are not counted: %s", len(hits), error)
-    known = totals.totals_or_none([hit.key for hit in hits])
-    return [Hit(False, hit.refusal or UNAVAILABLE, known.get(hit.key)) for hit in hits]
 
 
 def _refusals(
@@ -269,25 +258,32 @@ def _refusals(
     return refusals
 
 
-def _with_visitors(hits: Sequence[NewHits], origin: RequestOrigin) -> Sequence[NewHits]:
+def _add_visitors(hits: Sequence[NewHits], origin: RequestOrigin) -> Sequence[NewHits]:
     """Add the hashed visitor to each hit, unless the visitor keys cannot be read now."""
     options, day = get_config().counters[hits[0].key.counter], hits[0].day
     seconds = options.repeat if isinstance(options.repeat, int) else None
     interval = current_address_interval(options, day) if origin.address else None
-    keys = hashing.read_keyring(day, seconds=seconds, interval=interval)
-    if keys is None:
+    keyring = read_keyring(day, seconds=seconds, interval=interval)
+    if keyring is None:
         return hits
     return [
-        NewHits(*hit[:4], keys.hash_visitor(origin.identity, hit.key, origin.address))
+        NewHits(*hit[:4], keyring.hash_visitor(origin.identity, hit.key, origin.address))
         for hit in hits
     ]
 
 
-def _result(refusal: str | None, total: int | None, *, plus: int = 0) -> Hit:
-    """What became of a hit, with ``plus`` for one that counts and waits for its COMMIT."""
+def _make_hit(refusal: str | None, total: int | None, *, plus: int = 0) -> Hit:
+    """Make the Hit of a caller; add ``plus`` to its total unless it is refused."""
     if refusal:
         return Hit(False, refusal, total)
     return Hit(True, None, None if total is None else total + plus)
+
+
+def _report_lost(hits: Sequence[NewHits], error: Exception) -> list[Hit]:
+    """Log that hits are lost, and read their totals all the same."""
+    logger.error("%d hits are not counted: %s", len(hits), error)
+    known = totals.totals_or_none([hit.key for hit in hits])
+    return [Hit(False, hit.refusal or UNAVAILABLE, known.get(hit.key)) for hit in hits]
 
 
 arecord_hit = sync_to_async(record_hit)

@@ -1,6 +1,8 @@
-"""Reasons not to count a hit that have fixed names."""
+"""What becomes of a hit, and the reasons not to count one that have fixed names."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
@@ -45,3 +47,26 @@ REASONS: dict[str, str | Promise] = {
 
 RESERVED = tuple(REASONS)
 """Names that no refusal of HITCOUNT["REFUSALS"] may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """What became of a hit: what record_hit() returns."""
+
+    counted: bool
+    """
+    Was the hit counted?
+
+    Also True if it waits for the COMMIT of the transaction that it was recorded in. Only then
+    does the buffer find out whether it is a repeat, and a rollback takes it back.
+    """
+
+    refusal: str | None
+    """Why the hit was not counted: the name of a refusal. None if it was counted."""
+
+    total: int | None
+    """
+    The total of the counter, with this hit; None if it cannot be read now.
+
+    In a transaction, it lacks the other hits that wait for the same COMMIT.
+    """
