@@ -30,7 +30,7 @@ from django_hitcount.exceptions import BufferUnavailable, InvalidKey
 from django_hitcount.maintenance import forgetting
 from django_hitcount.maintenance.flushing import flush_partition
 from django_hitcount.maintenance.forgetting import ObjectPair
-from django_hitcount.outages.waits import keep_on_page
+from django_hitcount.outages.waits import bind_to_page
 
 COUNTERS_PER_PAGE = 1000
 """How many counters may wait in the partitions that a page flushes: about 50 ms."""
@@ -112,7 +112,7 @@ class _Deletion:
         self.__qualname__ = type(self).__qualname__  # Django logs the name of one that fails.
 
     def __call__(self) -> None:
-        work = keep_on_page(lambda: forget_now(self._objects))
+        work = bind_to_page(lambda: forget_now(self._objects))
         when_committed(work, databases=[hits_alias()])
 
     def is_on(self) -> bool:
@@ -233,7 +233,7 @@ def forget(objects: Iterable[ObjectPair]) -> None:
         for database in [_database_of(content_type_id)]
     ]
     DeletedObject.objects.using(using).bulk_create(rows, batch_size=ROWS_PER_STATEMENT)
-    when_committed(keep_on_page(lambda: forget_now(pairs)), databases=[using])
+    when_committed(bind_to_page(lambda: forget_now(pairs)), databases=[using])
 
 
 def _database_of(content_type_id: int) -> str:

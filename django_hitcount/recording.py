@@ -37,8 +37,8 @@ from django_hitcount.db.savepoints import OpenTransactions
 from django_hitcount.db.transactions import DATABASE_ERRORS, require_autocommit
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.failures import is_server_away
-from django_hitcount.outages.page_reads import page_reads
-from django_hitcount.outages.waits import OnPage, add_wait, keep_on_page
+from django_hitcount.outages.page_reads import page_read_breaker
+from django_hitcount.outages.waits import CurrentPage, add_wait, bind_to_page
 from django_hitcount.page_hits import recall_hit, remember_hits
 from django_hitcount.refusals import (
     NO_REQUEST,
@@ -144,7 +144,7 @@ def record_hits(
     for obj in objs:
         drop_total(obj, counter)
     databases = {db for obj in objs for db in _databases_of(obj)}
-    with OnPage(request):
+    with CurrentPage(request):
         results, waiting = _record_after_commit(hits, origin, databases)
     if request is not None:
         remember_hits(request, zip(keys, results, strict=True), waiting)
@@ -214,7 +214,7 @@ def _record_after_commit(
         return _report_lost(hits, exc), None
     results: list[Hit] = []
     work = partial(_record_now, hits, origin, results)
-    waiting = when_committed(keep_on_page(work), databases={*databases, using})
+    waiting = when_committed(bind_to_page(work), databases={*databases, using})
     if waiting is None:
         return results, None
     before = totals.totals_or_none([hit.key for hit in hits])
@@ -232,7 +232,7 @@ def _record_now(hits: Sequence[NewHits], origin: RequestOrigin | None, results: 
     except (BufferUnavailable, *DATABASE_ERRORS) as exc:
         logger.error("%d hits are not counted: %s", len(hits), exc)
         if is_server_away(exc):  # A page that has waited for the tables does not read them, too.
-            add_wait(page_reads().server, time.monotonic() - began_at)
+            add_wait(page_read_breaker().server, time.monotonic() - began_at)
         if isinstance(exc, IntegrityError):
             forget_content_types()  # One was deleted elsewhere; the next hit finds the new one.
         known = totals.totals_or_none(keys)

@@ -23,7 +23,7 @@ from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable, TotalsMoving
-from django_hitcount.outages.page_reads import Guard, page_reads
+from django_hitcount.outages.page_reads import Guard, page_read_breaker
 
 ATTEMPTS = 100
 """Tries to read the tables between two steps of a flush; the first one nearly always does."""
@@ -128,7 +128,7 @@ def totals_or_none(
     """
     totals: dict[CounterKey, int] = {}
     try:
-        _find_totals(totals, keys, glimpse, page_reads().guard)
+        _find_totals(totals, keys, glimpse, page_read_breaker().guard)
     except BufferUnavailable:
         pass  # The breaker has said so.
     except (TotalsMoving, *DATABASE_ERRORS) as exc:

@@ -25,7 +25,7 @@ from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable, VisitorsNotCounted
-from django_hitcount.outages.page_reads import Guard, page_reads
+from django_hitcount.outages.page_reads import Guard, page_read_breaker
 
 logger = logging.getLogger("django_hitcount")
 
@@ -209,7 +209,7 @@ def visitors_or_none(
     For pages: while the database is left alone, it is not asked.
     """
     try:
-        return _visitors_by_object(objs, first_day, last_day, counter, page_reads().guard)
+        return _visitors_by_object(objs, first_day, last_day, counter, page_read_breaker().guard)
     except BufferUnavailable:
         return {}  # The breaker has said so.
     except DATABASE_ERRORS as exc:

@@ -10,7 +10,7 @@ from django.db import connection
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import get_config
-from django_hitcount.outages.page_reads import page_reads
+from django_hitcount.outages.page_reads import page_read_breaker
 from django_hitcount.visitors import hashing
 from tests import children
 from tests import settings as test_settings
@@ -115,7 +115,7 @@ def no_test_meets_the_buffer_of_another() -> None:
     """A server that one test took away is not left alone in the next, nor is its salt known."""
     get_config.cache_clear()
     get_buffer.cache_clear()
-    page_reads.cache_clear()
+    page_read_breaker.cache_clear()
     hashing._read_key.cache_clear()
 
 

@@ -21,8 +21,8 @@ from django_hitcount.db.transactions import DATABASE_ERRORS, LockPatience, in_tr
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.breaker import Breaker
 from django_hitcount.outages.failures import is_server_away
-from django_hitcount.outages.page_reads import page_reads
-from django_hitcount.outages.waits import add_wait, waited_for
+from django_hitcount.outages.page_reads import page_read_breaker
+from django_hitcount.outages.waits import add_wait, seconds_waited
 
 PATIENCE_SECONDS = 0.5
 """How long a hit is tried again for: it is worth less than the page that waits for it."""
@@ -105,7 +105,7 @@ class DatabaseBuffer(Buffer):
         is_patient: bool,
     ) -> Refused:
         began_at = time.monotonic()
-        has_waited = waited_for(LOCKS) > 0
+        has_waited = seconds_waited(LOCKS) > 0
         is_patient = is_patient and not has_waited and began_at >= self._hurries_until
         at_locks = LockPatience(
             PATIENCE_SECONDS if is_patient else 0, tries=1 if has_waited else TRIES_AT_LOCKS
@@ -173,7 +173,7 @@ def _is_away(error: BaseException) -> bool:
 
 def _remember_wait(error: BaseException, seconds: float) -> None:
     """Let the page not wait for the same again; a server that is away is not to be read either."""
-    add_wait(LOCKS if locks.is_conflict(error) else page_reads().server, seconds)
+    add_wait(LOCKS if locks.is_conflict(error) else page_read_breaker().server, seconds)
 
 
 class _Write:

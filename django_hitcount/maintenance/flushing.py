@@ -32,7 +32,7 @@ from django_hitcount.db.tables import DeletedObject, FlushedBatch
 from django_hitcount.db.transactions import in_transaction
 from django_hitcount.exceptions import HitCountError
 from django_hitcount.maintenance import forgetting
-from django_hitcount.outages.waits import unhurried
+from django_hitcount.outages.waits import in_background
 
 PATIENCE_SECONDS = 10.0
 """How long a batch is tried again for before it is left to the next flush."""
@@ -73,7 +73,7 @@ class Flush:
         )
 
 
-@unhurried()
+@in_background()
 def flush(partitions: Iterable[int] | None = None) -> Flush:
     """
     Write what the buffer holds into the slots: all of it, or of some partitions.

@@ -1,4 +1,4 @@
-"""Leave a server alone that does not answer."""
+"""Stop calling a server that does not answer."""
 
 from __future__ import annotations
 
@@ -13,39 +13,41 @@ from types import TracebackType
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages import deadlines
 from django_hitcount.outages.failures import is_server_away
-from django_hitcount.outages.waits import add_wait, has_time, waited_for
+from django_hitcount.outages.waits import add_wait, is_in_background, seconds_waited
 
 FIRST_PAUSE_SECONDS = 0.5
-"""How long a server is left alone after its first failure; twice as long after each further one."""
+"""How long a server is not called after its first failure. Doubles with each further failure."""
 
 LONGEST_PAUSE_SECONDS = 1.0
-"""As long as it refuses at once: then to ask it costs a page nothing."""
+"""The longest pause if calls fail at once: then a further call costs a page nothing."""
 
 LONGEST_PAUSE_IF_SLOW_SECONDS = 15.0
-"""As long as it lets a page wait until a timeout."""
+"""The longest pause if calls fail by a timeout, which a page waits for."""
 
 SLOW_SECONDS = 0.1
-"""A failure that takes longer than this was a timeout."""
+"""A failure that takes longer than this is a timeout."""
 
 SLOW_SHARE = 0.5
-"""A call is slow beyond this part of its timeout; a page that has waited as long asks no more."""
+"""A call beyond this share of its timeout is slow; a page that has waited as long calls no more."""
 
 SLOW_CALLS = 3
-"""Slow calls in a row after which a server is left alone: one alone may be a hiccup."""
+"""Slow calls in a row that count as a failure. A single one may be a hiccup."""
 
 SHORT_SHARE = 0.1
-"""Part of the timeout that is no wait: a page may have many calls that are answered at once."""
+"""Share of the timeout that is not counted as a wait: a page may make many fast calls."""
 
 logger = logging.getLogger("django_hitcount")
 
 
 class Breaker:
     """
-    Lets calls through until one fails, then none for a while, then one to see.
+    A circuit breaker: guards the calls to one server.
 
-    With ``timeout_seconds`` three slow calls in a row are a failure, too, and a page waits
-    for that long in all: its calls share one deadline, and once half of it is over, it makes
-    no more.
+    After a call has failed, it rejects further calls for a pause, and then lets a single one
+    through, the probe. Once the probe succeeds, it lets all calls through again.
+
+    With ``timeout_seconds``, three slow calls in a row count as a failure, too, and all calls
+    of a page share one deadline: once half of it is over, the page makes no further calls.
     """
 
     def __init__(
@@ -61,77 +63,77 @@ class Breaker:
         self._slow_calls = 0
         self._lock = threading.Lock()
         self._pause = 0.0
-        self._alone_until = 0.0
+        self._paused_until = 0.0
 
     @property
     def is_open(self) -> bool:
-        """Whether the last call failed, or the last ones were slow."""
+        """Whether the last call failed, or the last calls were slow."""
         return self._pause > 0
 
     def guard(self) -> GuardedCall:
         """
-        Make a call within; gives whether it is the one to see if the server is back.
+        Return a context manager to make a call in. Its value is whether the call is the probe.
 
-        Raises BufferUnavailable without making the call while the server is left alone, so
-        that its absence costs a page nothing, and if the page has waited for it already.
+        Entering it raises BufferUnavailable during a pause, so that a server that is away
+        costs a page nothing, and if the page has already waited for the server.
         """
         return GuardedCall(self)
 
-    def admit(self) -> bool:
-        """Whether a call that begins now is the one to see; raises if it is not to be made."""
+    def start_call(self) -> bool:
+        """Return whether a call that starts now is the probe. Raises during a pause."""
         if not self.is_open:
             return False
         with self._lock:
             now = time.monotonic()
-            if now < self._alone_until:
-                raise BufferUnavailable(f"{self.server} is left alone after a failure.")
-            # This call is the one to see; until it has failed or not, others are turned away.
-            self._alone_until = now + LONGEST_PAUSE_IF_SLOW_SECONDS
+            if now < self._paused_until:
+                raise BufferUnavailable(f"{self.server} is not called again yet after a failure.")
+            # Until the probe has ended, reject all other calls.
+            self._paused_until = now + LONGEST_PAUSE_IF_SLOW_SECONDS
             return True
 
     def try_now(self) -> None:
-        """Let the next call through even so: for work that nobody waits for."""
+        """End the pause: for work in the background, which may wait for a timeout."""
         with self._lock:
-            self._alone_until = 0.0
+            self._paused_until = 0.0
 
-    def fail(self, error: BaseException, is_probe: bool, *, seconds: float) -> None:
-        """Take note that the server did not answer a call, which took so many ``seconds``."""
+    def report_failure(self, error: BaseException, is_probe: bool, *, seconds: float) -> None:
+        """Start or prolong the pause, after a call of ``seconds`` has failed."""
         longest = LONGEST_PAUSE_IF_SLOW_SECONDS if seconds > SLOW_SECONDS else LONGEST_PAUSE_SECONDS
         with self._lock:
             is_first = not self.is_open
-            if is_first or is_probe:  # Others began before; they are no further failure.
+            if is_first or is_probe:  # Other calls started before the first failure.
                 self._pause = min(max(2 * self._pause, FIRST_PAUSE_SECONDS), longest)
-                # Processes that met the failure together are not to come back together.
-                self._alone_until = time.monotonic() + self._pause * random.uniform(0.5, 1.0)
+                # Spread the probes of processes that met the failure together.
+                self._paused_until = time.monotonic() + self._pause * random.uniform(0.5, 1.0)
         if is_first:
-            logger.warning("%s does not answer in time, or says no: %s", self.server, error)
+            message = "%s has failed or is too slow, and is not called for a while: %s"
+            logger.warning(message, self.server, error)
 
-    def answer(self, is_probe: bool, *, is_slow: bool, seconds: float) -> None:
-        """Take note that the server answered a call, which took so many ``seconds``."""
+    def report_answer(self, is_probe: bool, *, is_slow: bool, seconds: float) -> None:
+        """End the pause after a fast answer to the probe; count slow answers."""
         if not is_slow:
             self._slow_calls = 0
-            self.recover(is_probe)
+            if is_probe:
+                self._close()
             return
         with self._lock:
             self._slow_calls += 1
         if is_probe or self._slow_calls >= SLOW_CALLS:
-            self.fail(BufferUnavailable("it answers slowly"), is_probe, seconds=seconds)
+            error = BufferUnavailable("it answers slowly")
+            self.report_failure(error, is_probe, seconds=seconds)
 
-    def recover(self, is_probe: bool) -> None:
-        """Take note that the server answered a call."""
-        if not is_probe:
-            return  # A call that began before the failure says nothing of what came after.
+    def _close(self) -> None:
         with self._lock:
             self._pause = 0.0
-            self._alone_until = 0.0
+            self._paused_until = 0.0
         logger.warning("%s answers again", self.server)
 
 
 class GuardedCall:
     """
-    A call to a server, guarded by a breaker.
+    A call to a server that a breaker guards.
 
-    A class and no generator: each hit makes a call, and a generator takes three times as long.
+    It is a class because each hit makes a call, and a generator takes three times as long.
     """
 
     __slots__ = ("_began_at", "_breaker", "_deadline", "_is_probe", "_seconds")
@@ -145,12 +147,12 @@ class GuardedCall:
     def __enter__(self) -> bool:
         timeout = self._breaker.timeout_seconds
         if timeout is None:
-            self._is_probe = self._breaker.admit()
+            self._is_probe = self._breaker.start_call()
             return self._is_probe
-        waited = waited_for(self._breaker.server)
+        waited = seconds_waited(self._breaker.server)
         if waited > SLOW_SHARE * timeout:
-            raise BufferUnavailable(f"This page has waited for {self._breaker.server} already.")
-        self._is_probe = self._breaker.admit()
+            raise BufferUnavailable(f"This page has already waited for {self._breaker.server}.")
+        self._is_probe = self._breaker.start_call()
         self._seconds = timeout - waited
         self._deadline = deadlines.begin(self._seconds)
         return self._is_probe
@@ -164,12 +166,12 @@ class GuardedCall:
         is_slow = self._end_wait()
         seconds = time.monotonic() - self._began_at
         if error and self._breaker.is_failure(error):
-            self._breaker.fail(error, self._is_probe, seconds=seconds)
+            self._breaker.report_failure(error, self._is_probe, seconds=seconds)
         elif error is None or isinstance(error, Exception):
-            self._breaker.answer(self._is_probe, is_slow=is_slow, seconds=seconds)
+            self._breaker.report_answer(self._is_probe, is_slow=is_slow, seconds=seconds)
 
     def _end_wait(self) -> bool:
-        """Let the page remember the wait; returns whether it was long."""
+        """Add the wait to those of the page. Return whether the call was slow."""
         timeout = self._breaker.timeout_seconds
         if timeout is None or self._deadline is None:
             return False
@@ -177,4 +179,4 @@ class GuardedCall:
         deadlines.end(self._deadline)
         if seconds > SHORT_SHARE * timeout:
             add_wait(self._breaker.server, seconds)
-        return seconds > SLOW_SHARE * timeout and not has_time()
+        return seconds > SLOW_SHARE * timeout and not is_in_background()

@@ -1,4 +1,4 @@
-"""How long what is done now may wait."""
+"""How long calls to Redis may wait."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _deadline: ContextVar[float | None] = ContextVar("hitcount_deadline", default=No
 
 class Deadline:
     """
-    Ends all waits for Redis within so many seconds from now.
+    A context manager that ends all waits for Redis after ``seconds``.
 
-    Within another deadline, the earlier one holds.
+    If deadlines are nested, the earliest one applies.
     """
 
     __slots__ = ("_seconds", "_token")
@@ -31,22 +31,23 @@ class Deadline:
 
 
 def begin(seconds: float) -> Token[float | None]:
-    """As Deadline, for where a context manager would cost too much."""
+    """Begin a Deadline where a context manager would cost too much. Pass the token to end()."""
     moment, outer = time.monotonic() + seconds, _deadline.get()
     return _deadline.set(moment if outer is None or moment < outer else outer)
 
 
 def end(token: Token[float | None]) -> None:
-    """End the deadline that begin() gave ``token`` for."""
+    """End the deadline that begin() has returned ``token`` for."""
     _deadline.reset(token)
 
 
 def has_deadline() -> bool:
+    """Return whether a deadline applies now."""
     return _deadline.get() is not None
 
 
 def seconds_left() -> float | None:
-    """Seconds until the deadline, 0 once it is over, or None if there is none."""
+    """Return the seconds until the deadline: 0 if it is over, None if there is no deadline."""
     moment = _deadline.get()
     if moment is None:
         return None
@@ -55,8 +56,8 @@ def seconds_left() -> float | None:
 
 
 @contextmanager
-def elsewhere() -> Iterator[None]:
-    """What is waited for within is no wait for Redis: the deadline comes that much later."""
+def pause_deadline() -> Iterator[None]:
+    """Postpone the deadline by the time that the block takes: it does not wait for Redis."""
     began_at = time.monotonic()
     try:
         yield

@@ -11,7 +11,7 @@ from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.tables import FlushedBatch, MissedRecord
 from django_hitcount.outages.command_ids import CommandId
-from django_hitcount.outages.deadlines import elsewhere
+from django_hitcount.outages.deadlines import pause_deadline
 
 NOTES_AT_A_TIME = 500
 
@@ -66,7 +66,7 @@ def notes(
         )
 
 
-@elsewhere()
+@pause_deadline()
 def oldest_notes() -> list[Note]:
     """The oldest notes. Costs one query."""
     records = MissedRecord.objects.using(hits_alias()).order_by("pk")[:NOTES_AT_A_TIME]
@@ -82,7 +82,7 @@ def oldest_notes() -> list[Note]:
     ]
 
 
-@elsewhere()
+@pause_deadline()
 def was_flushed_since(note: Note, partition: int) -> bool:
     """Whether hits of the same run and partition were flushed since the command was sent."""
     return (
@@ -93,7 +93,7 @@ def was_flushed_since(note: Note, partition: int) -> bool:
     )
 
 
-@elsewhere()
+@pause_deadline()
 def drop(notes: Iterable[Note]) -> None:
     """Forget notes that Redis has been told of. Costs one query."""
     records = MissedRecord.objects.using(hits_alias())

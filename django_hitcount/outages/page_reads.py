@@ -1,4 +1,4 @@
-"""Read the tables for a page, which had better show no number than wait for one."""
+"""Reads of the tables for a page, which shows no number rather than waiting for one."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from django_hitcount.outages.breaker import Breaker
 from django_hitcount.outages.failures import is_server_away
 
 Guard = Callable[[], AbstractContextManager[Any]]
-"""Makes the context in which the tables are read."""
+"""Returns a context manager to read the tables in."""
 
 PATIENCE_SECONDS = 1.0
-"""What a page may wait for readings of ours. The database cannot be told so: once a page has
-waited for half of it, it does not read again."""
+"""How long a page may wait for reads of the tables. The database does not enforce it: once a page
+has waited for half of it, it does not read again."""
 
 
 @cache
-def page_reads() -> Breaker:
+def page_read_breaker() -> Breaker:
     """
-    The breaker of what pages read.
+    Return the breaker that guards the reads of pages.
 
-    One of its own: tables that are locked or slow to read may take hits, and the reverse.
+    It is separate from that of writes: tables may be locked or slow for one of them only.
     """
     return Breaker(
         "The database of totals", timeout_seconds=PATIENCE_SECONDS, is_failure=_is_away_or_locked
@@ -32,5 +32,5 @@ def page_reads() -> Breaker:
 
 
 def _is_away_or_locked(error: BaseException) -> bool:
-    """Reading meets no locks but those of whole tables: then nobody reads for a while."""
+    """Reads only wait for locks of whole tables, which stop all other reads, too."""
     return is_server_away(error) or is_conflict(error)

@@ -1,4 +1,4 @@
-"""What a page has waited for servers already, so that it does not wait once for each tag."""
+"""What a page has already waited for, so that it does not wait for the same once per tag."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from contextvars import ContextVar, Token
 
 from django.http import HttpRequest
 
-_ON_REQUEST = "_hitcount_waits"
+_WAITS_ATTRIBUTE = "_hitcount_waits"
+"""Attribute of the request: seconds by what the page has waited for."""
 
-_page: ContextVar[HttpRequest | None] = ContextVar("hitcount_page", default=None)
+_current_page: ContextVar[HttpRequest | None] = ContextVar("hitcount_page", default=None)
 
-_has_time: ContextVar[bool] = ContextVar("hitcount_has_time", default=False)
+_in_background: ContextVar[bool] = ContextVar("hitcount_in_background", default=False)
 
 
-class OnPage:
+class CurrentPage:
     """
-    What is done within is part of the page that ``request`` asks for.
+    A context manager whose waits belong to the page of ``request``.
 
-    Without a request, it stays part of what it was part of.
+    Without a request, they belong to the page that was current before, if any.
     """
 
     __slots__ = ("_request", "_token")
@@ -29,48 +30,49 @@ class OnPage:
         self._request = request
 
     def __enter__(self) -> None:
-        self._token = _page.set(_page.get() if self._request is None else self._request)
+        page = _current_page.get() if self._request is None else self._request
+        self._token = _current_page.set(page)
 
     def __exit__(self, *error: object) -> None:
-        _page.reset(self._token)
+        _current_page.reset(self._token)
 
 
-def keep_on_page(work: Callable[[], object]) -> Callable[[], object]:
-    """The same work, part of the page of now whenever it is done."""
-    page = _page.get()
+def bind_to_page(work: Callable[[], object]) -> Callable[[], object]:
+    """Return ``work`` as a function whose waits belong to the current page, even when run later."""
+    page = _current_page.get()
 
     def work_on_page() -> object:
-        with OnPage(page):
+        with CurrentPage(page):
             return work()
 
     return work_on_page
 
 
-def waited_for(server: str) -> float:
-    """Seconds that the page of now has waited for a server; 0 if this is no page."""
-    page = _page.get()
-    waits = page and page.__dict__.get(_ON_REQUEST)
-    return waits.get(server, 0.0) if waits else 0.0
+def seconds_waited(cause: str) -> float:
+    """Return how long the current page has waited for ``cause``: a server, or locks."""
+    page = _current_page.get()
+    waits = page and page.__dict__.get(_WAITS_ATTRIBUTE)
+    return waits.get(cause, 0.0) if waits else 0.0
 
 
-def add_wait(server: str, seconds: float) -> None:
-    """Take note that the page of now, if this is one, has waited for a server."""
-    page = _page.get()
+def add_wait(cause: str, seconds: float) -> None:
+    """Add to how long the current page, if there is one, has waited for ``cause``."""
+    page = _current_page.get()
     if page is not None:
-        waits = page.__dict__.setdefault(_ON_REQUEST, {})
-        waits[server] = waits.get(server, 0.0) + seconds
-
-
-def has_time() -> bool:
-    """Whether nobody waits for what is done now; see unhurried()."""
-    return _has_time.get()
+        waits = page.__dict__.setdefault(_WAITS_ATTRIBUTE, {})
+        waits[cause] = waits.get(cause, 0.0) + seconds
 
 
 @contextmanager
-def unhurried() -> Iterator[None]:
-    """Nobody waits for what is done within: a server may take its time, again and again."""
-    token = _has_time.set(True)
+def in_background() -> Iterator[None]:
+    """Run the block as background work: no page waits for it, so slow calls are not failures."""
+    token = _in_background.set(True)
     try:
         yield
     finally:
-        _has_time.reset(token)
+        _in_background.reset(token)
+
+
+def is_in_background() -> bool:
+    """Return whether no page waits for what runs now; see in_background()."""
+    return _in_background.get()

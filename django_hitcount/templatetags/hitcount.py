@@ -10,7 +10,7 @@ from django.db.models import Model
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import last_days
 from django_hitcount.counters.objects import is_unsaved
-from django_hitcount.outages.waits import OnPage
+from django_hitcount.outages.waits import CurrentPage
 from django_hitcount.recording import record_page_hit
 from django_hitcount.totals import total_or_none
 from django_hitcount.unique_visitors import Visitors, visitors_or_none
@@ -33,7 +33,7 @@ def hit_total(
     """Print the total of ``obj``, or nothing if it is unknown; counts nothing."""
     if is_unsaved(obj):
         return ""
-    with OnPage(context.get("request")):
+    with CurrentPage(context.get("request")):
         return _or_nothing(total_or_none(obj, counter=counter))
 
 
@@ -44,7 +44,7 @@ def hit_visitors(
     """Print the visitors of the last ``days``, today included, or nothing if they are unknown."""
     if is_unsaved(obj):
         return ""
-    with OnPage(context.get("request")):
+    with CurrentPage(context.get("request")):
         return visitors_or_none([obj], *last_days(days), counter=counter).get(obj, "")
 
 

@@ -318,11 +318,11 @@ def test_waits_for_sentinel_and_for_a_free_connection_are_limited(own_valkey, se
 
 
 def fail(breaker, *, seconds):
-    breaker.fail(BufferUnavailable("away"), is_probe=True, seconds=seconds)
+    breaker.report_failure(BufferUnavailable("away"), is_probe=True, seconds=seconds)
 
 
-def seconds_alone(breaker) -> float:
-    return breaker._alone_until - time.monotonic()
+def seconds_paused(breaker) -> float:
+    return breaker._paused_until - time.monotonic()
 
 
 class TestBreaker:
@@ -336,14 +336,14 @@ class TestBreaker:
 
         assert breaker._pause == FIRST_PAUSE_SECONDS
 
-    def test_server_that_refuses_at_once_is_asked_each_second(self):
-        """Then to ask costs a page nothing, and a server that is back is not missed for long."""
+    def test_server_that_rejects_at_once_is_called_each_second(self):
+        """Then a call costs a page nothing, and a server that is back is soon used again."""
         breaker = Breaker("Redis")
         for _ in range(6):
             fail(breaker, seconds=0.01)
-            assert seconds_alone(breaker) <= 1
+            assert seconds_paused(breaker) <= 1
 
-    def test_server_that_times_out_is_asked_ever_less(self):
+    def test_server_that_times_out_is_called_less_and_less(self):
         breaker = Breaker("Redis")
         pauses = []
         for _ in range(8):
@@ -357,7 +357,7 @@ class TestBreaker:
         for breaker in breakers:
             fail(breaker, seconds=0.01)
 
-        pauses = [seconds_alone(breaker) for breaker in breakers]
+        pauses = [seconds_paused(breaker) for breaker in breakers]
         assert max(pauses) - min(pauses) > 0.01
 
     def test_call_from_before_the_failure_says_nothing(self):
@@ -369,7 +369,7 @@ class TestBreaker:
         earlier.__exit__(None, None, None)
 
         assert breaker.is_open
-        with pytest.raises(BufferUnavailable, match="left alone"), breaker.guard():
+        with pytest.raises(BufferUnavailable, match="not called again"), breaker.guard():
             pass
 
     def test_one_call_at_a_time_sees_whether_it_is_back(self):
@@ -379,7 +379,7 @@ class TestBreaker:
         breaker.try_now()
         with breaker.guard() as is_probe:
             assert is_probe
-            with pytest.raises(BufferUnavailable, match="left alone"), breaker.guard():
+            with pytest.raises(BufferUnavailable, match="not called again"), breaker.guard():
                 pass
 
         assert not breaker.is_open

@@ -22,7 +22,7 @@ from django_hitcount.db.counted_objects import counter_key
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.outages.breaker import SLOW_CALLS
-from django_hitcount.outages.waits import waited_for
+from django_hitcount.outages.waits import seconds_waited
 from django_hitcount.recording import record_hits
 from tests.app.models import Article
 from tests.browsers import BROWSER
@@ -185,7 +185,7 @@ def test_page_of_many_quick_answers_reads_them_all(slow_redis, long_timeout, art
     for _ in range(3):
         view_all(articles, request)
 
-    assert waited_for(get_buffer()._breaker.server) == 0
+    assert seconds_waited(get_buffer()._breaker.server) == 0
     assert not get_buffer()._breaker.is_open
 
 

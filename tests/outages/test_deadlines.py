@@ -6,7 +6,7 @@ import time
 import pytest
 
 from django_hitcount.buffers.redis.connections import BoundedSocket
-from django_hitcount.outages.deadlines import Deadline, elsewhere, seconds_left
+from django_hitcount.outages.deadlines import Deadline, pause_deadline, seconds_left
 
 
 def test_there_is_none_outside():
@@ -22,9 +22,9 @@ def test_the_earlier_of_two_holds(outer, inner):
         assert 4 < seconds_left() <= 5
 
 
-def test_wait_elsewhere_is_added():
+def test_pause_postpones_it():
     with Deadline(0.001):
-        with elsewhere():
+        with pause_deadline():
             started = time.monotonic()
             while time.monotonic() < started + 0.01:
                 pass
