@@ -6,8 +6,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from celery import current_app
+from django.contrib.auth.models import User
 from django.db import connection
 
+from django_hitcount import tasks
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import get_config
 from django_hitcount.outages.page_reads import page_read_breaker
@@ -108,6 +111,27 @@ def rule(buffer, settings):
 def redis_rule(redis_buffer, settings):
     """Set the options of the counter "views", with hits going into Redis."""
     return partial(set_rule, settings)
+
+
+@pytest.fixture
+def hitcount(settings, redis) -> Iterator[dict[str, object]]:
+    """A good configuration with Redis and Celery beat; returns ``HITCOUNT`` to be spoilt."""
+    settings.HITCOUNT = {"BUFFER": REDIS_BUFFER}
+    current_app.conf.beat_schedule = tasks.beat_schedule()
+    yield settings.HITCOUNT
+    current_app.conf.beat_schedule = {}
+
+
+@pytest.fixture
+def user(db) -> User:
+    return User.objects.create(username="ann", pk=5)
+
+
+@pytest.fixture
+def nothing_fails(request: pytest.FixtureRequest, caplog) -> Iterator[None]:
+    """Only in tests of errors may refusals and identities raise: elsewhere no log would show it."""
+    yield
+    assert "error" in request.node.name or not caplog.get_records("call")
 
 
 @pytest.fixture(autouse=True)

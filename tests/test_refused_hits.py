@@ -12,16 +12,55 @@ from django.test import RequestFactory
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.models import RefusedHitSlot
+from django_hitcount.recording import Hit, record_hit, record_hits
 from django_hitcount.refused_hits import RefusedHits, refused_between
 from tests.app.models import Article
+from tests.browsers import BROWSER
+from tests.refusals.reasons import get
+from tests.tables import daily_sums, slot_sums
 from tests.visiting import DAY, NOON, refused_today, request_of
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("nothing_fails")]
 
 
 @pytest.fixture
 def article(buffer):
     return Article.objects.create(title="Tea")
+
+
+@pytest.mark.parametrize(
+    ("request_", "name"),
+    [
+        (RequestFactory(headers=BROWSER).head("/"), "method"),
+        (get(Purpose="prefetch"), "prefetch"),
+        (get(**{"User-Agent": "curl/8.5.0"}), "bot"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_leaves_the_totals_and_is_counted_under_its_name(article, request_, name):
+    record_hit(article, get())
+    hits = [record_hit(article, request_) for _ in range(2)]
+    flush()
+
+    assert hits == [Hit(False, name, 1)] * 2
+    assert article.hits == 1
+    assert slot_sums([article]) == daily_sums([article]) == {article: 1}
+    assert refused_today() == {("views", name): 2}
+
+
+def test_caller_decides_for_each_object(article):
+    other = Article.objects.create(title="Coffee")
+    hits = record_hits([article, other], get(), refuse=lambda context: context.obj == other)
+    flush()
+
+    assert hits == [Hit(True, None, 1), Hit(False, "caller", 0)]
+    assert slot_sums([article, other]) == {article: 1, other: 0}
+    assert refused_today() == {("views", "caller"): 1}
+
+
+def test_mixin_takes_a_callable_too(article):
+    assert article.record_hit(get(), refuse=lambda context: True).refusal == "caller"
+    assert article.record_hit(get(), refuse=lambda context: False).refusal is None
 
 
 def test_by_day_counter_and_reason(article, rule):

@@ -1,0 +1,92 @@
+"""What could lose hits in Redis, as the system checks report it."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.checks import run_checks
+
+from tests.check_messages import ids_with
+
+# Django's own checks of fields may ask each database.
+pytestmark = pytest.mark.django_db(databases="__all__")
+
+
+def test_w001_unreachable_redis_without_its_password(settings, hitcount):
+    alias = {**settings.CACHES["hitcount"], "LOCATION": "redis://me:sesame@127.0.0.1:1/0"}
+    settings.CACHES = {**settings.CACHES, "hitcount": alias}
+
+    assert ids_with(settings) == ["W001"]
+    assert "sesame" not in repr(run_checks())
+
+
+@pytest.mark.parametrize("location", ["127.0.0.1:6379", "redis://localhost:abc/0"])
+def test_e002_location_that_is_no_url(settings, hitcount, location):
+    other = {**settings.CACHES["hitcount"], "LOCATION": location}
+    settings.CACHES = {**settings.CACHES, "other": other}
+    assert ids_with(settings) == []
+
+    assert ids_with(settings, CACHE_ALIAS="other") == ["E002"]
+
+
+@pytest.mark.parametrize("spelling", ["{}", "redis://x/1,{}", "{}?health_check_interval=9"])
+def test_w002_another_alias_on_the_same_redis_database(settings, hitcount, spelling):
+    alias = settings.CACHES["hitcount"]
+    other = {**alias, "LOCATION": spelling.format(alias["LOCATION"])}
+    settings.CACHES = {**settings.CACHES, "pages": other}
+
+    assert ids_with(settings) == ["W002"]
+
+
+def test_w002_another_database_of_the_same_redis_is_fine(settings, hitcount):
+    alias = settings.CACHES["hitcount"]
+    other = {**alias, "LOCATION": alias["LOCATION"].replace("/1", "/2")}
+    settings.CACHES = {**settings.CACHES, "pages": other}
+
+    assert ids_with(settings) == []
+
+
+def test_w002_default_cache(settings, hitcount):
+    settings.CACHES = {"default": settings.CACHES["hitcount"]}
+
+    assert ids_with(settings, CACHE_ALIAS="default") == ["W002"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [("allkeys-lru", ["W003"]), ("volatile-lru", []), ("noeviction", [])],
+)
+def test_w003_evicting_policy(settings, redis, hitcount, policy, expected):
+    redis.config_set("maxmemory-policy", policy)
+    try:
+        assert ids_with(settings) == expected
+    finally:
+        redis.config_set("maxmemory-policy", "noeviction")
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"save": "3600 1", "appendonly": "no"}, ["W005"]),
+        ({"save": "3600 1", "appendonly": "yes"}, []),
+        ({"save": "", "appendonly": "no"}, []),
+    ],
+)
+def test_w005_snapshots_alone(settings, redis, hitcount, options, expected):
+    for name, value in options.items():
+        redis.config_set(name, value)
+    try:
+        assert ids_with(settings) == expected
+    finally:
+        redis.config_set("save", "")
+        redis.config_set("appendonly", "no")
+
+
+def test_w006_run_id_that_is_hidden(settings, redis, hitcount):
+    redis.acl_setuser("nobody", enabled=True, nopass=True, keys=["*"], commands=["+@all", "-info"])
+    alias = settings.CACHES["hitcount"]
+    location = alias["LOCATION"].replace("redis://", "redis://nobody:x@")
+    settings.CACHES = {**settings.CACHES, "hitcount": {**alias, "LOCATION": location}}
+    try:
+        assert ids_with(settings) == ["W006"]
+    finally:
+        redis.acl_deluser("nobody")

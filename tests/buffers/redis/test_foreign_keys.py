@@ -1,0 +1,91 @@
+"""Keys of somebody else where ours should be fail no page and lose no other hits."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import RequestFactory
+
+from django_hitcount.buffers import get_buffer
+from django_hitcount.maintenance.flushing import flush
+from django_hitcount.recording import record_hit
+from django_hitcount.totals import get_total
+from tests import settings as test_settings
+from tests.browsers import BROWSER
+from tests.tables import daily_sums, slot_sums
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+STRANGERS = {
+    "text": lambda redis, key: redis.set(key, "rubbish"),
+    "bytes": lambda redis, key: redis.set(key, b"\xff\xfe\n:"),
+    "name in another spelling": lambda redis, key: redis.set(key, "x:007"),
+    "name with a large number": lambda redis, key: redis.set(key, "x:" + 30 * "9"),
+    "largest number": lambda redis, key: redis.set(key, 2**63 - 1),
+    "list": lambda redis, key: redis.rpush(key, "rubbish"),
+    "set": lambda redis, key: redis.sadd(key, "rubbish"),
+    "stream": lambda redis, key: redis.xadd(key, {"a": 1}),
+}
+
+
+@pytest.mark.long
+@pytest.mark.skipif(test_settings.DATABASE != "sqlite", reason="Redis alone is concerned")
+class TestKeysOfSomebodyElse:
+    """Whatever stands where ours should: no page fails, each hit counts once, all is flushed."""
+
+    NAMES = (
+        *("pending", "pending_daily", "pending_refused", "pending_visitors"),
+        *("batch", "batch_daily", "batch_refused", "batch_visitors"),
+        *("batch_id", "epoch", "sequence", "runs", "malformed", "merged_sketches"),
+    )
+
+    @pytest.fixture(autouse=True)
+    def counters(self, settings, article):
+        views = {"repeat": "daily", "visitors": True}
+        settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": views}}
+
+    def visit(self, article, client):
+        """A visitor comes, and comes again."""
+        request = RequestFactory(headers=BROWSER).get("/", REMOTE_ADDR=f"203.0.113.{client}")
+        hits = [record_hit(article, request) for _ in range(2)]
+        assert [hit.refusal for hit in hits] == [None, "repeat"]
+        return hits[-1].total
+
+    @pytest.mark.parametrize("kind", STRANGERS)
+    @pytest.mark.parametrize("name", [*NAMES, "total"])
+    def test_before_and_between_hits(self, redis, article, name, kind, names, key):
+        place = names.total(key.text) if name == "total" else getattr(names, name)
+        STRANGERS[kind](redis, place)
+        is_total = name == "total" and kind == "largest number"
+
+        assert is_total or get_total(article) == 0
+        assert self.visit(article, 1) == 1
+        redis.delete(place)
+        STRANGERS[kind](redis, place)
+        lost = 1 if name in ("pending", "pending_daily") else 0
+        assert is_total or get_total(article) in (1, 1 - lost)
+        assert self.visit(article, 2) in (2, 2 - lost)
+
+        for _ in range(2):
+            flush()
+        expected = {article: 2 - (name == "pending")}
+        assert slot_sums([article]) == expected
+        assert daily_sums([article]) == {article: 2 - (name == "pending_daily")}
+        self.visit(article, 3)
+        flush()
+        assert slot_sums([article]) == {article: expected[article] + 1}
+        assert not redis.exists(*names.pendings, *names.batches)
+
+    @pytest.mark.parametrize("kind", ["list", "text"])
+    def test_while_a_batch_is_set_aside(self, redis, article, kind, caplog, names, key):
+        self.visit(article, 1)
+        get_buffer().claim(key.partition(16))
+        for place in (names.batch_id, names.batch_refused, names.pending, names.epoch):
+            redis.delete(place)
+            STRANGERS[kind](redis, place)
+
+        assert get_total(article) == 1
+        flush()
+        assert slot_sums([article]) == daily_sums([article]) == {article: 1}
+        assert get_total(article) == 1
+        assert "not ours" in caplog.text

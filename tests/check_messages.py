@@ -1,0 +1,23 @@
+"""What the system checks say of django_hitcount."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.core.checks import CheckMessage, run_checks
+
+
+def hitcount_messages() -> list[CheckMessage]:
+    """The messages of django_hitcount, with the settings as they are."""
+    return [m for m in run_checks() if "hitcount" in str(m.id)]
+
+
+def ids(messages: Iterable[CheckMessage]) -> list[str]:
+    """The ids of the messages of django_hitcount, such as "E001"."""
+    return [m.id.removeprefix("django_hitcount.") for m in messages if "hitcount" in str(m.id)]
+
+
+def ids_with(settings, **changes: object) -> list[str]:
+    """The ids of the messages after some changes of ``HITCOUNT``."""
+    settings.HITCOUNT = {**settings.HITCOUNT, **changes}
+    return ids(run_checks())

@@ -1,0 +1,52 @@
+"""Databases without a time limit, as the system checks report them."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+
+from django_hitcount.db import timeouts
+from tests.check_messages import hitcount_messages
+
+# Django's own checks of fields may ask each database.
+pytestmark = pytest.mark.django_db(databases="__all__")
+
+
+class TestW009:
+    @pytest.fixture(autouse=True)
+    def no_environment(self, monkeypatch):
+        for name in ("PGCONNECT_TIMEOUT", "PGOPTIONS", "PGSERVICE"):
+            monkeypatch.delenv(name, raising=False)
+
+    def found_with(self, monkeypatch, options):
+        monkeypatch.setitem(connection.settings_dict, "OPTIONS", options)
+        return [message for message in hitcount_messages() if "W009" in str(message.id)]
+
+    @pytest.mark.skipif(connection.vendor == "sqlite", reason="It waits 5 s by default")
+    def test_nothing_is_set(self, monkeypatch):
+        (message,) = self.found_with(monkeypatch, {})
+
+        assert repr(dict(timeouts.ADVISED[connection.vendor])) in message.hint
+
+    def test_silent_on_sqlite(self, monkeypatch):
+        if connection.vendor == "sqlite":
+            assert not self.found_with(monkeypatch, {})
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            *map(dict, timeouts.ADVISED.values()),
+            {"connect_timeout": 10},
+            {"init_command": "SET max_statement_time=3"},
+            {"options": "-c statement_timeout=30s"},
+            {"service": "mine"},
+            {"read_default_file": "/etc/mysql/mine.cnf"},
+        ],
+    )
+    def test_silent_if_anything_is(self, monkeypatch, options):
+        assert not self.found_with(monkeypatch, options)
+
+    def test_silent_if_libpq_is_told_otherwise(self, monkeypatch):
+        monkeypatch.setenv("PGCONNECT_TIMEOUT", "3")
+        if connection.vendor == "postgresql":
+            assert not self.found_with(monkeypatch, {})

@@ -1,0 +1,166 @@
+"""A site with a page for each in a log, to which the log is replayed."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+import time_machine
+from django.apps import apps
+from django.contrib.auth.models import User
+from django.db.models import Sum
+from django.http import HttpRequest, HttpResponse
+from django.template import RequestContext, Template
+from django.test import Client
+from django.urls import path
+
+from django_hitcount.maintenance.compaction import compact
+from django_hitcount.maintenance.flushing import flush
+from django_hitcount.models import DailyHitSlot, DailyVisitors, HitSlot, RefusedHitSlot
+from django_hitcount.unique_visitors import get_visitors
+from tests.app.models import Article
+from tests.replay.access_log import NOT_SENT, Asked
+from tests.replay.counts import COUNTERS, Counts, due
+
+REQUESTS_PER_FLUSH = 250
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay:
+    due: Counts
+    found: Counts
+    visitors_later: dict[tuple[str, datetime.date], int]
+    """Days later, when the tables alone know."""
+
+    kept: bytes
+    """All that was ever seen in tables and Redis."""
+
+    session_keys: list[str]
+    is_exact: bool
+    """Without Redis, nothing is an estimate."""
+
+
+def show_page(request: HttpRequest, pk: int) -> HttpResponse:
+    context = RequestContext(request, {"page": Article.objects.get(pk=pk)})
+    return HttpResponse(template().render(context))
+
+
+@cache
+def template() -> Template:
+    tags = [f"{{% hit_count page counter={counter!r} %}}" for counter in COUNTERS]
+    return Template("{% load hitcount %}" + "".join(tags))
+
+
+urlpatterns = [path("<int:pk>/", show_page)]
+
+
+def browser_of(name: str) -> Client:
+    """A browser without a session, with one, or with that of a user who is logged in."""
+    client = Client()
+    if name.startswith("guest"):
+        session = client.session
+        session["cart"] = ["tea"]
+        session.save()
+    elif name != NOT_SENT:
+        client.force_login(User.objects.get_or_create(username=name)[0])
+    return client
+
+
+class Site:
+    """A site with a page for each in a log."""
+
+    def __init__(self, pages: Iterable[str], redis) -> None:
+        self.redis = redis
+        self.pks = {page: pk for pk, page in enumerate(sorted(set(pages)), 1)}
+        self.pages = {str(pk): page for page, pk in self.pks.items()}
+        self.articles = Article.objects.bulk_create(Article(pk=pk) for pk in self.pks.values())
+        self.browsers: dict[tuple[str, str], Client] = {}
+        self.kept = b""
+
+    def serve(self, asked: Asked) -> None:
+        key = (asked.name, asked.agent)
+        if key not in self.browsers:
+            self.browsers[key] = browser_of(asked.name)
+        self.browsers[key].generic(
+            asked.method,
+            f"/{self.pks[asked.page]}/",
+            headers={} if asked.agent == NOT_SENT else {"user-agent": asked.agent},
+            REMOTE_ADDR=asked.address,
+        )
+
+    def flush(self) -> None:
+        self.kept += everything(self.redis)
+        flush()
+        self.kept += everything(self.redis)
+
+    def counts(self, days: Iterable[datetime.date]) -> Counts:
+        refused = RefusedHitSlot.objects.values_list("day", "counter", "refusal")
+        hits = DailyHitSlot.objects.values_list("object_id", "counter", "day")
+        totals = HitSlot.objects.values_list("object_id", "counter")
+        return Counts(
+            refused={tuple(key): n for *key, n in refused.annotate(Sum("hits"))},
+            hits={(self.pages[pk], *key): n for pk, *key, n in hits.annotate(Sum("hits"))},
+            totals={(self.pages[pk], key): n for pk, key, n in totals.annotate(Sum("hits"))},
+            visitors={
+                (self.pages[str(article.pk)], day): found
+                for day in days
+                for article, found in get_visitors(self.articles, day, day).items()
+                if found
+            },
+        )
+
+    def visitors_in_table(self) -> dict[tuple[str, datetime.date], int]:
+        rows = DailyVisitors.objects.filter(counter="views").values_list("object_id", "day")
+        return {(self.pages[pk], day): n for pk, day, n in rows.annotate(Sum("count"))}
+
+
+def everything(redis) -> bytes:
+    """All rows of the app and all keys and values in Redis, as they are."""
+    kept = [
+        value
+        for model in apps.get_app_config("django_hitcount").get_models()
+        for row in model._base_manager.values_list()
+        for value in row
+    ]
+    readers = {b"hash": redis.hgetall, b"set": redis.smembers, b"string": redis.get}
+    for key in redis.scan_iter(count=1000):
+        kept += [key, readers[redis.type(key)](key)]
+    return b"\n".join(map(raw, kept))
+
+
+def raw(value: object) -> bytes:
+    if isinstance(value, dict):
+        return b"\n".join(map(raw, [*value, *value.values()]))
+    if isinstance(value, set):
+        return b"\n".join(map(raw, value))
+    return value if isinstance(value, bytes | memoryview) else str(value).encode()
+
+
+def run(log: list[Asked], redis, *, is_exact: bool) -> Replay:
+    with time_machine.travel(log[0].at, tick=False) as clock:
+        site = Site((asked.page for asked in log), redis)
+        for number, asked in enumerate(log, 1):
+            clock.move_to(asked.at)
+            site.serve(asked)
+            if number % REQUESTS_PER_FLUSH == 0:
+                site.flush()
+                compact()
+        site.flush()
+        found = site.counts({asked.day for asked in log})
+        clock.shift(datetime.timedelta(days=3))
+        site.flush()
+        compact()
+        return Replay(
+            due=due(log),
+            found=found,
+            visitors_later=site.visitors_in_table(),
+            kept=site.kept + everything(redis),
+            session_keys=[
+                client.session.session_key
+                for (name, _), client in site.browsers.items()
+                if name != NOT_SENT
+            ],
+            is_exact=is_exact,
+        )
