@@ -1,8 +1,9 @@
 """
-Deleted objects lose their counts, in tables and buffer.
+Deleted objects lose their counts, in the tables and in the buffer.
 
-The delete's own transaction writes a DeletedObject per object. After the COMMIT they are
-worked off at once, as far as a page can wait for it; flush_hits and compact_hits do the rest.
+1. The transaction of the delete writes a DeletedObject row for each object: _Deletion.
+2. After its COMMIT, the page forgets what it can do in a short time: forget_now().
+3. flush_hits and compact_hits do the rest.
 """
 
 from __future__ import annotations
@@ -33,30 +34,33 @@ from django_hitcount.maintenance.forgetting import ObjectPair
 from django_hitcount.outages.waits import bind_to_page
 
 COUNTERS_PER_PAGE = 1000
-"""How many counters may wait in the partitions that a page flushes: about 50 ms."""
+"""Most counters that a page flushes before it forgets, which takes about 50 ms."""
 
 OBJECTS_PER_PAGE = forgetting.OBJECTS_AT_A_TIME
-"""How many deleted objects a page works off."""
+"""Most deleted objects that a page forgets: as many as one query per table can find."""
 
 PAGE_PATIENCE_SECONDS = 0.5
-"""How long a page tries again for when it meets locks."""
+"""How long a page goes on trying when it meets locks: a person waits for it."""
 
 ROWS_PER_STATEMENT = 500
+"""Rows in one INSERT: far fewer parameters than any database limits a statement to."""
 
 logger = logging.getLogger("django_hitcount")
 
 _connected: set[type[models.Model]] = set()
-"""Models that count, see counted_model(), and whose proxies are connected with them."""
+"""What counted_model() returns for the models that were connected."""
 
 
 def connect(model: type[models.Model]) -> None:
     """
-    Forget the hits of objects of ``model`` when they are deleted.
+    Delete the counts of objects of ``model`` when the objects are deleted.
 
-    HitCountMixin does this itself; for other models, call it in AppConfig.ready(). What is
-    connected is the model that they count as, see counted_model(), with all its proxies: the
-    objects of it are read before a queryset deletes them. A child that is deleted with
-    ``keep_parents=True`` leaves its counts to the parent.
+    HitCountMixin does this itself. For other models, call it in AppConfig.ready().
+
+    A child model counts as its parent and a proxy as its model, see counted_model(): so the
+    parent or model is connected, with all its proxies. A child that is deleted with
+    ``keep_parents=True`` leaves its counts to the parent. Django reads the objects of a
+    connected model before a queryset deletes them.
     """
     counted = counted_model(model)
     _connected.add(counted)
@@ -65,7 +69,7 @@ def connect(model: type[models.Model]) -> None:
 
 
 def connected_models() -> list[type[models.Model]]:
-    """The models whose objects lose their hits when they are deleted; without proxies."""
+    """The models whose objects lose their counts when they are deleted, without proxies."""
     return sorted(_connected, key=lambda model: model._meta.label)
 
 
@@ -75,15 +79,15 @@ def _connect_sender(sender: type[models.Model]) -> None:
 
 
 def _proxies_of(model: type[models.Model]) -> Iterator[type[models.Model]]:
-    """Deleting through a proxy sends the proxy's signal alone."""
+    """All proxies of a model: deleting through a proxy sends only the proxy's signal."""
     for subclass in model.__subclasses__():
-        if subclass._meta.proxy:  # Of the same concrete model, or it would be no proxy.
+        if subclass._meta.proxy:
             yield subclass
             yield from _proxies_of(subclass)
 
 
 def _on_class_prepared(sender: type[models.Model], **kwargs: Any) -> None:
-    """Connect a proxy that is made after its model was connected."""
+    """Connect a proxy class that is defined after its model was connected."""
     if sender._meta.proxy and sender._meta.concrete_model in _connected:
         _connect_sender(sender)
 
@@ -93,105 +97,109 @@ class_prepared.connect(_on_class_prepared, dispatch_uid="django_hitcount.deletio
 
 class _Deletion:
     """
-    What a transaction deletes, and the callback that forgets it after the COMMIT.
+    The objects that a transaction deletes; called after its COMMIT, it forgets them.
 
-    Django sends all signals before the first object goes, then one for each that is gone.
-    With the first of these, the rows of all are written: one INSERT for many.
+    Django sends all pre_delete signals before it deletes anything, then a post_delete signal
+    for each object. The first post_delete writes the rows of all expected objects at once: one
+    INSERT instead of many.
     """
 
     def __init__(self, using: str) -> None:
         connection = connections[using]
         self.using = using
         self._savepoints = {*connection.savepoint_ids}
-        self._place = len(connection.run_on_commit)
-        self._announced: dict[ObjectPair, str] = {}
-        """With the database that each was read from or saved to last."""
+        self._callback_index = len(connection.run_on_commit)
+        self._expected: dict[ObjectPair, str] = {}
+        """Objects without a row so far, each with the database that it was last read from."""
 
-        self._noted: set[ObjectPair] = set()
+        self._written: set[ObjectPair] = set()
+        """Objects whose row was written before their own post_delete signal came."""
+
         self._objects: dict[ObjectPair, None] = {}
-        self.__qualname__ = type(self).__qualname__  # Django logs the name of one that fails.
+        """All objects with a row, in order."""
+
+        self.__qualname__ = type(self).__qualname__  # Django logs it if the callback fails.
 
     def __call__(self) -> None:
         work = bind_to_page(lambda: forget_now(self._objects))
         when_committed(work, databases=[hits_alias()])
 
-    def is_on(self) -> bool:
-        """Whether the COMMIT will call this, within the savepoints that are open now."""
+    def is_pending(self) -> bool:
+        """Will the COMMIT call this, and are the savepoints still those it was made in?"""
         connection = connections[self.using]
-        callbacks = connection.run_on_commit[self._place : self._place + 1]
+        callbacks = connection.run_on_commit[self._callback_index : self._callback_index + 1]
         return self._savepoints == {*connection.savepoint_ids} and any(
-            called is self for _, called, *_ in callbacks
+            callback is self for _, callback, *_ in callbacks
         )
 
-    def announce(self, pair: ObjectPair, instance: models.Model) -> None:
-        """Take note of an object that is about to be deleted."""
-        self._announced[pair] = instance._state.db or ""
+    def expect(self, pair: ObjectPair, instance: models.Model) -> None:
+        """Remember an object that is about to be deleted."""
+        self._expected[pair] = instance._state.db or ""
 
-    def note(self, pair: ObjectPair, instance: models.Model) -> None:
-        """Write the rows of all that is deleted with this object, unless that was done."""
-        if pair not in self._noted:
-            self.announce(pair, instance)
-        if self._announced:
-            _write(self._announced, self.using)
-            self._noted |= self._announced.keys()
-            self._objects |= dict.fromkeys(self._announced)
-            self._announced.clear()
-        self._noted.discard(pair)
+    def write(self, pair: ObjectPair, instance: models.Model) -> None:
+        """Write the rows of this object and of all expected ones, unless they are written."""
+        if pair not in self._written:
+            self.expect(pair, instance)
+        if self._expected:
+            _write_rows(self._expected, self.using)
+            self._written |= self._expected.keys()
+            self._objects |= dict.fromkeys(self._expected)
+            self._expected.clear()
+        self._written.discard(pair)
 
 
-_last: WeakKeyDictionary[BaseDatabaseWrapper, _Deletion] = WeakKeyDictionary()
+_last_deletions: WeakKeyDictionary[BaseDatabaseWrapper, _Deletion] = WeakKeyDictionary()
 """The last deletion of each connection."""
 
 
 def _on_pre_delete(instance: models.Model, using: str, **kwargs: Any) -> None:
-    pair = _pair_of(instance, using)
+    pair = _find_pair(instance, using)
     if pair and connections[using].in_atomic_block:
-        _deletion_on(using).announce(pair, instance)
+        _get_deletion(using).expect(pair, instance)
 
 
 def _on_post_delete(instance: models.Model, using: str, **kwargs: Any) -> None:
-    pair = _pair_of(instance, using)
+    pair = _find_pair(instance, using)
     if not pair:
         return
     if connections[using].in_atomic_block:
-        _deletion_on(using).note(pair, instance)
+        _get_deletion(using).write(pair, instance)
         return
     deletion = _Deletion(using)
-    deletion.note(pair, instance)
+    deletion.write(pair, instance)
     transaction.on_commit(deletion, using=using, robust=True)
 
 
-def _deletion_on(using: str) -> _Deletion:
+def _get_deletion(using: str) -> _Deletion:
     """
-    The deletion that a connection is at, begun if need be.
+    The deletion of the transaction that is open, made if there is none.
 
-    One callback for all objects that share the same savepoints, whatever is called in between.
-    Django drops it in a rollback.
+    All objects that are deleted within the same savepoints share one, and so one callback,
+    which Django drops in a rollback.
     """
     connection = connections[using]
-    deletion = _last.get(connection)
-    if deletion is None or not deletion.is_on():
-        deletion = _last[connection] = _Deletion(using)
+    deletion = _last_deletions.get(connection)
+    if deletion is None or not deletion.is_pending():
+        deletion = _last_deletions[connection] = _Deletion(using)
         transaction.on_commit(deletion, using=using, robust=True)
     return deletion
 
 
-def _pair_of(instance: models.Model, using: str) -> ObjectPair | None:
-    """The object that is deleted; None if it cannot have been counted."""
+def _find_pair(instance: models.Model, using: str) -> ObjectPair | None:
+    """The content type id and object id of an object; None if it cannot have been counted."""
     try:
-        with _kept_from_page(using):
+        with _log_if_counts_are_away(using):
             return content_type_id_of(instance), deleted_object_id(instance)
     except InvalidKey:
         pass
     return None
 
 
-def _write(objects: Mapping[ObjectPair, str], using: str) -> None:
+def _write_rows(objects: Mapping[ObjectPair, str], using: str) -> None:
     """
-    Write rows in the transaction of the delete, or in one of the database of the counts.
+    Write the rows of deleted objects, in the transaction of the delete if that is possible.
 
-    What keeps a row from being written in the transaction of the delete keeps the objects
-    from being deleted, too.
+    If the counts are in the database of the objects, an error here stops the delete, too.
     """
     rows = [
         DeletedObject(
@@ -200,13 +208,13 @@ def _write(objects: Mapping[ObjectPair, str], using: str) -> None:
         for (content_type_id, object_id), saved_in in objects.items()
     ]
     counts = hits_alias()
-    with _kept_from_page(using), savepoint(counts) if counts != using else nullcontext():
+    with _log_if_counts_are_away(using), savepoint(counts) if counts != using else nullcontext():
         DeletedObject.objects.using(counts).bulk_create(rows, batch_size=ROWS_PER_STATEMENT)
 
 
 @contextmanager
-def _kept_from_page(using: str) -> Iterator[None]:
-    """Log it if the counts are in a database of their own and that is away."""
+def _log_if_counts_are_away(using: str) -> Iterator[None]:
+    """Log database errors, so that the delete goes on, if the counts have their own database."""
     if using == hits_alias():
         yield
         return
@@ -218,12 +226,14 @@ def _kept_from_page(using: str) -> Iterator[None]:
 
 def forget(objects: Iterable[ObjectPair]) -> None:
     """
-    Drop all hits of (content type id, object id) pairs of objects that are gone.
+    Delete the counts of objects that were deleted in another way than by Django's delete().
 
-    For objects that were deleted past Django's delete(). Within a transaction it happens
-    after the COMMIT. Costs an INSERT per 500 objects, then what forget_now() does.
+    Takes pairs of content type id and primary key as text. In a transaction, it waits for the
+    COMMIT. What would keep a page waiting is left to flush_hits and compact_hits.
 
-    Raises what the database raises if it does not take note of that.
+    Costs an INSERT per 500 objects, and then what forget_now() costs.
+
+    Raises the database's error if the INSERT fails.
     """
     pairs = [*objects]
     using = hits_alias()
@@ -243,23 +253,25 @@ def _database_of(content_type_id: int) -> str:
 
 def forget_now(objects: Iterable[ObjectPair]) -> None:
     """
-    Work off the rows of objects as far as a page can wait for it; never raises if a server is away.
+    Forget deleted objects as far as a page can wait for it.
 
-    That is 500 objects at most, if all that waits in their partitions can be flushed soon. The
-    rest is left to the next flush_hits or compact_hits.
+    These are the first 500, if the hits that wait in their partitions can be flushed soon. All
+    others are left to the next flush_hits or compact_hits, and so is everything if a server is
+    away: that does not raise.
 
-    Costs what forgetting.work_off() does; with Redis also a round trip, a query, and a flush
-    of the partitions concerned if few counters wait there.
+    Costs what forgetting.work_off() costs. With Redis, also costs a round trip, a query, and a
+    flush of the partitions of these objects if few counters wait there.
     """
     pairs = [*islice(objects, OBJECTS_PER_PAGE)]
-    with _left_to_flush(pairs):
+    with _leave_to_next_flush(pairs):
         if _flush_partitions_of(pairs):
             for deleted in forgetting.noted(pairs):
                 forgetting.work_off(deleted, patience_seconds=PAGE_PATIENCE_SECONDS)
 
 
 @contextmanager
-def _left_to_flush(objects: list[ObjectPair]) -> Iterator[None]:
+def _leave_to_next_flush(objects: list[ObjectPair]) -> Iterator[None]:
+    """Log errors of a server: the rows stay, so the next flush finds them."""
     try:
         yield
     except (BufferUnavailable, *DATABASE_ERRORS) as exc:
@@ -272,10 +284,10 @@ def _left_to_flush(objects: list[ObjectPair]) -> Iterator[None]:
 
 def _flush_partitions_of(objects: list[ObjectPair]) -> bool:
     """
-    Bring all hits of objects to the tables; False if that takes too long for a page.
+    Flush all hits of objects into the tables; return False if that takes too long for a page.
 
-    So a batch that another flusher has read is written before the tables are cleaned: it
-    would write hits of these objects afterwards.
+    Otherwise a batch that another flusher has read could be written after the tables are
+    cleaned, and bring hits of these objects back.
     """
     buffer = get_buffer()
     partitions = buffer.quick_partitions(objects, counters=COUNTERS_PER_PAGE)
