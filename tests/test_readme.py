@@ -1,4 +1,4 @@
-"""The README's blocks, pasted one after the other into a new project, make a site that counts."""
+"""The blocks of the docs, pasted one after the other, make a new project that counts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ pytestmark = [
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"^( *)\.\. code-block:: (\S+)\n\n((?:\1   .*\n|\n)+)", re.MULTILINE)
 FILE = re.compile(r"\A(?:# |\{# )(\S+)(?: #\})?\n")
-README_REDIS = "127.0.0.1:6379"
+README = ROOT / "README.rst"
+REDIS_PAGE = ROOT / "docs" / "redis.rst"
+PASTED_REDIS = "127.0.0.1:6379"
 SECONDS = 60
 
 
@@ -42,12 +44,11 @@ class Project:
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
         del environment["DJANGO_SETTINGS_MODULE"]
         self.environment = environment
-        self.run("django-admin startproject mysite .")
-        self.run("python manage.py startapp articles")
 
-    def section(self, title: str) -> None:
-        """Do what a section of the README says: paste files, type commands."""
-        text = re.search(rf"^{title}\n=+\n(.*?)^\S[^\n]*\n===", README, re.MULTILINE | re.DOTALL)
+    def section(self, page: Path, title: str) -> None:
+        """Do what a section of a page says: paste files, type commands."""
+        pattern = rf"^{title}\n=+\n(.*?)^\S[^\n]*\n==="
+        text = re.search(pattern, page.read_text(), re.MULTILINE | re.DOTALL)
         assert text, title
         for indent, language, body in BLOCK.findall(text[1]):
             block = re.sub(rf"^{indent}   ", "", body, flags=re.MULTILINE).strip() + "\n"
@@ -62,14 +63,14 @@ class Project:
         path = self.directory / file[1]
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a") as target:
-            target.write("\n" + block.replace(README_REDIS, self.redis))
+            target.write("\n" + block.replace(PASTED_REDIS, self.redis))
 
     def type(self, commands: str) -> None:
-        """All but pip, as everything is installed here, and the worker, which does not end."""
+        """Everything is installed here. The worker does not end, and serve() chooses a port."""
         for command in commands.splitlines():
             if command.startswith("celery "):
                 self.start(command)
-            elif not command.startswith("pip "):
+            elif not command.startswith(("pip ", "python manage.py runserver")):
                 self.run(command)
 
     def run(self, command: str) -> str:
@@ -125,9 +126,6 @@ class Project:
         self.processes.clear()
 
 
-README = (ROOT / "README.rst").read_text()
-
-
 def get(url: str, **headers: str) -> str:
     request = urllib.request.Request(url, headers={**BROWSER, **headers})
     with urllib.request.urlopen(request, timeout=SECONDS) as answer:
@@ -151,8 +149,7 @@ def project(tmp_path: Path, valkey: Valkey) -> Iterator[Project]:
 
 
 def test_blocks_pasted_one_after_the_other_make_a_site_that_counts(project, redis):
-    project.section("Quick start")
-    project.shell("from articles.models import Article; Article.objects.create(title='Tea')")
+    project.section(README, "Quick start")
     page = project.serve()
     assert [get(page), get(page)] == [
         " <h1>Tea</h1> <p>1 views</p> ",
@@ -161,13 +158,13 @@ def test_blocks_pasted_one_after_the_other_make_a_site_that_counts(project, redi
     assert "User-Agent 'curl/8.5.0'), refusal 'bot'" in project.console()
     project.stop()
 
-    project.section("Whom to count")
+    project.section(README, "Count visitors")
     page = project.serve()
     assert [get(page), get(page)] == [" <h1>Tea</h1> <p>3 views</p> <p>1 readers today</p> "] * 2
     assert "refusal 'repeat': The visitor has been counted already." in project.console()
     project.stop()
 
-    project.section("Grow")
+    project.section(REDIS_PAGE, "Set it up")
     assert "django_hitcount." not in project.run("python manage.py check")
     page = project.serve()
     second = {"user-agent": BROWSER["user-agent"].replace("140", "141")}
