@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from docutils.core import publish_doctree
+from docutils.nodes import document
 
 from django_hitcount import conf, exceptions, refusals
 from django_hitcount.visitors import identity
@@ -26,12 +27,35 @@ REFUSALS = [
 SOURCE = sorted((ROOT / "django_hitcount").rglob("*.py"))
 
 
+def rendered(page: Path) -> document:
+    """Docutils alone must render it: package indexes and code hosts use nothing else."""
+    settings = {"halt_level": 2, "input_encoding": "utf-8"}
+    return publish_doctree(page.read_text(), settings_overrides=settings)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_page_is_valid(page):
-    """Docutils alone must render it: package indexes and code hosts use nothing else."""
-    publish_doctree(
-        page.read_text(), settings_overrides={"halt_level": 2, "input_encoding": "utf-8"}
-    )
+    rendered(page)
+
+
+def test_links_to_sections_lead_to_one():
+    links = re.compile(r"<([^>\s#]*)#([^>\s]+)>`_")
+    ids = {page: rendered(page).ids for page in PAGES}
+
+    assert not [
+        f"{page.name} links to {target}#{section}"
+        for page in PAGES
+        for target, section in links.findall(page.read_text())
+        if not target.startswith("http")
+        and section not in ids[(page.parent / target).resolve() if target else page]
+    ]
+
+
+def test_every_page_is_in_the_index():
+    index = (ROOT / "docs" / "index.rst").read_text()
+    pages = {page.name for page in ROOT.glob("docs/*.rst")} - {"index.rst"}
+
+    assert pages == {page for page in pages if f"<{page}>" in index}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
