@@ -26,7 +26,6 @@ from django_hitcount.conf import DEFAULT_COUNTER, get_config
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.fresh_totals import drop_total
 from django_hitcount.counters.hits import NewHits, valid_amount
-from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.objects import is_unsaved
 from django_hitcount.counters.outcomes import Hit
 from django_hitcount.db.commits import Waiting, when_committed
@@ -228,7 +227,7 @@ def _record_now(hits: Sequence[NewHits], origin: RequestOrigin | None, results: 
     keys = [hit.key for hit in hits]
     began_at = time.monotonic()
     try:
-        glimpse = get_buffer().record(hits)
+        recorded = get_buffer().record(hits)
     except (BufferUnavailable, *DATABASE_ERRORS) as exc:
         logger.error("%d hits are not counted: %s", len(hits), exc)
         if is_server_away(exc):  # A page that has waited for the tables does not read them, too.
@@ -238,24 +237,11 @@ def _record_now(hits: Sequence[NewHits], origin: RequestOrigin | None, results: 
         known = totals.totals_or_none(keys)
         results += [Hit(False, hit.refusal or UNAVAILABLE, known.get(hit.key)) for hit in hits]
         return
-    known = totals.totals_or_none(keys, glimpse)
-    refusals = _refusals(hits, glimpse.refused)
-    for key, refusal in glimpse.refused:
-        log_refused([refusal], key.counter)
-    results += [
-        _make_hit(refusal, known.get(key)) for key, refusal in zip(keys, refusals, strict=True)
-    ]
-
-
-def _refusals(
-    hits: Sequence[NewHits], refused: Sequence[tuple[CounterKey, str]]
-) -> list[str | None]:
-    """Why each hit is refused; of several hits on one counter, the first is the one that counts."""
-    refusals = [hit.refusal for hit in hits]
-    for key, refusal in refused:
-        place = max(n for n, hit in enumerate(hits) if hit.key == key and not refusals[n])
-        refusals[place] = refusal
-    return refusals
+    known = totals.totals_after(keys, recorded)
+    for hit, result in zip(hits, recorded, strict=True):
+        if result.refusal and not hit.refusal:
+            log_refused([result.refusal], hit.key.counter)
+        results.append(_make_hit(result.refusal, known.get(hit.key)))
 
 
 def _add_visitors(hits: Sequence[NewHits], origin: RequestOrigin) -> Sequence[NewHits]:

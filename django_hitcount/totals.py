@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TypeVar
 
@@ -14,7 +14,7 @@ from django.db.models import Model
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters.batches import BatchId, BufferState
+from django_hitcount.counters.batches import BufferState, RecordResult
 from django_hitcount.counters.days import valid_days
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db import ledger
@@ -60,80 +60,97 @@ def get_totals(objs: Iterable[ModelT], *, counter: str = DEFAULT_COUNTER) -> dic
     return {obj: totals[key] for obj, key in keys.items()}
 
 
-def get_totals_of(
-    keys: Collection[CounterKey], glimpse: BufferState | None = None
-) -> dict[CounterKey, int]:
+def get_totals_of(keys: Collection[CounterKey]) -> dict[CounterKey, int]:
     """
-    The exact totals of ``keys``; goes on from ``glimpse`` if the buffer gave one already.
+    The exact totals of ``keys``.
 
-    A claim or a settle between the glimpse and the reading of the tables would make the
-    sum wrong; the buffer notices, and those counters are read again.
+    A claim or a settle between reading the buffer and reading the tables would make the sum
+    wrong; the buffer notices, and those counters are read again.
 
     Raises TotalsMoving if that happens over and over.
     """
     totals: dict[CounterKey, int] = {}
-    _find_totals(totals, keys, glimpse, nullcontext)
+    _find_totals(totals, keys, None, nullcontext)
     return totals
 
 
 def _find_totals(
     totals: dict[CounterKey, int],
     keys: Collection[CounterKey],
-    glimpse: BufferState | None,
+    state: BufferState | None,
     guard: Guard,
 ) -> None:
-    """Put the totals of ``keys`` into ``totals``; as get_totals_of(), reading within a guard."""
-    if glimpse and len(glimpse.totals) >= len(keys):
-        totals.update(glimpse.totals)
-        return
+    """Put the totals of ``keys`` into ``totals``; goes on from ``state`` if the buffer gave one."""
     buffer = get_buffer()
     missing = set(keys)
     for _ in range(ATTEMPTS):
-        glimpse = glimpse or buffer.glimpse(missing)
-        totals.update(glimpse.totals)
+        state = state or buffer.read_state(missing)
+        totals.update(state.totals)
         missing -= totals.keys()
         keys_left = [*missing]
         for start in range(0, len(keys_left), KEYS_PER_STATEMENT):
-            chunk = keys_left[start : start + KEYS_PER_STATEMENT]
             with guard():
-                found, applied, keep = _read_sums(chunk, glimpse)
-            sums = {key: found.get(key, 0) for key in chunk}
-            totals.update(buffer.complete(sums, applied, glimpse, keep=keep))
+                sums, unapplied, keep = _read_sums(
+                    keys_left[start : start + KEYS_PER_STATEMENT], state
+                )
+            totals.update(buffer.complete_totals(sums, state=unapplied, keep=keep))
         missing -= totals.keys()
         if not missing:
             return
-        glimpse = None
+        state = None
     raise TotalsMoving(f"Claims and settles kept coming between {ATTEMPTS} readings.")
 
 
 def _read_sums(
-    keys: Collection[CounterKey], glimpse: BufferState
-) -> tuple[Mapping[CounterKey, int], Collection[BatchId], bool]:
-    """Slot sums, batches that are applied, and whether others see the tables like that, too."""
+    keys: Collection[CounterKey], state: BufferState
+) -> tuple[Mapping[CounterKey, int], BufferState, bool]:
+    """Slot sums, what they lack of ``state``, and whether others see the tables like that, too."""
     using = hits_alias()
     with savepoint(using):
-        found, applied = ledger.read_sums(keys, glimpse.batch_ids(), using=using)
+        found, applied = ledger.read_sums(keys, state.batch_ids(), using=using)
+    sums = {key: found.get(key, 0) for key in keys}
     # In a transaction the tables may look as they did when it began, or as only it sees them.
     connection = connections[using]
-    return found, applied, connection.get_autocommit() and not connection.in_atomic_block
+    keep = connection.get_autocommit() and not connection.in_atomic_block
+    return sums, state.without(applied), keep
 
 
 def totals_or_none(
-    keys: Collection[CounterKey], glimpse: BufferState | None = None
+    keys: Collection[CounterKey], state: BufferState | None = None
 ) -> dict[CounterKey, int]:
     """
     As get_totals_of(), but without those that only a database knows that does not answer.
 
-    For pages: while the database is left alone, it is not asked.
+    Goes on from ``state`` if the buffer gave one already. For pages: while the database is left
+    alone, it is not asked.
     """
     totals: dict[CounterKey, int] = {}
     try:
-        _find_totals(totals, keys, glimpse, page_read_breaker().guard)
+        _find_totals(totals, keys, state, page_read_breaker().guard)
     except BufferUnavailable:
         pass  # The breaker has said so.
     except (TotalsMoving, *DATABASE_ERRORS) as exc:
         logger.error("Totals cannot be read: %s", exc)
     return totals
+
+
+def totals_after(
+    keys: Sequence[CounterKey], recorded: Sequence[RecordResult]
+) -> dict[CounterKey, int]:
+    """
+    As totals_or_none() for counters whose hits a buffer has just recorded, in that order.
+
+    Costs nothing if the buffer knew all totals, and spares the round trip to it if not.
+    """
+    known = {
+        key: result.total
+        for key, result in zip(keys, recorded, strict=True)
+        if result.total is not None
+    }
+    if len(known) == len(keys):
+        return known
+    positions = {at.partition: at for _, _, at in recorded if at}
+    return totals_or_none(keys, BufferState(totals=known, positions=positions))
 
 
 def total_or_none(obj: Model, *, counter: str = DEFAULT_COUNTER) -> int | None:
@@ -164,12 +181,14 @@ def hits_between(
     key = counter_key(obj, counter)
     using, buffer = hits_alias(), get_buffer()
     for _ in range(ATTEMPTS):
-        glimpse = buffer.glimpse([key])
+        state = buffer.read_state([key])
         with savepoint(using):
             found, applied = ledger.read_sum_between(
-                key, first_day, last_day, glimpse.batch_ids(), using=using
+                key, first_day, last_day, state.batch_ids(), using=using
             )
-        total = buffer.complete_days(key, days, found, applied, glimpse)
+        total = buffer.complete_daily_total(
+            key, days=days, total=found, state=state.without(applied)
+        )
         if total is not None:
             return total
     raise TotalsMoving(f"Claims and settles kept coming between {ATTEMPTS} readings.")

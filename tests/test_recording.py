@@ -311,7 +311,7 @@ class TestTransactions:
         with transaction.atomic():
             assert get_total(article) == 0
 
-        assert not redis_buffer.glimpse([]).totals
+        assert not redis_buffer.read_state([]).totals
         assert not redis_keys("hitcount:*:total:*")
 
 

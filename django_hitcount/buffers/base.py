@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from django.core.checks import CheckMessage
 
-from django_hitcount.counters.batches import Batch, BatchId, BufferState
+from django_hitcount.counters.batches import Batch, BufferState, RecordResult
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey
 from django_hitcount.counters.sketches import Sketch, SketchUnion
@@ -27,43 +27,33 @@ class Buffer(ABC):
     """Do hits wait here for a flush? If not, the tables alone hold the totals."""
 
     @abstractmethod
-    def record(self, hits: Sequence[NewHits]) -> BufferState:
+    def record(self, hits: Sequence[NewHits]) -> list[RecordResult]:
         """
-        Take hits in, all at once, and glimpse at the totals of their counters.
+        Take hits in, all at once; returns what became of each, in order.
 
-        Hits that are refused are counted as such; whether a visitor's hit is one is for the
-        buffer to say, in the same instant in which it would count it.
+        Hits that are refused already are counted as refused. The buffer refuses a visitor's
+        hit itself, in the same instant in which it would count it.
         """
 
-    def glimpse(self, keys: Collection[CounterKey]) -> BufferState:
-        """BufferState at the totals of ``keys``."""
+    def read_state(self, keys: Collection[CounterKey]) -> BufferState:
+        """What the buffer knows of the totals of ``keys``."""
         return BufferState()
 
-    def complete(
-        self,
-        sums: Mapping[CounterKey, int],
-        applied: Collection[BatchId],
-        glimpse: BufferState,
-        *,
-        keep: bool,
+    def complete_totals(
+        self, sums: Mapping[CounterKey, int], *, state: BufferState, keep: bool
     ) -> Mapping[CounterKey, int]:
         """
-        Turn slot sums, read after ``glimpse``, into exact totals, and ``keep`` them.
+        Turn slot sums, read after ``state``, into exact totals, and ``keep`` them.
 
-        Counters of a partition that was claimed or settled since the glimpse are left
-        out: their sum may be older or newer than what the buffer holds now.
+        Leaves out counters of a partition that was claimed or settled since: their sum may be
+        older or newer than what the buffer holds now.
         """
         return sums
 
-    def complete_days(
-        self,
-        key: CounterKey,
-        days: Sequence[datetime.date],
-        total: int,
-        applied: Collection[BatchId],
-        glimpse: BufferState,
+    def complete_daily_total(
+        self, key: CounterKey, *, days: Sequence[datetime.date], total: int, state: BufferState
     ) -> int | None:
-        """As complete() for the hits of one counter on ``days``; None if left out."""
+        """As complete_totals() for the hits of one counter on ``days``; None if left out."""
         return total
 
     def quick_partitions(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import groupby
-from operator import attrgetter
+from typing import TypeVar
 
 from django_hitcount.buffers.base import Buffer
-from django_hitcount.counters.batches import BufferState
+from django_hitcount.buffers.grouping import grouped, in_order
+from django_hitcount.counters.batches import RecordResult
 from django_hitcount.counters.hits import AddressHash, NewHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.outcomes import UNAVAILABLE
@@ -52,10 +52,9 @@ Notes = Callable[[Sequence[NewHits], Sequence[NewHits]], Iterable[MissedRecord]]
 """Makes notes on hits that are written, and on those that are left in doubt."""
 
 Part = tuple[Sequence[NewHits], Sequence[NewHits]]
-"""Hits that are written in one transaction, and those of them that are in doubt."""
+"""Hits that are written in one transaction, and those that it leaves in doubt."""
 
-Refused = Sequence[tuple[CounterKey, str]]
-"""See BufferState.refused."""
+K = TypeVar("K", bound=Hashable)
 
 logger = logging.getLogger("django_hitcount")
 
@@ -75,26 +74,25 @@ class DatabaseBuffer(Buffer):
         self._breaker = Breaker("The database of django_hitcount", is_failure=_is_away)
         self._hurries_until = 0.0
 
-    def record(self, hits: Sequence[NewHits]) -> BufferState:
+    def record(self, hits: Sequence[NewHits]) -> list[RecordResult]:
         return self.write(hits)
 
     def write(
         self, hits: Sequence[NewHits], doubtful: Sequence[NewHits] = (), notes: Notes | None = None
-    ) -> BufferState:
+    ) -> list[RecordResult]:
         """
         Judge hits, write those that are not ``doubtful``, and notes on all, or nothing at all.
 
         If rows of some counters stay locked, the hits of the others are written all the same.
-        Says which hits turned out to be refused, and which are lost.
+        Returns what became of each of ``hits``, then of each that is ``doubtful``.
         """
         is_one_counter = len({hit.key for hit in (*hits, *doubtful)}) == 1
         try:
-            refused = self._run(hits, doubtful, notes, is_patient=is_one_counter)
+            return self._run(hits, doubtful, notes, is_patient=is_one_counter)
         except DATABASE_ERRORS as exc:
             if is_one_counter or not locks.is_conflict(exc):
                 raise
             return self._write_apart(hits, doubtful, notes)
-        return BufferState(refused=refused)
 
     def _run(
         self,
@@ -103,7 +101,7 @@ class DatabaseBuffer(Buffer):
         notes: Notes | None,
         *,
         is_patient: bool,
-    ) -> Refused:
+    ) -> list[RecordResult]:
         began_at = time.monotonic()
         has_waited = seconds_waited(LOCKS) > 0
         is_patient = is_patient and not has_waited and began_at >= self._hurries_until
@@ -134,36 +132,43 @@ class DatabaseBuffer(Buffer):
 
     def _write_apart(
         self, hits: Sequence[NewHits], doubtful: Sequence[NewHits], notes: Notes | None
-    ) -> BufferState:
+    ) -> list[RecordResult]:
         """
-        Write the hits of each counter in a transaction of their own.
+        Write the hits of each counter in a transaction of their own, in lock order.
 
         Those ``doubtful`` stay together, since one note is about all of them. After half a
         second, the first that meets a lock is the last that is tried: then tables are locked,
         not rows.
         """
-        by_counter = groupby(sorted(hits, key=attrgetter("key")), key=attrgetter("key"))
-        parts: list[Part] = [([*group], ()) for _, group in by_counter]
+        keys = [hit.key for hit in hits]
+        by_counter = grouped(keys, hits)
+        parts: dict[CounterKey | None, Part] = {
+            counter: (by_counter[counter], ()) for counter in sorted(by_counter)
+        }
         if doubtful:
-            parts.append(((), doubtful))
+            parts[None] = ((), doubtful)
+        results: dict[CounterKey | None, list[RecordResult]] = {}
         ends_at = time.monotonic() + PATIENCE_SECONDS
-        refused: list[tuple[CounterKey, str]] = []
-        for place, part in enumerate(parts):
+        for counter, part in parts.items():
             try:
-                refused += self._run(*part, notes, is_patient=False)
+                results[counter] = self._run(*part, notes, is_patient=False)
             except (BufferUnavailable, *DATABASE_ERRORS) as exc:
                 is_over = time.monotonic() >= ends_at
-                failed = parts[place:] if is_over else [part]
-                refused += _lost(failed, exc)
+                failed = parts.keys() - results.keys() if is_over else {counter}
+                results |= _lost({key: parts[key] for key in failed}, exc)
                 if is_over:
                     break
-        return BufferState(refused=refused)
+        return in_order([*keys, *[None] * len(doubtful)], results)
 
 
-def _lost(parts: Iterable[Part], error: Exception) -> list[tuple[CounterKey, str]]:
-    hits = [hit for sure, unsure in parts for hit in (*sure, *unsure) if not hit.refusal]
-    logger.error("%d hits are not counted: %s", len(hits), error)
-    return [(hit.key, UNAVAILABLE) for hit in hits]
+def _lost(parts: Mapping[K, Part], error: Exception) -> dict[K, list[RecordResult]]:
+    """Hits that are not counted, since nothing takes them in."""
+    hits = [hit for sure, unsure in parts.values() for hit in (*sure, *unsure)]
+    logger.error("%d hits are not counted: %s", sum(not hit.refusal for hit in hits), error)
+    return {
+        key: [RecordResult(None, hit.refusal or UNAVAILABLE) for hit in (*sure, *unsure)]
+        for key, (sure, unsure) in parts.items()
+    }
 
 
 def _is_away(error: BaseException) -> bool:
@@ -195,7 +200,7 @@ class _Write:
         self.beyond: set[AddressHash] = set()
         """Addresses that had their limit in an earlier try."""
 
-    def __call__(self) -> Refused:
+    def __call__(self) -> list[RecordResult]:
         using = hits_alias()
         slot = self._choice.next()
         hits = [*self._hits, *self._doubtful]
@@ -208,11 +213,7 @@ class _Write:
             slots.add_hits(sure, slot=slot, using=using)
             for note in self._notes(sure, unsure) if self._notes else ():
                 note.save(using=using, force_insert=True)
-        return [
-            (after.key, after.refusal)
-            for before, after in zip(hits, judged, strict=True)
-            if after.refusal and not before.refusal
-        ]
+        return [RecordResult(None, hit.refusal) for hit in judged]
 
     def _next_lock_wait(self) -> float:
         seconds = min(self._lock_wait_seconds, self._locks_until - time.monotonic())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, RefusedKey
@@ -44,9 +44,23 @@ class UnsettledHits(NamedTuple):
 class FlushPosition(NamedTuple):
     """A place in the sequence of claims and settles of one partition."""
 
+    partition: int
     run_id: str
     epoch: bytes
-    set_aside: Sequence[UnsettledHits] = ()
+    unsettled: Sequence[UnsettledHits] = ()
+
+
+class RecordResult(NamedTuple):
+    """What became of one hit that a buffer was given."""
+
+    total: int | None
+    """The exact total of its counter with this hit; None if the buffer does not keep it."""
+
+    refusal: str | None
+    """Why the hit does not count; None if it does."""
+
+    position: FlushPosition | None = None
+    """Where the partition was when the hit was recorded, if its total must be loaded."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,18 +71,19 @@ class BufferState:
     """Exact totals, of the counters whose total the buffer keeps."""
 
     positions: Mapping[int, FlushPosition] = field(default_factory=dict)
-    """By partition, when the glimpse was taken."""
-
-    refused: Sequence[tuple[CounterKey, str]] = ()
-    """
-    Counters whose hit was refused here, for who made it or since it could not be taken in
-    though others could, each with the name of the refusal; a counter as often as it had such
-    hits.
-    """
+    """By partition, when the state was read."""
 
     def batch_ids(self) -> list[BatchId]:
         """The batches to look for in the ledger."""
-        return [held.id for at in self.positions.values() for held in at.set_aside]
+        return [held.id for at in self.positions.values() for held in at.unsettled]
+
+    def without(self, applied: Collection[BatchId]) -> BufferState:
+        """The same without hits of batches that are in the tables."""
+        positions = {
+            partition: at._replace(unsettled=[h for h in at.unsettled if h.id not in applied])
+            for partition, at in self.positions.items()
+        }
+        return replace(self, positions=positions)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

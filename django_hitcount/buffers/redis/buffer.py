@@ -9,8 +9,8 @@ import re
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from django.db import connections
@@ -19,17 +19,22 @@ from django.utils import timezone
 from django_hitcount import conf, signals
 from django_hitcount.buffers.base import Buffer
 from django_hitcount.buffers.database import DatabaseBuffer
+from django_hitcount.buffers.grouping import grouped, in_order
 from django_hitcount.buffers.redis import claiming, sketches
 from django_hitcount.buffers.redis.keys import PartitionKeys, RunKeys, run_keys, throttle_key
 from django_hitcount.buffers.redis.positions import PositionReply, held_hashes, read_positions
-from django_hitcount.buffers.redis.record_call import record_call
+from django_hitcount.buffers.redis.record_call import read_reply, record_call
 from django_hitcount.buffers.redis.scripts import Build, Command, ScriptCall
 from django_hitcount.buffers.redis.transport import Answers, RedisTransport, Reply, checked
-from django_hitcount.counters.batches import Batch, BatchId, BufferState, FlushPosition
+from django_hitcount.counters.batches import (
+    Batch,
+    BufferState,
+    FlushPosition,
+    RecordResult,
+)
 from django_hitcount.counters.days import open_days
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey
-from django_hitcount.counters.outcomes import ADDRESS_LIMIT, REPEAT
 from django_hitcount.counters.sketches import Sketch, SketchUnion
 from django_hitcount.db import seen_visitors
 from django_hitcount.db.routing import hits_alias
@@ -78,15 +83,19 @@ class RedisBuffer(Buffer):
         self._slots = DatabaseBuffer()
         self._has_news = False
 
-    def record(self, hits: Sequence[NewHits]) -> BufferState:
-        groups = [*self._by_partition(hits, lambda hit: hit.key).items()]
-        numbered = self._recorders.take()
-        replies: list[Reply] = []
-        written = BufferState()
+    def record(self, hits: Sequence[NewHits]) -> list[RecordResult]:
+        partitions = [hit.key.partition(self._partitions) for hit in hits]
+        groups = grouped(partitions, hits)
+        command_id = self._recorders.take()
         run_id = ""
+        replies: list[Reply] = []
+        in_slots: Mapping[int, Sequence[RecordResult]] = {}
 
         def build(run_id: str) -> list[ScriptCall]:
-            return [self._record_call(run_keys(p, run_id), group, numbered) for p, group in groups]
+            return [
+                record_call(run_keys(partition, run_id), group, command_id, self._threshold)
+                for partition, group in groups.items()
+            ]
 
         try:
             with self._breaker.guard() as is_back:
@@ -95,41 +104,31 @@ class RedisBuffer(Buffer):
                 checked(replies)
         except BufferUnavailable as exc:
             replies = replies or [BufferUnavailable(str(exc))] * len(groups)
-            written = self._record_in_slots(groups, replies, numbered, run_id)
+            sent = missed_records.Sent(command_id, run_id, self._a_bit_before_now())
+            in_slots = self._record_in_slots(groups, replies, sent)
         if not any(type(reply) is AnswerLost for reply in replies):
-            self._recorders.give_back(numbered)
-        glimpse = self._glimpse_of(run_id, groups, replies)
-        if not written.refused:
-            return glimpse
-        return replace(glimpse, refused=[*glimpse.refused, *written.refused])
+            self._recorders.give_back(command_id)
+        return in_order(partitions, {**self._results(run_id, groups, replies), **in_slots})
 
-    def _record_call(
-        self, names: RunKeys, hits: Sequence[NewHits], numbered: CommandId
-    ) -> ScriptCall:
-        return record_call(names, hits, numbered, self._threshold)
-
-    def _glimpse_of(
-        self, run_id: str, groups: Sequence[tuple[int, Sequence[NewHits]]], replies: Sequence[Reply]
-    ) -> BufferState:
-        totals: dict[CounterKey, int] = {}
-        positions: dict[int, PositionReply] = {}
-        refused: list[tuple[CounterKey, str]] = []
-        for (partition, hits), reply in zip(groups, replies, strict=True):
-            if isinstance(reply, BufferUnavailable):
-                continue
-            is_full, judged = reply[0], reply[1]
-            for hit, total in zip(hits, reply[2:], strict=False):
-                if total is not None:
-                    totals[hit.key] = int(total)
-            for number in judged:
-                refused.append((hits[abs(number) - 1].key, REPEAT if number > 0 else ADDRESS_LIMIT))
-            if len(reply) > len(hits) + 2:
-                positions[partition] = PositionReply(*reply[-3:])
+    def _results(
+        self, run_id: str, groups: Mapping[int, Sequence[NewHits]], replies: Sequence[Reply]
+    ) -> dict[int, list[RecordResult]]:
+        """What became of the hits of the partitions that Redis answered for."""
+        found = {
+            partition: read_reply(reply, group)
+            for (partition, group), reply in zip(groups.items(), replies, strict=True)
+            if not isinstance(reply, BufferUnavailable)
+        }
+        unloaded: dict[int, PositionReply] = {}
+        for partition, (_, is_full, position) in found.items():
             if is_full:
                 signals.partition_full.send_robust(type(self), partition=partition)
-        return BufferState(
-            totals=totals, positions=self._positions(run_id, positions), refused=refused
-        )
+            if position:
+                unloaded[partition] = position
+        results = {partition: reply.results for partition, reply in found.items()}
+        for partition, at in self._positions(run_id, unloaded).items():
+            results[partition] = [result._replace(position=at) for result in results[partition]]
+        return results
 
     def _positions(
         self, run_id: str, replies: Mapping[int, PositionReply]
@@ -141,29 +140,31 @@ class RedisBuffer(Buffer):
 
     def _record_in_slots(
         self,
-        groups: Sequence[tuple[int, Sequence[NewHits]]],
+        groups: Mapping[int, Sequence[NewHits]],
         replies: Sequence[Reply],
-        numbered: CommandId,
-        run_id: str,
-    ) -> BufferState:
+        sent: missed_records.Sent,
+    ) -> dict[int, list[RecordResult]]:
         """
-        Write what Redis refused into the slots, and keep what it may have run.
+        Write what Redis rejected into the slots, and keep what it may have run.
 
-        Visitors are judged by the tables, which know of those since Redis went away. Says
-        which hits turned out to be refused, and which are lost.
+        The tables judge visitors: they know of those since Redis went away.
         """
-        refused: list[NewHits] = []
-        doubtful: list[NewHits] = []
-        for (_, group), reply in zip(groups, replies, strict=True):
-            if isinstance(reply, AnswerLost):
-                doubtful += group
-            elif isinstance(reply, BufferUnavailable):
-                refused += group
-        at = timezone.now() - datetime.timedelta(seconds=self._exchange.timeout_seconds)
-        sent = missed_records.Sent(numbered, run_id, at)
-        return self._slots.write(refused, doubtful, partial(missed_records.notes, sent))
+        failed = {
+            partition: type(reply) is AnswerLost
+            for partition, reply in zip(groups, replies, strict=True)
+            if isinstance(reply, BufferUnavailable)
+        }
+        rejected = [hit for p, is_lost in failed.items() if not is_lost for hit in groups[p]]
+        in_doubt = [hit for p, is_lost in failed.items() if is_lost for hit in groups[p]]
+        results = iter(self._slots.write(rejected, in_doubt, partial(missed_records.notes, sent)))
+        written_first = sorted(failed, key=failed.__getitem__)
+        return {p: [*islice(results, len(groups[p]))] for p in written_first}
 
-    def glimpse(self, keys: Collection[CounterKey]) -> BufferState:
+    def _a_bit_before_now(self) -> datetime.datetime:
+        """Not after a command was sent that failed by now."""
+        return timezone.now() - datetime.timedelta(seconds=self._exchange.timeout_seconds)
+
+    def read_state(self, keys: Collection[CounterKey]) -> BufferState:
         groups = self._by_partition(keys, lambda key: key)
 
         def build(run_id: str) -> list[Command]:
@@ -185,23 +186,18 @@ class RedisBuffer(Buffer):
             totals_by_key |= _known(group, reply[3:])
         return BufferState(totals=totals_by_key, positions=self._positions(run_id, positions))
 
-    def complete(
-        self,
-        sums: Mapping[CounterKey, int],
-        applied: Collection[BatchId],
-        glimpse: BufferState,
-        *,
-        keep: bool,
+    def complete_totals(
+        self, sums: Mapping[CounterKey, int], *, state: BufferState, keep: bool
     ) -> Mapping[CounterKey, int]:
         groups = self._by_partition(sums, lambda key: key)
-        asked = {p: group for p, group in groups.items() if p in glimpse.positions}
+        asked = {p: group for p, group in groups.items() if p in state.positions}
         totals = {key: sums[key] for p, group in groups.items() if p not in asked for key in group}
         ttl = self._total_ttl_seconds if keep else 0
         calls = []
         for partition, group in asked.items():
-            position = glimpse.positions[partition]
+            position = state.positions[partition]
             names = run_keys(partition, position.run_id)
-            hashes = held_hashes(partition, position, applied, daily=False)
+            hashes = held_hashes(position, daily=False)
             args: list[str | int | bytes] = [position.epoch, len(hashes), ttl]
             for key in group:
                 args += [key.text, sums[key]]
@@ -211,23 +207,19 @@ class RedisBuffer(Buffer):
             replies = self._run(calls)
         except BufferUnavailable:
             return sums
-        for group, known in zip(asked.values(), replies, strict=True):
-            totals |= _known(group, known or [])
+        for group, completed in zip(asked.values(), replies, strict=True):
+            if completed is not None:
+                totals |= _known(group, completed)
         return totals
 
-    def complete_days(
-        self,
-        key: CounterKey,
-        days: Sequence[datetime.date],
-        total: int,
-        applied: Collection[BatchId],
-        glimpse: BufferState,
+    def complete_daily_total(
+        self, key: CounterKey, *, days: Sequence[datetime.date], total: int, state: BufferState
     ) -> int | None:
         partition = key.partition(self._partitions)
-        position = glimpse.positions.get(partition)
+        position = state.positions.get(partition)
         if position is None:
             return total
-        hashes = held_hashes(partition, position, applied, daily=True)
+        hashes = held_hashes(position, daily=True)
         names = run_keys(partition, position.run_id)
         call = ScriptCall(
             "complete_days", [names.epoch, *hashes], [position.epoch, *map(key.on, days)]
@@ -348,7 +340,9 @@ class RedisBuffer(Buffer):
             def build(run_id: str, rows: Any = rows, numbered: Any = numbered) -> list[ScriptCall]:
                 # A call is for hits of one counter and day: one for each visitor is the simplest.
                 return [
-                    self._record_call(self._keys_of(hit.key, run_id), [hit], numbered[pk])
+                    record_call(
+                        self._keys_of(hit.key, run_id), [hit], numbered[pk], self._threshold
+                    )
                     for pk, hit in rows.items()
                 ]
 
@@ -386,7 +380,7 @@ class RedisBuffer(Buffer):
                 logger.error("Redis lost its memory; %d hits in doubt are dropped", len(note.hits))
             else:
                 calls += [
-                    self._record_call(run_keys(p, run_id), group, note.numbered)
+                    record_call(run_keys(p, run_id), group, note.numbered, self._threshold)
                     for p, group in groups.items()
                 ]
         return [*calls, *self._drop_totals_calls(stale, run_id)]
@@ -449,7 +443,7 @@ class RedisBuffer(Buffer):
 def _known(
     keys: Iterable[CounterKey], totals: Iterable[bytes | int | None]
 ) -> dict[CounterKey, int]:
-    return {key: int(total) for key, total in zip(keys, totals, strict=False) if _is_total(total)}
+    return {key: int(total) for key, total in zip(keys, totals, strict=True) if _is_total(total)}
 
 
 def _is_total(reply: bytes | int | None) -> TypeGuard[bytes | int]:

@@ -8,6 +8,10 @@ from functools import lru_cache
 
 from django_hitcount.conf import MOST_PARTITIONS
 
+VISITORS_SECONDS = 3 * 24 * 3600
+"""How long Redis keeps what it knows of the visitors of a day, from the first of them on: for
+that day, and for two more in which a hit of that day may come late or a flush may not run."""
+
 
 def throttle_key(name: str) -> str:
     """The key that is there for as long as a throttle admits nobody else."""

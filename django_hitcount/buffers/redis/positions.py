@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from django_hitcount.buffers.redis.claiming import read_batch_id, runs_in
 from django_hitcount.buffers.redis.keys import RunKeys, run_keys
 from django_hitcount.buffers.redis.scripts import Command, ScriptCall
 from django_hitcount.buffers.redis.transport import Reply
-from django_hitcount.counters.batches import BatchId, FlushPosition, UnsettledHits
+from django_hitcount.counters.batches import FlushPosition, UnsettledHits
 
 Run = Callable[[Sequence[ScriptCall | Command]], list[Reply]]
 
@@ -42,6 +42,7 @@ def read_positions(
         left[partition] += _left_by(partition, other, batch_id, sequence)
     return {
         partition: FlushPosition(
+            partition,
             run_id,
             reply.epoch or b"0",
             [*_claimed(reply.batch_id, partition, run_id), *left[partition]],
@@ -67,15 +68,12 @@ def _left_by(
     return found
 
 
-def held_hashes(
-    partition: int, position: FlushPosition, applied: Collection[BatchId], *, daily: bool
-) -> list[str]:
-    """The hashes whose hits the tables did not have at ``position``, by counter or by day."""
-    found = [_pending(run_keys(partition, position.run_id), daily)]
-    for held in position.set_aside:
-        if held.id not in applied:
-            names = run_keys(partition, held.run_id)
-            found.append(_batch(names, daily) if held.is_claimed else _pending(names, daily))
+def held_hashes(position: FlushPosition, *, daily: bool) -> list[str]:
+    """The hashes whose hits the tables do not have at ``position``, by counter or by day."""
+    found = [_pending(run_keys(position.partition, position.run_id), daily)]
+    for held in position.unsettled:
+        names = run_keys(position.partition, held.run_id)
+        found.append(_batch(names, daily) if held.is_claimed else _pending(names, daily))
     return found
 
 

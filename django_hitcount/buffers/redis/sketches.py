@@ -7,8 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from django_hitcount.buffers.redis.keys import PartitionKeys, RunKeys
-from django_hitcount.buffers.redis.record_call import VISITORS_SECONDS
+from django_hitcount.buffers.redis.keys import VISITORS_SECONDS, PartitionKeys, RunKeys
 from django_hitcount.buffers.redis.scripts import Command, ScriptCall
 from django_hitcount.buffers.redis.transport import Reply
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey

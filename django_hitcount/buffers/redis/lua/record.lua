@@ -1,38 +1,89 @@
 -- Take hits of one partition in, once however often the command is sent.
 --
--- KEYS: pending, pending_daily, pending_refused, pending_visitors, malformed, epoch, batch_id,
--- sequence, runs, merged_sketches, recorder, then per hit: total, as many repeat keys as ARGV[5]
--- says (that of now first), if visitors are counted: sketch, sketches_of, and, if addresses are
--- limited: addresses; in the end, for the rule 'daily': seen
--- ARGV: sequence, seconds to remember it, pending counters that call for an early flush
--- ('0': none do), rule ('seconds', 'daily', 'always', or '' if nothing is known of a visitor);
--- unless that is '': repeat keys per hit, '1' if visitors are counted, field of pending_refused
--- for repeats, geometry of the filter of the rule 'daily', seconds to keep it, hits of one
--- address that count ('0': addresses are not limited), field of pending_refused for more; then
--- per hit: field, daily field, amount, field of pending_refused if the hit is refused (''),
--- unless the rule is '': visitor, if there are repeat keys: milliseconds to keep one, if
--- visitors are counted: visitors field, milliseconds to keep a sketch, and, if addresses are
--- limited: field of the address, milliseconds to keep addresses
--- Returns: 1 if this call brought pending over that number and 0 if not, the numbers of the
--- hits that were refused as repeats, those beyond the limit of their address below zero, a
--- total or nil per hit, and, if one is nil, epoch, batch id and runs.
+-- KEYS and ARGV are read here in the order in which record_call.py writes them: what is the same
+-- for all hits first, then what belongs to each hit.
+-- Returns: 1 if this call brought the pending counters over the threshold and 0 if not; a total
+-- or nil per hit; per hit, whether it counts (COUNTS, REPEAT or ADDRESS_LIMIT); and, if a total is
+-- nil, the epoch, batch id and runs.
 
-local FIRST_KEY = 11
-local MALFORMED, SEQUENCE, RUNS, MERGED, RECORDER = KEYS[5], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
-local rule, threshold = ARGV[4], tonumber(ARGV[3])
-local has_visitor = rule ~= ''
-local first_arg, args_per_hit = 4, 4
-local repeat_keys, counts_visitors, limit = 0, false, 0
-local sketch_arg, address_arg -- The arguments of a hit before those.
-if has_visitor then
-  repeat_keys, counts_visitors, limit = tonumber(ARGV[5]), ARGV[6] == '1', tonumber(ARGV[10])
-  first_arg = 11
-  sketch_arg = 5 + (repeat_keys > 0 and 1 or 0)
-  address_arg = sketch_arg + (counts_visitors and 2 or 0)
-  args_per_hit = address_arg + (limit > 0 and 2 or 0)
+local keys_read, args_read = 0, 0
+
+local function next_key()
+  keys_read = keys_read + 1
+  return KEYS[keys_read]
 end
-local keys_per_hit = 1 + repeat_keys + (counts_visitors and 2 or 0) + (limit > 0 and 1 or 0)
-local hits = (#KEYS - FIRST_KEY - (rule == 'daily' and 1 or 0)) / keys_per_hit
+
+local function next_arg()
+  args_read = args_read + 1
+  return ARGV[args_read]
+end
+
+local COUNTS, REPEAT, ADDRESS_LIMIT = 0, 1, 2
+
+local PENDING = next_key()
+local PENDING_DAILY = next_key()
+local PENDING_REFUSED = next_key()
+local PENDING_VISITORS = next_key()
+local MALFORMED = next_key()
+local EPOCH = next_key()
+local BATCH_ID = next_key()
+local SEQUENCE = next_key()
+local RUNS = next_key()
+local MERGED_SKETCHES = next_key()
+local RECORDER = next_key()
+local command_number = next_arg()
+local remembered_seconds = next_arg()
+-- Pending counters that call for an early flush; 0 if no number does.
+local threshold = tonumber(next_arg())
+local number_of_hits = tonumber(next_arg())
+-- 'seconds', 'daily' or 'always'; '' if nothing is known of visitors, and no more is sent then.
+local rule = next_arg()
+
+local has_visitors = rule ~= ''
+local repeat_keys, counts_visitors, limit = 0, false, 0
+local repeat_field, filter, filter_geometry, filter_seconds, limit_field
+if has_visitors then
+  repeat_keys = tonumber(next_arg())
+  counts_visitors = next_arg() == '1'
+  repeat_field = next_arg()
+  filter_geometry = next_arg()
+  filter_seconds = next_arg()
+  limit = tonumber(next_arg()) -- Hits of one address that count; 0 if addresses are not limited.
+  limit_field = next_arg()
+  if rule == 'daily' then
+    filter = next_key()
+  end
+end
+
+local function read_hit()
+  local hit = {repeat_keys = {}}
+  hit.total = next_key()
+  hit.field = next_arg()
+  hit.daily_field = next_arg()
+  hit.amount = next_arg()
+  hit.refused_field = next_arg() -- '' if the hit is not refused yet.
+  if has_visitors then
+    hit.visitor = next_arg()
+    for i = 1, repeat_keys do
+      hit.repeat_keys[i] = next_key() -- First the key of now, which is written.
+    end
+    if repeat_keys > 0 then
+      hit.repeat_milliseconds = next_arg()
+    end
+    if counts_visitors then
+      hit.sketch = next_key()
+      hit.sketches_of = next_key()
+      hit.visitors_field = next_arg()
+      hit.sketch_milliseconds = next_arg()
+    end
+    if limit > 0 then
+      hit.addresses = next_key()
+      hit.address_field = next_arg()
+      hit.addresses_milliseconds = next_arg()
+    end
+  end
+  return hit
+end
 
 local function set_aside(hash, field)
   if is_there(hash, 'hash', MALFORMED) then
@@ -55,12 +106,12 @@ local function attempt(in_the_way, ...)
 end
 
 -- Name what is pending, so that it is claimed under the same id in whatever state a Redis that
--- goes back in time finds it. The name is that of this command, which no other shares.
+-- goes back in time finds it. The name comes from this command; no other command has it.
 local function begin_generation()
   keep_name_only(SEQUENCE, MALFORMED)
   local run = string.match(SEQUENCE, '}:([^:]*):')
   local recorder = string.match(RECORDER, '[^:]*$')
-  redis.call('SET', SEQUENCE, run .. ':' .. recorder .. ':' .. ARGV[1] .. ':0')
+  redis.call('SET', SEQUENCE, run .. ':' .. recorder .. ':' .. command_number .. ':0')
   local runs = text_in(RUNS) or ''
   if not string.find(' ' .. runs .. ' ', ' ' .. run .. ' ', 1, true) then
     redis.call('SET', RUNS, runs == '' and run or runs .. ' ' .. run)
@@ -93,38 +144,40 @@ local function raise_total(key, amount)
   return total
 end
 
--- Whether the visitor has been counted already; if not, that is known from now on.
-local function is_repeat(key_at, visitor, milliseconds)
+-- Whether the visitor has been counted already; if not, Redis remembers the visitor from now on.
+local function is_repeat(hit)
   if rule == 'daily' then
-    return seen_before(KEYS[#KEYS], ARGV[8], ARGV[9], visitor)
+    return seen_before(filter, filter_geometry, filter_seconds, hit.visitor)
   elseif rule == 'always' or repeat_keys == 0 then
     return false
   end
   for i = 2, repeat_keys do
-    if redis.call('EXISTS', KEYS[key_at + i]) == 1 then
+    if redis.call('EXISTS', hit.repeat_keys[i]) == 1 then
       return true
     end
   end
-  return not redis.call('SET', KEYS[key_at + 1], '1', 'NX', 'PX', milliseconds)
+  return not redis.call('SET', hit.repeat_keys[1], '1', 'NX', 'PX', hit.repeat_milliseconds)
 end
 
-local function is_at_limit(addresses, field)
-  local counted = redis.pcall('HGET', addresses, field)
+local function is_at_limit(hit)
+  local counted = redis.pcall('HGET', hit.addresses, hit.address_field)
   return type(counted) == 'string' and (tonumber(counted) or 0) >= limit
 end
 
-local function count_address(addresses, field, milliseconds)
-  if attempt(addresses, 'HINCRBY', addresses, field, 1) == 1 and redis.call('TTL', addresses) < 0 then
-    redis.call('PEXPIRE', addresses, milliseconds)
+local function count_address(hit)
+  local addresses = hit.addresses
+  local counted = attempt(addresses, 'HINCRBY', addresses, hit.address_field, 1)
+  if counted == 1 and redis.call('TTL', addresses) < 0 then
+    redis.call('PEXPIRE', addresses, hit.addresses_milliseconds)
   end
 end
 
--- A sketch that is begun here has no TTL yet, and is noted with its object, so that it goes
--- when that goes. One that is begun, or met for the first time since Redis was started, may lack
--- visitors whom the table has.
-local function count_visitor(key_at, visitor, field, milliseconds)
-  local sketch, sketches_of = KEYS[key_at + repeat_keys + 1], KEYS[key_at + repeat_keys + 2]
-  if attempt(sketch, 'PFADD', sketch, visitor) == 0 then
+-- A sketch that begins here has no TTL yet, and its name is kept with the object, so that it goes
+-- when the object goes. A sketch that begins, or is met for the first time since Redis was
+-- started, may lack visitors whom the table has.
+local function count_visitor(hit)
+  local sketch, sketches_of, milliseconds = hit.sketch, hit.sketches_of, hit.sketch_milliseconds
+  if attempt(sketch, 'PFADD', sketch, hit.visitor) == 0 then
     return
   end
   local is_begun = redis.call('TTL', sketch) < 0
@@ -133,82 +186,78 @@ local function count_visitor(key_at, visitor, field, milliseconds)
     attempt(sketches_of, 'SADD', sketches_of, sketch)
     redis.call('PEXPIRE', sketches_of, milliseconds)
   end
-  if attempt(MERGED, 'SADD', MERGED, field) == 1 or is_begun then
-    redis.call('PEXPIRE', MERGED, milliseconds)
-    attempt(KEYS[4], 'HSET', KEYS[4], field, '1')
+  local field = hit.visitors_field
+  if attempt(MERGED_SKETCHES, 'SADD', MERGED_SKETCHES, field) == 1 or is_begun then
+    redis.call('PEXPIRE', MERGED_SKETCHES, milliseconds)
+    attempt(PENDING_VISITORS, 'HSET', PENDING_VISITORS, field, '1')
   else
-    attempt(KEYS[4], 'HSETNX', KEYS[4], field, '0')
+    attempt(PENDING_VISITORS, 'HSETNX', PENDING_VISITORS, field, '0')
   end
 end
 
--- Whether a hit is refused for who made it, and for what; if not, that is known from now on.
--- Nothing is kept of visitors beyond the limit of their address, who may be made up.
-local function judge(n, key_at, at)
-  local addresses = KEYS[key_at + keys_per_hit - 1]
-  if limit > 0 and is_at_limit(addresses, ARGV[at + address_arg + 1]) then
-    return -n, ARGV[11]
+-- Whether a hit counts or is refused for who made it, and the field that it is counted under if
+-- it is refused. Nothing is kept of visitors beyond the limit of their address: they may be made
+-- up.
+local function judge(hit)
+  if limit > 0 and is_at_limit(hit) then
+    return ADDRESS_LIMIT, limit_field
   end
-  local found, refused = nil, ''
-  if is_repeat(key_at, ARGV[at + 5], ARGV[at + 6]) then
-    found, refused = n, ARGV[7]
+  local verdict, refused_field = COUNTS, ''
+  if is_repeat(hit) then
+    verdict, refused_field = REPEAT, repeat_field
   elseif limit > 0 then
-    count_address(addresses, ARGV[at + address_arg + 1], ARGV[at + address_arg + 2])
+    count_address(hit)
   end
   if counts_visitors then
-    count_visitor(key_at, ARGV[at + 5], ARGV[at + sketch_arg + 1], ARGV[at + sketch_arg + 2])
+    count_visitor(hit)
   end
-  return found, refused
+  return verdict, refused_field
 end
 
-local last = redis.call('SET', RECORDER, ARGV[1], 'EX', ARGV[2], 'GET')
-local is_new = (tonumber(last or 0) or 0) < tonumber(ARGV[1])
+local last = redis.call('SET', RECORDER, command_number, 'EX', remembered_seconds, 'GET')
+local is_new = (tonumber(last or 0) or 0) < tonumber(command_number)
 if not is_new then
-  redis.call('SET', RECORDER, last, 'EX', ARGV[2])
+  redis.call('SET', RECORDER, last, 'EX', remembered_seconds)
 end
 if not batch_name_in(SEQUENCE) then
   begin_generation()
 end
 local added = 0
 local all_known = true
-local judged = {}
-local replies = {0, judged}
+local totals, verdicts = {}, {}
 
-for n = 1, hits do
-  local key_at = FIRST_KEY + (n - 1) * keys_per_hit + 1
-  local at = first_arg + (n - 1) * args_per_hit
-  local field, daily, amount, refused = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
-  local total = known_total(KEYS[key_at])
-  if is_new and refused == '' and has_visitor then
-    judged[#judged + 1], refused = judge(n, key_at, at)
+for n = 1, number_of_hits do
+  local hit = read_hit()
+  local total = known_total(hit.total)
+  local verdict, refused_field = COUNTS, hit.refused_field
+  if is_new and refused_field == '' and has_visitors then
+    verdict, refused_field = judge(hit)
   end
-  -- An amount of 0 tells of a visitor only, and taking hits back is refused without a count.
-  if is_new and refused ~= '' then
-    if tonumber(amount) > 0 then
-      add(KEYS[3], refused, amount)
+  -- An amount of 0 only makes a visitor known, and taking hits back is refused without a count.
+  if is_new and refused_field ~= '' then
+    if tonumber(hit.amount) > 0 then
+      add(PENDING_REFUSED, refused_field, hit.amount)
     end
-  elseif is_new and amount ~= '0' then
-    if threshold > 0 and redis.pcall('HEXISTS', KEYS[1], field) == 0 then
+  elseif is_new and hit.amount ~= '0' then
+    if threshold > 0 and redis.pcall('HEXISTS', PENDING, hit.field) == 0 then
       added = added + 1
     end
-    add(KEYS[1], field, amount)
-    add(KEYS[2], daily, amount)
+    add(PENDING, hit.field, hit.amount)
+    add(PENDING_DAILY, hit.daily_field, hit.amount)
     if total then
-      total = raise_total(KEYS[key_at], amount)
+      total = raise_total(hit.total, hit.amount)
     end
   end
   all_known = all_known and total
-  replies[n + 2] = total
+  totals[n], verdicts[n] = total, verdict
 end
 
+local is_full = 0
 if added > 0 then
-  local size = redis.call('HLEN', KEYS[1])
+  local size = redis.call('HLEN', PENDING)
   if size > threshold and size - added <= threshold then
-    replies[1] = 1
+    is_full = 1
   end
 end
-if not all_known then
-  replies[hits + 3] = text_in(KEYS[6])
-  replies[hits + 4] = text_in(KEYS[7])
-  replies[hits + 5] = text_in(RUNS)
-end
-return replies
+local position = not all_known and {text_in(EPOCH), text_in(BATCH_ID), text_in(RUNS)}
+return {is_full, totals, verdicts, position}

@@ -20,6 +20,8 @@ AT_HOME = KEYS.addresses("2026-01-01", 0x0B)
 VISITORS = "5:views:2026-01-01:k1:a"
 A, B = "5:views:a", "5:views:b"
 A_TODAY = "5:views:2026-01-01:a"
+COUNTS, REPEAT, ADDRESS_LIMIT = 0, 1, 2
+"""What record.lua answers about a hit."""
 
 
 def content(redis):

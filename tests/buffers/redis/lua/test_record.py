@@ -7,6 +7,7 @@ import pytest
 from django_hitcount.outages.command_ids import REMEMBERED_SECONDS
 from tests.buffers.redis.lua.partition import (
     A_TODAY,
+    COUNTS,
     GENERATION,
     KEYS,
     RECORDER,
@@ -17,7 +18,7 @@ from tests.buffers.redis.lua.partition import (
 
 
 def test_without_a_total(redis, record):
-    assert record(1, 4) == [0, [], None, None, None, RUN_ID.encode()]
+    assert record(1, 4) == [0, [None], [COUNTS], [None, None, RUN_ID.encode()]]
     assert content(redis) == {
         "pending": {A.encode(): b"4"},
         "pending_daily": {A_TODAY.encode(): b"4"},
@@ -30,14 +31,14 @@ def test_without_a_total(redis, record):
 def test_with_a_total(redis, record):
     redis.set(KEYS.total(A), 10)
 
-    assert record(1, 4) == [0, [], 14]
+    assert record(1, 4) == [0, [14], [COUNTS], None]
     assert redis.get(KEYS.total(A)) == b"14"
 
 
 def test_while_a_batch_is_set_aside(redis, record):
     redis.mset({KEYS.epoch: 7, KEYS.batch_id: "id"})
 
-    assert record(1) == [0, [], None, b"7", b"id", RUN_ID.encode()]
+    assert record(1) == [0, [None], [COUNTS], [b"7", b"id", RUN_ID.encode()]]
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,7 @@ def test_while_a_batch_is_set_aside(redis, record):
 def test_a_number_runs_once_and_none_after_a_greater_one(redis, record, sequences, hits):
     redis.set(KEYS.total(A), 0)
     for sequence in sequences:
-        total = record(sequence)[-1]
+        _, (total,), _, _ = record(sequence)
 
     assert redis.hget(KEYS.pending, A) == str(hits).encode()
     assert redis.hget(KEYS.pending_daily, A_TODAY) == str(hits).encode()
@@ -83,7 +84,7 @@ def test_threshold_is_crossed_once(redis, record, held, threshold, crossed):
 def test_refused_hit_is_counted_apart(redis, record):
     redis.set(KEYS.total(A), 10)
 
-    assert record(1, refusal="bot") == [0, [], b"10"]
-    assert record(1, refusal="bot") == [0, [], b"10"]
+    assert record(1, refusal="bot") == [0, [b"10"], [COUNTS], None]
+    assert record(1, refusal="bot") == [0, [b"10"], [COUNTS], None]
     assert content(redis)["pending_refused"] == {b"2026-01-01:views:bot": b"1"}
     assert not redis.exists(KEYS.pending, KEYS.pending_daily)

@@ -6,7 +6,17 @@ import pytest
 
 from django_hitcount.buffers.redis.record_call import VISITORS_SECONDS
 from django_hitcount.counters.hits import VisitorHashes
-from tests.buffers.redis.lua.partition import AT_HOME, HOME, KEYS, TODAY, VISITORS, A
+from tests.buffers.redis.lua.partition import (
+    ADDRESS_LIMIT,
+    AT_HOME,
+    COUNTS,
+    HOME,
+    KEYS,
+    REPEAT,
+    TODAY,
+    VISITORS,
+    A,
+)
 
 
 def visitor_at_home(number):
@@ -20,7 +30,11 @@ def test_address_counts_up_to_its_limit(redis, record, rule, repeat):
     redis.set(KEYS.total(A), 10)
     found = [record(n, visitor=visitor_at_home(n)) for n in (1, 2, 3)]
 
-    assert found == [[0, [], 11], [0, [], 12], [0, [-1], b"12"]]
+    assert found == [
+        [0, [11], [COUNTS], None],
+        [0, [12], [COUNTS], None],
+        [0, [b"12"], [ADDRESS_LIMIT], None],
+    ]
     assert redis.hgetall(KEYS.pending_refused) == {b"2026-01-01:views:address_limit": b"1"}
     assert redis.hgetall(AT_HOME) == {b"h" * 8: b"2"}
 
@@ -32,34 +46,34 @@ def test_nothing_is_in_the_way_of_an_address(redis, record, rule, value):
         redis.lpush(AT_HOME, "somebody else's")
     else:
         redis.hset(AT_HOME, b"h" * 8, value)
-    found = [record(n, visitor=visitor_at_home(n))[1] for n in (1, 2)]
+    found = [record(n, visitor=visitor_at_home(n))[2] for n in (1, 2)]
 
     counted = 0 if value == str(2**63 - 1) else 2
-    assert [judged == [] for judged in found] == [n < counted for n in range(2)]
+    assert [verdicts == [COUNTS] for verdicts in found] == [n < counted for n in range(2)]
     assert redis.hget(KEYS.pending, A) == (str(counted).encode() if counted else None)
 
 
 def test_repeat_uses_nothing_of_the_limit_up(redis, record, rule):
     rule("daily", per_address=2)
-    found = [record(n, visitor=visitor_at_home(1))[1] for n in (1, 2, 3)]
+    found = [record(n, visitor=visitor_at_home(1))[2] for n in (1, 2, 3)]
 
-    assert found == [[], [1], [1]]
+    assert found == [[COUNTS], [REPEAT], [REPEAT]]
     assert redis.hgetall(AT_HOME) == {b"h" * 8: b"1"}
 
 
 @pytest.mark.parametrize("repeat", [60, "daily", "always"])
 def test_number_that_has_run_uses_nothing_of_the_limit_up(redis, record, rule, repeat):
     rule(repeat, per_address=2)
-    found = [record(n, visitor=visitor_at_home(n))[1] for n in (1, 1, 1, 2, 2, 3)]
+    found = [record(n, visitor=visitor_at_home(n))[2] for n in (1, 1, 1, 2, 2, 3)]
 
-    assert found == [[], [], [], [], [], [-1]]
+    assert found == [*[[COUNTS]] * 5, [ADDRESS_LIMIT]]
 
 
 def test_nothing_is_kept_of_visitors_beyond_the_limit(redis, record, rule):
     rule("daily", visitors=True, per_address=1)
     record(1, visitor=visitor_at_home(1))
     before = redis.dump(KEYS.seen(TODAY, "k1")), redis.dump(KEYS.sketch(VISITORS))
-    assert record(2, visitor=visitor_at_home(2))[1] == [-1]
+    assert record(2, visitor=visitor_at_home(2))[2] == [ADDRESS_LIMIT]
 
     assert (redis.dump(KEYS.seen(TODAY, "k1")), redis.dump(KEYS.sketch(VISITORS))) == before
 
@@ -68,7 +82,7 @@ def test_whoever_is_nobody_has_the_limit_of_the_address(redis, record, rule):
     rule("daily", visitors=True, per_address=1)
     nobody = VisitorHashes("k1", None, (), HOME)
 
-    assert [record(n, visitor=nobody)[1] for n in (1, 2)] == [[], [-1]]
+    assert [record(n, visitor=nobody)[2] for n in (1, 2)] == [[COUNTS], [ADDRESS_LIMIT]]
     assert not redis.exists(KEYS.seen(TODAY, "k1"), KEYS.sketch(VISITORS))
 
 

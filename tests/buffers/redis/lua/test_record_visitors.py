@@ -6,7 +6,17 @@ import pytest
 
 from django_hitcount.buffers.redis.record_call import VISITORS_SECONDS
 from django_hitcount.counters.hits import VisitorHashes
-from tests.buffers.redis.lua.partition import ANN, BOB, KEYS, RUN_ID, TODAY, VISITORS, A
+from tests.buffers.redis.lua.partition import (
+    ANN,
+    BOB,
+    COUNTS,
+    KEYS,
+    REPEAT,
+    RUN_ID,
+    TODAY,
+    VISITORS,
+    A,
+)
 
 
 @pytest.mark.parametrize("repeat", [60, "daily"])
@@ -14,8 +24,11 @@ def test_visitor_counts_once(redis, record, rule, repeat):
     rule(repeat)
     redis.set(KEYS.total(A), 10)
 
-    assert [record(n, visitor=ANN) for n in (1, 2)] == [[0, [], 11], [0, [1], b"11"]]
-    assert record(3, visitor=BOB) == [0, [], 12]
+    assert [record(n, visitor=ANN) for n in (1, 2)] == [
+        [0, [11], [COUNTS], None],
+        [0, [b"11"], [REPEAT], None],
+    ]
+    assert record(3, visitor=BOB) == [0, [12], [COUNTS], None]
     assert redis.hgetall(KEYS.pending) == {A.encode(): b"2"}
     assert redis.hgetall(KEYS.pending_refused) == {b"2026-01-01:views:repeat": b"1"}
 
@@ -33,7 +46,7 @@ def test_visitor_is_known_by_the_key_of_before(redis, record, rule):
     redis.set(KEYS.total(A), 1)
 
     tomorrow = VisitorHashes("k2", b"n" * 16, (b"n" * 16, ANN.of_day))
-    assert record(2, visitor=tomorrow) == [0, [1], b"1"]
+    assert record(2, visitor=tomorrow) == [0, [b"1"], [REPEAT], None]
     assert not redis.exists(KEYS.repeat(b"n" * 16))
 
 
@@ -112,4 +125,4 @@ def test_no_hits_tell_of_a_visitor_only(redis, record, rule, repeat):
 
     assert not redis.exists(KEYS.pending, KEYS.pending_daily, KEYS.pending_refused)
     assert redis.pfcount(KEYS.sketch(VISITORS)) == 1
-    assert record(3, visitor=ANN)[1] == ([1] if repeat == "daily" else [])
+    assert record(3, visitor=ANN)[2] == [REPEAT if repeat == "daily" else COUNTS]

@@ -1,0 +1,23 @@
+"""Split a sequence into groups, and put what came of each item back into its place."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+
+
+def grouped(keys: Iterable[K], items: Iterable[T]) -> dict[K, list[T]]:
+    """Items by group; ``keys`` are those of the items, in the same order."""
+    groups: dict[K, list[T]] = {}
+    for key, item in zip(keys, items, strict=True):
+        groups.setdefault(key, []).append(item)
+    return groups
+
+
+def in_order(keys: Sequence[K], groups: Mapping[K, Iterable[T]]) -> list[T]:
+    """The items of groups in the order in which they were before grouped()."""
+    remaining = {key: iter(group) for key, group in groups.items()}
+    return [next(remaining[key]) for key in keys]

@@ -1,0 +1,69 @@
+"""What record() of each buffer answers: one result per hit, in the order of the hits."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+
+from django_hitcount.counters.hits import NewHits, VisitorHashes
+from django_hitcount.db.counted_objects import counter_key
+from django_hitcount.totals import get_total
+from tests.app.models import Article
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+TODAY = datetime.date(2026, 3, 1)
+
+
+@pytest.fixture
+def articles():
+    """More than there are partitions."""
+    return Article.objects.bulk_create(Article(title=str(n)) for n in range(40))
+
+
+def hit_on(article, **options):
+    return NewHits(counter_key(article, "views"), TODAY, **{"amount": 1, **options})
+
+
+def visit_of(article):
+    """The same visitor has another hash on each object."""
+    hashed = article.pk.to_bytes(16)
+    return hit_on(article, visitor=VisitorHashes("key", hashed, (hashed,)))
+
+
+def test_amounts_and_refusals_are_those_of_each_hit(buffer, articles):
+    for article in articles:
+        get_total(article)
+    hits = [
+        hit_on(article, amount=n, refusal="bot" if n % 3 == 0 else None)
+        for n, article in enumerate(articles, start=1)
+    ]
+    results = buffer.record(hits)
+
+    assert [result.refusal for result in results] == [hit.refusal for hit in hits]
+    if buffer.keeps_hits:
+        assert [r.total for r in results] == [0 if h.refusal else h.amount for h in hits]
+
+
+def test_repeats_are_found_in_their_places(rule, buffer, articles):
+    rule("daily")
+    first, second, *others = articles
+    buffer.record([visit_of(first)])
+    hits = [visit_of(article) for article in (second, first, *others, second)]
+
+    assert [result.refusal for result in buffer.record(hits)] == [
+        None,
+        "repeat",
+        *[None] * len(others),
+        "repeat",
+    ]
+
+
+def test_position_is_there_if_the_total_is_not(redis_buffer, articles):
+    known, unknown = articles[:2]
+    get_total(known)
+    results = redis_buffer.record([hit_on(known), hit_on(unknown), hit_on(known)])
+
+    assert [result.total for result in results] == [1, None, 2]
+    assert results[1].position
