@@ -9,7 +9,7 @@ from blog.paths import clean_path, is_reserved, path_to_url
 from demo.access_log import PageRequest, article_path, is_page, parse_log
 from demo.due import NO_PAGE, Due, due, refusal_of
 from demo.progress import Progress
-from demo.report import Report, Stored, are_so_many
+from demo.report import Report, Stored, is_plausible
 from demo.sending import headers_of, is_right_answer
 
 AGENT = "Mozilla/5.0 (X11; Linux x86_64) Gecko/20100101 Firefox/29.0"
@@ -205,12 +205,12 @@ def test_a_household_of_ipv6_is_one_address() -> None:
 def test_an_estimate_may_be_wrong_by_so_much(
     visitors: int, wrong: list[int], right: list[int]
 ) -> None:
-    assert not any(are_so_many(estimate, visitors) for estimate in wrong)
-    assert all(are_so_many(estimate, visitors) for estimate in right)
+    assert not any(is_plausible(estimate, visitors) for estimate in wrong)
+    assert all(is_plausible(estimate, visitors) for estimate in right)
 
 
 def test_visitors_count_again_after_midnight() -> None:
-    assert [are_so_many(2, 1, days=days) for days in (1, 2)] == [False, True]
+    assert [is_plausible(2, 1, days=days) for days in (1, 2)] == [False, True]
 
 
 def due_and_stored() -> tuple[Due, Stored]:

@@ -13,10 +13,10 @@ from django_hitcount.models import HitCountManager, HitCountMixin, HitCountQuery
 
 
 class ArticleQuerySet(HitCountQuerySet):
-    """Methods of its own beside with_hits() and with_visitors()."""
+    """Adds a method to with_hits() and with_visitors()."""
 
     def listed(self) -> Self:
-        """All but the one that opens the front page."""
+        """All articles but the one at the top of the front page."""
         return self.exclude(path="")
 
 
@@ -25,7 +25,8 @@ class Article(HitCountMixin, models.Model):
         max_length=500,
         unique=True,
         blank=True,
-        help_text="Where the article is served. The one without a path opens the front page.",
+        help_text="The URL path of the article. "
+        "The article without a path is shown at the top of the front page.",
     )
     title = models.CharField(max_length=200)
     body = models.TextField()
@@ -45,7 +46,7 @@ class Article(HitCountMixin, models.Model):
     def clean(self) -> None:
         self.path = clean_path(self.path)
         if is_reserved(self.path):
-            raise ValidationError({"path": "The site uses this path itself; choose another."})
+            raise ValidationError({"path": "The site uses this path itself. Choose another one."})
 
     def hits_last_week(self) -> int:
         """Hits of the last seven days, today included."""
@@ -56,7 +57,7 @@ class Article(HitCountMixin, models.Model):
 class Page(HitCountMixin, models.Model):
     """A page beside the blog. Its key is a string, which can be counted like a number.
 
-    It declares no manager, so the mixin makes ``objects`` one that knows with_hits().
+    It declares no manager, so ``objects`` is the mixin's, which has with_hits().
     """
 
     slug = models.SlugField(primary_key=True)

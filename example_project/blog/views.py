@@ -20,7 +20,7 @@ ORDERS = {"newest": "Newest", "popular": "Most hits"}
 
 
 class ArticleListView(ListView):
-    """Many objects at once: hits, visitors and impressions cost what they cost for one."""
+    """Many objects at once: hits, visitors and impressions cost no more than for one."""
 
     paginate_by = 6
     template_name = "blog/article_list.html"
@@ -75,7 +75,7 @@ def download(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 async def applaud(request: HttpRequest, pk: int) -> HttpResponse:
-    """An async view. The request is not passed on: it is a POST, and would be refused as one."""
+    """An async view. It passes no request, because hits that come with a POST are refused."""
     article = await aget_object_or_404(Article, pk=pk)
     await arecord_hit(article, counter="applause")
     return redirect(f"{article.get_absolute_url()}#applause")

@@ -1,4 +1,4 @@
-"""Reads page requests out of an access log in Apache's combined format."""
+"""Reads page requests from an access log in Apache's combined format."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class PageRequest:
 class AccessLog:
     page_requests: list[PageRequest] = field(default_factory=list)
     others: int = 0
-    """Lines that are well formed and no page requests."""
+    """Well-formed lines that are not page requests."""
 
     malformed: int = 0
 
@@ -75,9 +75,9 @@ def _page_request(address: str, request: str, status: str, agent: str) -> PageRe
 
 
 def is_page(target: str) -> bool:
-    """Is this something a visitor reads?
+    """True if a visitor reads it: a page.
 
-    Yes, unless the file's extension is one of OTHER_THAN_PAGES, the file is one of
+    It is one unless the file's extension is one of OTHER_THAN_PAGES, the file is one of
     FILES_FOR_PROGRAMS, or it is a feed: its last segment says so, or its query does
     (`?flav=rss20`, `?feed=atom`).
     """

@@ -1,4 +1,4 @@
-"""What there is to read on the site: the sample articles, or the pages of a log."""
+"""The articles of the site: the samples, or the pages of a log."""
 
 from __future__ import annotations
 

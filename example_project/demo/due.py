@@ -1,4 +1,4 @@
-"""What the site owes a log, worked out without a line of django_hitcount."""
+"""What the site should count for a log, computed without any code of django_hitcount."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from is_bot import Bots
 from demo.access_log import PageRequest
 
 NO_PAGE = "no page"
-"""Not a refusal of django_hitcount: the site does not show its page, so nothing is to count."""
+"""Not a refusal of django_hitcount: the site shows no page, so there is nothing to count."""
 
 BOTS = Bots()
 
@@ -21,7 +21,7 @@ BOTS = Bots()
 @dataclass(slots=True)
 class Due:
     refused: Counter[str] = field(default_factory=Counter)
-    """Requests that are not to be counted, by reason."""
+    """Requests that should not be counted, by reason."""
 
     requests: Counter[str] = field(default_factory=Counter)
     """All of them, by path."""
@@ -31,7 +31,7 @@ class Due:
 
 
 def due(requests: Iterable[PageRequest]) -> Due:
-    """What requests that were answered should have come to."""
+    """What the answered requests should add up to."""
     sums = Due()
     for request in requests:
         sums.requests[request.path] += 1

@@ -1,4 +1,4 @@
-"""Starts child processes, watches over them, and lets none of them outlive the demo."""
+"""Starts child processes, watches them, and stops them all when the demo ends."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class Processes:
 
 
 def _die_with_parent() -> None:
-    """Linux only, for the case that the demo itself is killed with SIGKILL."""
+    """Linux only, in case the demo itself is killed with SIGKILL."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 

@@ -38,10 +38,10 @@ def read_log(file: Path) -> AccessLog:
 
 
 def replay(log: AccessLog, *, port: int, output: TextIO) -> bool:
-    """Was every page request answered, and do the tables hold just what they should?"""
+    """True if every page request was answered and the tables hold exactly what they should."""
     output.write(
         f"{len(log.page_requests):,} page requests to send; {log.others:,} other requests "
-        f"and {log.malformed:,} malformed lines are left out.\n"
+        f"and {log.malformed:,} malformed lines are ignored.\n"
     )
     progress = Progress(len(log.page_requests), output)
     first_day = timezone.localdate()
@@ -68,7 +68,7 @@ def wait_for_flush() -> bool:
 
 
 def something_waits() -> bool:
-    """Is there a hit, a refused hit or a visitor that the tables do not know of?"""
+    """True if a hit, a refused hit or a visitor is not in the tables yet."""
     redis = get_redis_connection(get_config().cache_alias)
     of_run = "hitcount:{*}:" + "?" * RUN_ID_LETTERS
     patterns = (f"{of_run}:pending*", f"{of_run}:batch*")

@@ -1,4 +1,4 @@
-"""Compares what the tables should hold with what they hold."""
+"""Compares what the tables should hold with what they do hold."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from demo.due import NO_PAGE, Due
 from django_hitcount.refusals import get_refusals
 
 WIDEST_PATH = 60
-"""A longer one pushes its figures to the right, and only its own."""
+"""A longer path pushes its own figures to the right."""
 
 ERROR = 0.04
 """Redis estimates visitors: this is five times the standard error of its HyperLogLogs."""
@@ -51,17 +51,17 @@ class PageRow:
     visitors_due: int = 0
     visitors: int = 0
     days: int = 1
-    """A visitor counts on each of them anew."""
+    """A visitor counts once on each day."""
 
     @property
     def agrees(self) -> bool:
-        return self.hits == self.hits_due and are_so_many(
+        return self.hits == self.hits_due and is_plausible(
             self.visitors, self.visitors_due, days=self.days
         )
 
 
-def are_so_many(estimate: int, visitors: int, *, days: int = 1) -> bool:
-    """Is this an estimate of so many visitors? The only one, and nobody, are told for sure."""
+def is_plausible(estimate: int, visitors: int, *, days: int = 1) -> bool:
+    """True if this is a plausible estimate. For no visitor or one, it has to be exact."""
     error = min(visitors - 1, 2 + ERROR * visitors) if visitors else 0
     return visitors - error <= estimate <= (visitors + error) * days
 
@@ -79,7 +79,7 @@ class Report:
     """The most read first."""
 
     failures: int = 0
-    """Page requests that the site did not answer as it should."""
+    """Page requests that the site did not answer as expected."""
 
     @classmethod
     def compare(cls, due: Due, stored: Stored, *, days: int = 1, failures: int = 0) -> Report:

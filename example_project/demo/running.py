@@ -20,10 +20,10 @@ Say = Callable[[str], None]
 def run(asked_port: int | None, replay: Path | None, *, say: Say) -> None:
     log = replay.resolve() if replay else None
     if log and not log.is_file():
-        raise CommandError(f"There is no file {replay}.")
+        raise CommandError(f"File not found: {replay}.")
     port = stack.choose_port(asked_port)
     if port not in (asked_port, stack.USUAL_PORT):
-        say(f"Port {stack.USUAL_PORT} is taken: the site gets port {port}.")
+        say(f"Port {stack.USUAL_PORT} is taken. The site uses port {port}.")
     with tempfile.TemporaryDirectory(prefix="hitcount-demo-") as directory:
         try:
             _start_and_serve(Path(directory), port, log, say)
@@ -36,7 +36,7 @@ def run(asked_port: int | None, replay: Path | None, *, say: Say) -> None:
 def _start_and_serve(directory: Path, port: int, log: Path | None, say: Say) -> None:
     password = secrets.token_urlsafe(9)
     redis_port = stack.free_port()
-    # The replay stands before the site as a proxy does, and says who is asking.
+    # The replay acts as a proxy in front of the site, and reports the client's address.
     variables = stack.environment(directory, redis_port, password, proxies=1 if log else 0)
     with Processes(directory, variables) as processes:
         say("Starting Valkey, the database, a Celery worker and the web server ...")
@@ -52,7 +52,7 @@ def _start_and_serve(directory: Path, port: int, log: Path | None, say: Say) -> 
 
 
 def _serve(processes: Processes, port: int, log: Path | None) -> None:
-    """Until the replay is done, or else until somebody stops it."""
+    """Until the replay is done or somebody stops the demo."""
     if log is None:
         processes.wait_until(lambda: False)
     elif processes.run(stack.manage("demo_replay", str(log), f"--port={port}")):

@@ -15,13 +15,13 @@ from demo.access_log import PageRequest
 CONNECTIONS = 6
 ANSWER_SECONDS = 30.0
 METHODS_OF_PAGES = frozenset({"GET", "HEAD"})
-"""The others are not to be answered with a page, but with a refusal such as 403 or 405."""
+"""Requests with other methods get no page, but an answer such as 403 or 405."""
 
 
 @dataclass(slots=True)
 class Outcome:
     answered: list[PageRequest] = field(default_factory=list)
-    """Page requests that the site answered as it should."""
+    """Page requests that the site answered as expected."""
 
     failures: list[str] = field(default_factory=list)
 
@@ -33,7 +33,7 @@ class Outcome:
 def send_all(
     requests: Sequence[PageRequest], *, host: str, port: int, advance: Callable[[], None]
 ) -> Outcome:
-    """Each connection takes the next request when it is free: log order, as far as several go."""
+    """Each free connection takes the next request, which keeps the log's order approximately."""
     queue: SimpleQueue[PageRequest] = SimpleQueue()
     for request in requests:
         queue.put(request)
@@ -82,7 +82,7 @@ def is_right_answer(method: str, status: int) -> bool:
 
 
 def headers_of(request: PageRequest) -> dict[str, str]:
-    """What a proxy before the site would pass on: the visitor's address is its own addition."""
+    """The headers that a proxy in front of the site would send, with the visitor's address."""
     headers = {"X-Forwarded-For": request.address}
     if request.user_agent:
         headers["User-Agent"] = request.user_agent

@@ -33,7 +33,7 @@ def free_port(port: int = 0) -> int:
 
 
 def choose_port(asked: int | None) -> int:
-    """The port asked for, else the usual one, else a free one."""
+    """The requested port, else the usual one, else a free one."""
     try:
         return free_port(asked or USUAL_PORT)
     except (OSError, OverflowError) as error:
@@ -45,7 +45,7 @@ def choose_port(asked: int | None) -> int:
 def environment(
     directory: Path, redis_port: int, password: str, *, proxies: int = 0
 ) -> dict[str, str]:
-    """What the children are told. The broker has a Redis database of its own."""
+    """The environment variables of the children. The broker has a Redis database of its own."""
     return os.environ | {
         "DJANGO_SETTINGS_MODULE": "example.settings",
         "DJANGO_SUPERUSER_USERNAME": ADMIN,
@@ -79,7 +79,7 @@ def _answers(client: redis.Redis) -> bool:
 
 
 def prepare(processes: Processes, log: Path | None) -> None:
-    """The database, an admin user and something to read."""
+    """Create the database, an admin user and articles."""
     if processes.run(manage("demo_prepare", *(["--log", str(log)] if log else []))):
         raise CommandError("The database could not be prepared.")
 

@@ -1,4 +1,4 @@
-"""Reads what the tables hold, straight from them: what the app itself says is not asked."""
+"""Reads the tables directly, not through the functions of django_hitcount."""
 
 from __future__ import annotations
 

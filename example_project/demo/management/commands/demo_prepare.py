@@ -11,10 +11,10 @@ from demo.replay import read_log
 
 
 class Command(BaseCommand):
-    help = "Make the database, an admin user (DJANGO_SUPERUSER_*) and something to read."
+    help = "Create the database, an admin user (DJANGO_SUPERUSER_*) and articles."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--log", type=Path, help="an article for each page of this access log")
+        parser.add_argument("--log", type=Path, help="an article for each page in this access log")
 
     def handle(self, *, log: Path | None, **options: Any) -> None:
         call_command("migrate", verbosity=0)

@@ -14,7 +14,7 @@ site = StaticFilesHandler(application)
 
 
 def without_bodies_for_head(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-    """The site. Django and waitress leave it to each other to drop the body of such an answer."""
+    """The site. Neither Django nor waitress drops the body of an answer to HEAD."""
     answer = site(environ, start_response)
     if environ["REQUEST_METHOD"] != "HEAD":
         return answer
