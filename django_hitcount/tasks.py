@@ -30,11 +30,11 @@ def flush_hits(partitions: list[int] | None = None, *, at_most_every: float | No
 
 @shared_task(name="django_hitcount.compact_hits", ignore_result=True)
 def compact_hits(*, at_most_every: float | None = None) -> None:
-    """See compaction.compact() and, for ``at_most_every``, flush_hits()."""
-    from django_hitcount.maintenance.compaction import compact
+    """See upkeep.run_upkeep() and, for ``at_most_every``, flush_hits()."""
+    from django_hitcount.maintenance.upkeep import run_upkeep
 
     if _is_due(compact_hits.name, at_most_every):
-        compact()
+        run_upkeep()
 
 
 def _is_due(task: str, at_most_every: float | None) -> bool:

@@ -173,7 +173,7 @@ def _locked(row: AdmissionRows, using: str) -> AdmissionRows:
     return rows.filter(name__in=[*names])
 
 
-def prune(*, using: str) -> int:
+def prune_admissions(*, using: str) -> int:
     """
     Delete rows whose interval has been over for a day; returns how many.
 

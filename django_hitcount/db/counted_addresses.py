@@ -41,7 +41,7 @@ def _name(address: AddressHash) -> str:
     return f"{address.interval.last_day.isoformat()}:{address.hash.hex()}"
 
 
-def prune(*, using: str) -> int:
+def prune_addresses(*, using: str) -> int:
     """
     Delete rows whose interval was over before yesterday; returns how many.
 

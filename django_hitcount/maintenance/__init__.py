@@ -1,1 +1,1 @@
-"""What runs in the background: flush, compact, forget."""
+"""What runs in the background: flush, compact, prune, forget."""

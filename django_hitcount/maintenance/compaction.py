@@ -9,13 +9,11 @@ from typing import Any
 
 from django.db.models import Max, Q
 
-from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.keys import CounterKey
-from django_hitcount.db import admissions, counted_addresses, daily_visitors, locks, salts, slots
+from django_hitcount.db import daily_visitors, locks, slots
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.tables import DailyHitSlot, HitSlot, RefusedHitSlot, SlotRow
 from django_hitcount.db.transactions import in_transaction
-from django_hitcount.maintenance import forgetting
 
 BATCH_SIZE = 500
 """Rows folded in one transaction: few enough for the 999 parameters of an old SQLite."""
@@ -42,30 +40,23 @@ def compact(*, batch_size: int = BATCH_SIZE) -> Compaction:
     """
     Fold slots 1..N of every counter into slot 0; no sum changes at any instant.
 
-    Visitors of closed days, who were counted one by one, become a number; what throttles,
-    limits and visitor keys of the past have left is deleted. Without Redis, deleted objects
-    are forgotten, see forgetting.work_off().
+    Visitors of closed days, who were counted one by one, become a number.
 
-    Rows written after the start are left for the next call, and so are those that somebody
-    else has locked (SQLite and MariaDB before 10.6 wait for them). Costs a read, and then four
-    statements in one transaction, per ``batch_size`` rows. Any number of compactions and
-    flushes may run beside it.
+    Rows written after the start are left for the next call, and so are rows that another
+    session has locked (SQLite and MariaDB before 10.6 wait for them). Costs a read, and then
+    four statements in one transaction, per ``batch_size`` rows. Any number of compactions and
+    flushes may run at the same time.
 
     Raises OperationalError if a batch meets locks for longer than 30 seconds; what was
     folded before stays folded.
     """
     using = hits_alias()
-    salts.prune_salts()  # First: what else may fail is not to keep them.
     sizes = [
         size
         for model in (HitSlot, DailyHitSlot, RefusedHitSlot)
         for size in _fold_all(model, batch_size, using)
     ]
     sizes += daily_visitors.fold_closed_days(batch_size=batch_size)
-    admissions.prune(using=using)
-    counted_addresses.prune(using=using)
-    if not get_buffer().keeps_hits:  # Else flush_hits does it.
-        forgetting.work_off(forgetting.due())
     return Compaction(rows=sum(sizes), batches=len(sizes))
 
 

@@ -12,16 +12,13 @@ go back in time, it offers a batch that was applied once more under the same id.
 
 from __future__ import annotations
 
-import datetime
 import logging
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from django.contrib.contenttypes.models import ContentType
 from django.db import IntegrityError, transaction
-from django.db.models import Exists, OuterRef
-from django.utils import timezone
 
 from django_hitcount import conf
 from django_hitcount.buffers import Buffer, get_buffer
@@ -32,6 +29,8 @@ from django_hitcount.db.tables import DeletedObject, FlushedBatch
 from django_hitcount.db.transactions import in_transaction
 from django_hitcount.exceptions import HitCountError
 from django_hitcount.maintenance import forgetting
+from django_hitcount.maintenance.collecting import collect_errors
+from django_hitcount.maintenance.pruning import prune_ledger
 from django_hitcount.outages.waits import in_background
 
 PATIENCE_SECONDS = 10.0
@@ -39,11 +38,6 @@ PATIENCE_SECONDS = 10.0
 
 LOCK_WAIT_SECONDS = 1.0
 """How long a batch waits for a row that is locked before it goes to another slot."""
-
-LEDGER_DAYS = 7
-"""How long each batch is kept in the ledger; the last one of a generation is kept for ever."""
-
-LEDGER_ROWS_PER_PRUNE = 1000
 
 logger = logging.getLogger("django_hitcount")
 
@@ -91,35 +85,25 @@ def flush(partitions: Iterable[int] | None = None) -> Flush:
     errors: list[Exception] = []
     deleted: list[DeletedObject] = []
     if partitions is None:
-        with _collecting(errors, "reading which objects were deleted"):
+        with collect_errors(errors, "reading which objects were deleted"):
             deleted = forgetting.due()
     unflushed = {*range(conf.MOST_PARTITIONS)}
-    with _collecting(errors, "telling the buffer what it missed"):
+    with collect_errors(errors, "telling the buffer what it missed"):
         buffer.catch_up()
         unflushed.clear()
     for partition in buffer.partitions() if partitions is None else partitions:
         count = len(errors)
-        with _collecting(errors, f"flushing partition {partition}"):
+        with collect_errors(errors, f"flushing partition {partition}"):
             done += flush_partition(buffer, partition)
         if len(errors) > count:
             unflushed.add(partition)
-    with _collecting(errors, "forgetting deleted objects"):
+    with collect_errors(errors, "forgetting deleted objects"):
         forgetting.work_off(deleted, unflushed=unflushed)
-    with _collecting(errors, "pruning the ledger"):
+    with collect_errors(errors, "pruning the ledger"):
         prune_ledger()
     if errors:
         raise ExceptionGroup("Not everything is flushed; the hits are kept.", errors)
     return done
-
-
-@contextmanager
-def _collecting(errors: list[Exception], doing: str) -> Iterator[None]:
-    """Put an error aside, so that one partition does not keep the others from being flushed."""
-    try:
-        yield
-    except Exception as exc:  # noqa: BLE001 - raised once the others are flushed
-        exc.add_note(f"while {doing}")
-        errors.append(exc)
 
 
 def flush_partition(
@@ -264,19 +248,3 @@ def _is_followed(batch_id: BatchId, using: str) -> bool:
         partition=batch_id.partition, generation=batch_id.generation
     )
     return batches.filter(number__gt=batch_id.number).exists()
-
-
-def prune_ledger() -> int:
-    """Delete what no flusher can ask for any more; returns the number of rows deleted."""
-    before = timezone.now() - datetime.timedelta(days=LEDGER_DAYS)
-    batches = FlushedBatch.objects.using(hits_alias())
-    later = batches.filter(
-        partition=OuterRef("partition"),
-        generation=OuterRef("generation"),
-        number__gt=OuterRef("number"),
-    )
-    old = batches.filter(Exists(later), flushed_at__lt=before).order_by("flushed_at")
-    deleted, _ = batches.filter(
-        pk__in=[*old.values_list("pk", flat=True)[:LEDGER_ROWS_PER_PRUNE]]
-    ).delete()
-    return deleted

@@ -14,7 +14,7 @@ from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
 from django_hitcount.db import admissions, transactions
-from django_hitcount.db.admissions import MICROSECONDS_PER_DAY, Clock, NotLocked, is_due, prune
+from django_hitcount.db.admissions import MICROSECONDS_PER_DAY, Clock, NotLocked, is_due, prune_admissions
 from django_hitcount.db.tables import Admission
 from tests import children
 from tests.answers import lost_commit_answer
@@ -261,16 +261,16 @@ class TestPrune:
             expires_at=F("expires_at") - MICROSECONDS_PER_DAY,
         )
 
-        assert prune(using="default") == 1
+        assert prune_admissions(using="default") == 1
         assert not Admission.objects.filter(name="throttle:old").exists()
-        assert prune(using="default") == 0
+        assert prune_admissions(using="default") == 0
 
     def test_goes_in_batches(self):
         Admission.objects.bulk_create(
             Admission(name=str(n), admitted_at=0, expires_at=n) for n in range(1100)
         )
         with CaptureQueriesContext(connection) as queries:
-            assert prune(using="default") == 1100
+            assert prune_admissions(using="default") == 1100
 
         assert statements(queries) == ["SELECT", *["SELECT", "DELETE"] * 3, "SELECT"]
 
@@ -284,7 +284,7 @@ class TestPrune:
             return in_transaction(*args, **kwargs)
 
         with mock.patch.object(transactions, "in_transaction", admit_first):
-            assert prune(using="default") == 0
+            assert prune_admissions(using="default") == 0
         assert not admit()
 
 

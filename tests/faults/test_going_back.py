@@ -18,7 +18,7 @@ from django_hitcount.buffers.redis.buffer import RedisBuffer
 from django_hitcount.counters.days import day_of
 from django_hitcount.db import slots
 from django_hitcount.db.tables import FlushedBatch, MissedRecord
-from django_hitcount.maintenance import flushing
+from django_hitcount.maintenance import flushing, pruning
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.recording import record_hits
 from django_hitcount.totals import get_totals, hits_between
@@ -138,7 +138,7 @@ def test_snapshot_that_is_older_than_the_ledger(server, articles):
     record_hits(articles)
     flush()
     FlushedBatch.objects.update(flushed_at="2020-01-01T00:00:00Z")
-    flushing.prune_ledger()
+    pruning.prune_ledger()
     assert {batch.number for batch in FlushedBatch.objects.all()} == {2}
     restart(server)
 

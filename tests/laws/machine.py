@@ -21,8 +21,8 @@ from django_hitcount.buffers.redis.buffer import RedisBuffer
 from django_hitcount.db import daily_visitors, slots
 from django_hitcount.db.tables import FlushedBatch
 from django_hitcount.maintenance import flushing
-from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.upkeep import run_upkeep
 from tests.app.models import Article, Page
 from tests.conftest import REDIS_BUFFER
 
@@ -69,7 +69,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def compact(self) -> None:
-        compact()
+        run_upkeep()
 
     def drop_keys(self, pattern: str) -> None:
         redis = get_redis_connection("hitcount")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
-from django_hitcount.maintenance import flushing
+from django_hitcount.maintenance import pruning
 from django_hitcount.recording import record_hits
 from django_hitcount.totals import get_totals, hits_between
 from tests.app.models import Article, Page
@@ -49,7 +49,7 @@ class Counting(Machine):
 
     @rule()
     def ledger_is_pruned(self) -> None:
-        flushing.prune_ledger()
+        pruning.prune_ledger()
 
     @rule(which=st.integers(0, 3))
     def object_is_deleted_and_made_anew(self, which) -> None:

@@ -16,9 +16,9 @@ from django_hitcount.db.counted_objects import content_type_id_of, counter_key
 from django_hitcount.db.tables import DeletedObject, HitSlot
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance import forgetting
-from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.maintenance.forgetting import FIRST_PAUSE, KEPT_FOR
+from django_hitcount.maintenance.upkeep import run_upkeep
 from django_hitcount.recording import record_hit, record_hits
 from django_hitcount.totals import get_total
 from tests import children
@@ -70,7 +70,7 @@ class TestWhoeverDies:
         with mock.patch.object(deletion, "forget_now", side_effect=children.die):
             assert children.run(article.delete) == -signal.SIGKILL
 
-        compact()
+        run_upkeep()
 
         assert is_nothing_left()
 

@@ -12,9 +12,9 @@ from django_hitcount import deletion
 from django_hitcount.buffers import get_buffer
 from django_hitcount.db.tables import DeletedObject, HitSlot
 from django_hitcount.maintenance import forgetting
-from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.maintenance.forgetting import FIRST_PAUSE, KEPT_FOR
+from django_hitcount.maintenance.upkeep import run_upkeep
 from django_hitcount.recording import record_hit, record_hits
 from django_hitcount.totals import get_total
 from tests import children
@@ -145,7 +145,7 @@ class TestDatabaseThatDoesNotAnswer:
         assert is_nothing_left()
 
     def flush_or_compact(self) -> None:
-        (flush if get_buffer().keeps_hits else compact)()
+        (flush if get_buffer().keeps_hits else run_upkeep)()
 
 
 class TestCountsInADatabaseOfTheirOwn:

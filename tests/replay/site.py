@@ -16,7 +16,7 @@ from django.template import RequestContext, Template
 from django.test import Client
 from django.urls import path
 
-from django_hitcount.maintenance.compaction import compact
+from django_hitcount.maintenance.upkeep import run_upkeep
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.models import DailyHitSlot, DailyVisitors, HitSlot, RefusedHitSlot
 from django_hitcount.unique_visitors import get_visitors
@@ -146,12 +146,12 @@ def run(log: list[Asked], redis, *, is_exact: bool) -> Replay:
             site.serve(asked)
             if number % REQUESTS_PER_FLUSH == 0:
                 site.flush()
-                compact()
+                run_upkeep()
         site.flush()
         found = site.counts({asked.day for asked in log})
         clock.shift(datetime.timedelta(days=3))
         site.flush()
-        compact()
+        run_upkeep()
         return Replay(
             due=due(log),
             found=found,

@@ -11,7 +11,7 @@ from django.db import OperationalError
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db import salts
-from django_hitcount.maintenance.compaction import compact
+from django_hitcount.maintenance.pruning import prune
 from django_hitcount.models import VisitorSalt
 from django_hitcount.outages.breaker import Breaker
 from django_hitcount.visitors import hashing
@@ -77,10 +77,10 @@ class TestKeys:
             before = self.hashes()
             assert VisitorSalt.objects.count() == 1
         with time_machine.travel(NOON + datetime.timedelta(days=2)):
-            compact()
+            prune()
             assert VisitorSalt.objects.count() == 1  # Late hits, and intervals across midnight.
         with time_machine.travel(NOON + datetime.timedelta(days=3, minutes=1)):
-            compact()
+            prune()
             assert not VisitorSalt.objects.exists()
         hashing._read_key.cache_clear()
 
@@ -91,7 +91,7 @@ class TestKeys:
         with time_machine.travel(NOON):
             before = self.hashes()
         with time_machine.travel(NOON + datetime.timedelta(days=4000)):
-            compact()
+            prune()
         hashing._read_key.cache_clear()
 
         assert self.hashes() == before

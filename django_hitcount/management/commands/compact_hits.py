@@ -2,14 +2,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
-from django_hitcount.maintenance.compaction import compact
+from django_hitcount.maintenance.collecting import describe_error
+from django_hitcount.maintenance.upkeep import run_upkeep
 
 
 class Command(BaseCommand):
-    help = "Fold the slots of every counter into slot 0. No total changes."
+    help = "Fold the slots of every counter into slot 0, and delete old rows. No total changes."
 
     def handle(self, **options: Any) -> None:
-        done = compact()
+        try:
+            done = run_upkeep()
+        except ExceptionGroup as exc:
+            raise CommandError(describe_error(exc)) from exc
         self.stdout.write(f"Folded {done.rows} rows in {done.batches} batches.")

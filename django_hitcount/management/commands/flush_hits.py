@@ -5,6 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from django_hitcount.exceptions import BufferUnavailable
+from django_hitcount.maintenance.collecting import describe_error
 from django_hitcount.maintenance.flushing import flush
 
 
@@ -15,17 +16,9 @@ class Command(BaseCommand):
         try:
             done = flush()
         except (BufferUnavailable, ExceptionGroup) as exc:
-            raise CommandError(_told(exc)) from exc
+            raise CommandError(describe_error(exc)) from exc
         self.stdout.write(
             f"Flushed {done.hits} hits of {done.counters} counters in {done.batches} batches."
         )
         for field in done.malformed:
             self.stderr.write(f"Set aside as malformed: {field!r}")
-
-
-def _told(error: Exception) -> str:
-    """An error, or all errors of a group, a line each."""
-    if not isinstance(error, ExceptionGroup):
-        return str(error)
-    lines = [f"{exc} ({', '.join(exc.__notes__)})" for exc in error.exceptions]
-    return "\n".join([error.message, *lines])

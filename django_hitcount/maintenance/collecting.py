@@ -1,0 +1,26 @@
+"""Run every step of a task, and raise what failed once all of them have run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def collect_errors(errors: list[Exception], doing: str) -> Iterator[None]:
+    """Add what fails within to ``errors``, with a note that names the step."""
+    try:
+        yield
+    except ExceptionGroup as exc:
+        errors.extend(exc.exceptions)  # Each has the note of its own step.
+    except Exception as exc:  # noqa: BLE001 - the caller raises it after the other steps
+        exc.add_note(f"while {doing}")
+        errors.append(exc)
+
+
+def describe_error(error: Exception) -> str:
+    """Describe an error for a person; the errors of a group get a line each."""
+    if not isinstance(error, ExceptionGroup):
+        return str(error)
+    lines = [f"{exc} ({', '.join(exc.__notes__)})" for exc in error.exceptions]
+    return "\n".join([error.message, *lines])

@@ -1,0 +1,32 @@
+"""What the task and the command compact_hits do: prune, compact, and forget without Redis."""
+
+from __future__ import annotations
+
+from django_hitcount.buffers import get_buffer
+from django_hitcount.maintenance import forgetting
+from django_hitcount.maintenance.collecting import collect_errors
+from django_hitcount.maintenance.compaction import Compaction, compact
+from django_hitcount.maintenance.pruning import prune
+
+
+def run_upkeep() -> Compaction:
+    """
+    Delete old rows, compact, and forget deleted objects if no flush does that.
+
+    Costs what prune() and compact() cost, and without Redis what forgetting.work_off() costs.
+    A step that fails does not keep the others from running.
+
+    Raises an ExceptionGroup of what failed. Call it again.
+    """
+    done = Compaction()
+    errors: list[Exception] = []
+    with collect_errors(errors, "pruning"):
+        prune()  # First: old salts must go, however long the other steps take.
+    with collect_errors(errors, "compacting"):
+        done = compact()
+    with collect_errors(errors, "forgetting deleted objects"):
+        if not get_buffer().keeps_hits:  # Otherwise flush_hits does it.
+            forgetting.work_off(forgetting.due())
+    if errors:
+        raise ExceptionGroup("Some steps failed: run compact_hits again.", errors)
+    return done
