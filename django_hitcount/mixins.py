@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
-from typing import Any, Self
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
+from asgiref.sync import sync_to_async
 from django.db import models
 from django.db.models.signals import class_prepared
 from django.http import HttpRequest
@@ -15,16 +16,38 @@ from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.fresh_totals import drop_totals, fresh_total
 from django_hitcount.querysets import HitCountManager
 
+ModelT = TypeVar("ModelT", bound=models.Model)
+
+P = ParamSpec("P")
+
+ResultT = TypeVar("ResultT")
+
+
+def _async_twin(
+    method: Callable[Concatenate[ModelT, P], ResultT],
+) -> Callable[Concatenate[ModelT, P], Coroutine[Any, Any, ResultT]]:
+    """Make the twin of a method that is awaited; sync_to_async() alone would hide its type."""
+    run = sync_to_async(method)
+
+    async def twin(self: ModelT, /, *args: P.args, **kwargs: P.kwargs) -> ResultT:
+        return await run(self, *args, **kwargs)
+
+    return twin
+
 
 class HitCountMixin(models.Model):
     """
-    Gives a model ``record_hit()``, ``hits`` and more::
+    A model whose objects record their hits, and read their totals and visitors::
 
         class Article(HitCountMixin, models.Model): ...
 
-    Deleting an object deletes its counts. Where Django makes a manager by itself, as no base
-    and no line of the class has one, it is a HitCountManager, whose querysets know
-    with_hits(). Managers that the model or a base declares stay as they are.
+        article.record_hit(request)
+        article.hits
+
+    It adds no field, so it needs no migration. Deleting an object deletes its counts.
+
+    If neither the model nor a base declares a manager, ``objects`` is a HitCountManager, so
+    that ``Article.objects.with_hits()`` works. Declared managers stay as they are.
     """
 
     class Meta:
@@ -33,11 +56,13 @@ class HitCountMixin(models.Model):
     @property
     def hits(self) -> int:
         """
-        The exact total of "views". Costs what get_total() does; never writes.
+        The exact all-time total of the counter "views".
 
-        Costs nothing on an object that ``with_hits()`` has given its total, for ten seconds:
-        so a list that shows it asks once. record_hit() on the object and refresh_from_db()
-        end that, and then it is read again.
+        Reading it never writes. Costs what get_total() costs.
+
+        Costs nothing on an object that came from ``with_hits()``, for ten seconds: so a list
+        that shows it asks once for all objects. The total is read again after record_hit() on
+        the object and after refresh_from_db().
         """
         total = fresh_total(self, DEFAULT_COUNTER)
         return totals.get_total(self) if total is None else total
@@ -48,42 +73,10 @@ class HitCountMixin(models.Model):
         fields: Iterable[str] | None = None,
         from_queryset: models.QuerySet[Self] | None = None,
     ) -> None:
-        """See Model.refresh_from_db(); without ``fields``, ``hits`` is read anew, too."""
-        if fields is None:  # A deferred field that is read now is no reason to ask again.
+        """See Model.refresh_from_db(). Without ``fields``, ``hits`` is read again, too."""
+        if fields is None:  # Django also calls this to load a deferred field.
             drop_totals(self)
         super().refresh_from_db(using, fields, from_queryset)
-
-    def hits_between(
-        self, first_day: datetime.date, last_day: datetime.date, *, counter: str = DEFAULT_COUNTER
-    ) -> int:
-        """See totals.hits_between()."""
-        return totals.hits_between(self, first_day, last_day, counter=counter)
-
-    async def ahits_between(
-        self, first_day: datetime.date, last_day: datetime.date, *, counter: str = DEFAULT_COUNTER
-    ) -> int:
-        """See hits_between()."""
-        return await totals.ahits_between(self, first_day, last_day, counter=counter)
-
-    def visitors_on(self, day: datetime.date, *, counter: str = DEFAULT_COUNTER) -> int:
-        """See unique_visitors.visitors_on()."""
-        return unique_visitors.visitors_on(self, day, counter=counter)
-
-    async def avisitors_on(self, day: datetime.date, *, counter: str = DEFAULT_COUNTER) -> int:
-        """See visitors_on()."""
-        return await unique_visitors.avisitors_on(self, day, counter=counter)
-
-    def visitors_between(
-        self, first_day: datetime.date, last_day: datetime.date, *, counter: str = DEFAULT_COUNTER
-    ) -> unique_visitors.Visitors:
-        """See unique_visitors.visitors_between()."""
-        return unique_visitors.visitors_between(self, first_day, last_day, counter=counter)
-
-    async def avisitors_between(
-        self, first_day: datetime.date, last_day: datetime.date, *, counter: str = DEFAULT_COUNTER
-    ) -> unique_visitors.Visitors:
-        """See visitors_between()."""
-        return await unique_visitors.avisitors_between(self, first_day, last_day, counter=counter)
 
     def record_hit(
         self,
@@ -94,44 +87,58 @@ class HitCountMixin(models.Model):
         at: datetime.date | datetime.datetime | None = None,
         refuse: recording.Refuse | None = None,
     ) -> recording.Hit:
-        """See recording.record_hit()."""
+        """Count a hit on this object, unless it is refused; see recording.record_hit()."""
         return recording.record_hit(
             self, request, counter=counter, amount=amount, at=at, refuse=refuse
         )
 
-    async def arecord_hit(
-        self,
-        request: HttpRequest | None = None,
-        *,
-        counter: str = DEFAULT_COUNTER,
-        amount: int = 1,
-        at: datetime.date | datetime.datetime | None = None,
-        refuse: recording.Refuse | None = None,
-    ) -> recording.Hit:
-        """See recording.record_hit()."""
-        return await recording.arecord_hit(
-            self, request, counter=counter, amount=amount, at=at, refuse=refuse
-        )
+    arecord_hit = _async_twin(record_hit)
+    """See record_hit()."""
+
+    def hits_between(
+        self, first_day: datetime.date, last_day: datetime.date, *, counter: str = DEFAULT_COUNTER
+    ) -> int:
+        """The exact hits from one day to another, both included; see totals.hits_between()."""
+        return totals.hits_between(self, first_day, last_day, counter=counter)
+
+    ahits_between = _async_twin(hits_between)
+    """See hits_between()."""
+
+    def visitors_on(self, day: datetime.date, *, counter: str = DEFAULT_COUNTER) -> int:
+        """How many different visitors came on a day; see unique_visitors.visitors_on()."""
+        return unique_visitors.visitors_on(self, day, counter=counter)
+
+    avisitors_on = _async_twin(visitors_on)
+    """See visitors_on()."""
+
+    def visitors_between(
+        self, first_day: datetime.date, last_day: datetime.date, *, counter: str = DEFAULT_COUNTER
+    ) -> unique_visitors.Visitors:
+        """How many came in a range of days; see unique_visitors.visitors_between()."""
+        return unique_visitors.visitors_between(self, first_day, last_day, counter=counter)
+
+    avisitors_between = _async_twin(visitors_between)
+    """See visitors_between()."""
 
 
-# Django hands the Meta of the first base on, and with it of this class, which says nothing:
-# the ordering or the default manager of a base further right would be lost.
+# A model without a Meta inherits the Meta of its first base. The one above says nothing else,
+# and would hide the ordering or the default manager of a base further right.
 del HitCountMixin.Meta
 
 
 def _on_class_prepared(sender: type[models.Model], **kwargs: Any) -> None:
-    """Only now does a model know its managers, and the parents that its objects count as."""
+    """Set up a model, which knows its managers and parents only now."""
     if issubclass(sender, HitCountMixin):
-        _give_manager(sender)
+        _replace_manager(sender)
         deletion.connect(sender)
 
 
-def _give_manager(sender: type[models.Model]) -> None:
+def _replace_manager(sender: type[models.Model]) -> None:
     """
-    Put a HitCountManager in the place of the manager that Django made by itself.
+    Replace the manager that Django made by itself with a HitCountManager.
 
-    A manager that the mixin declared would hide those of every base to its right: one that
-    creates users, or hides drafts.
+    The mixin does not declare a manager, because that would hide the managers of all bases to
+    its right: one that creates users, or one that hides drafts.
     """
     managers = sender._meta.managers_map
     made = managers.get("objects")

@@ -1,4 +1,10 @@
-"""Read how many different visitors counters had."""
+"""
+Read how many different visitors counters had.
+
+Redis knows the visitors of each day, and the tables know those up to the last flush. The days of
+a range are merged where their visitors were hashed under the same key: one span. Other days are
+added up.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +22,7 @@ from django.db.models import Model
 from django_hitcount import conf
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters.days import day_of, valid_days
+from django_hitcount.counters.days import day_of, last_days, valid_days
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey
 from django_hitcount.counters.sketches import SketchUnion
 from django_hitcount.db import daily_visitors
@@ -32,23 +38,23 @@ logger = logging.getLogger("django_hitcount")
 ModelT = TypeVar("ModelT", bound=Model)
 
 Span = tuple[CounterKey, str]
-"""A counter, and the id of the visitor key of some of its days."""
+"""A counter and the id of a visitor key: what the days of a span have in common."""
 
 
 class Visitors(int):
     """
-    How many visitors a counter had in a range of days: a number that knows more.
+    How many visitors a counter had in a range of days, as an int with two more attributes.
 
-    Counts of Redis are estimates by HyperLogLog, with a standard error of 0.81 %; without
-    Redis, the visitors of a day are counted one by one.
+    With Redis, the number is an estimate by HyperLogLog, with a standard error of 0.81 %.
+    Without Redis, the visitors of each day are counted one by one.
     """
 
     spans: int
     """
-    Stretches of days within which a visitor of several days is counted once.
+    How many spans of days the range has. A visitor is counted once in each span.
 
-    Where the visitor key has rotated, and without Redis each night, visitors from before
-    and after cannot be compared: one who came in two spans is counted twice.
+    A span ends when the visitor key rotates, and without Redis each night. Visitors from
+    before and after that cannot be compared, so one who came in two spans is counted twice.
     """
 
     def __new__(cls, count: int, spans: int) -> Self:
@@ -58,7 +64,7 @@ class Visitors(int):
 
     @property
     def is_distinct(self) -> bool:
-        """Is each visitor counted once, as all days are in one span?"""
+        """Is each visitor counted once, because all days are in one span?"""
         return self.spans <= 1
 
     def __getnewargs__(self) -> tuple[int, int]:  # type: ignore[override]
@@ -70,17 +76,22 @@ class Visitors(int):
     __str__ = int.__repr__
 
 
-NOBODY = Visitors(0, 0)
+NO_VISITORS = Visitors(0, 0)
 
 
 def visitors_on(obj: Model, day: datetime.date, *, counter: str = DEFAULT_COUNTER) -> int:
     """
-    How many different visitors ``obj`` had on a calendar day, in TIME_ZONE.
+    How many different visitors ``obj`` had on one calendar day.
+
+    Args:
+        obj: a saved object of any model.
+        day: a date, in TIME_ZONE.
+        counter: the name of a counter with the option ``visitors``.
+
+    Raises VisitorsNotCounted if the counter does not count visitors, InvalidDay if ``day`` is
+    not a date, and InvalidHit if another argument is invalid.
 
     Costs what visitors_between() costs.
-
-    Raises VisitorsNotCounted if the counter does not count them, InvalidDay if ``day`` is no
-    date, and InvalidHit as record_hit() does.
     """
     return int(visitors_between(obj, day, day, counter=counter))
 
@@ -93,14 +104,20 @@ def visitors_between(
     counter: str = DEFAULT_COUNTER,
 ) -> Visitors:
     """
-    How many different visitors ``obj`` had from one day to another, both included.
+    How many different visitors ``obj`` had from one calendar day to another, both included.
 
-    Costs a query, and with Redis one round trip. Where days are merged, which only a key
-    that rotates by "month" or "never" allows, one more of each; up to 12 KB a day travel,
-    100 days in one round trip.
+    Args:
+        obj: a saved object of any model.
+        first_day: a date, in TIME_ZONE.
+        last_day: a date that is not earlier, up to 3,660 days in all.
+        counter: the name of a counter with the option ``visitors``.
 
-    Raises VisitorsNotCounted if the counter does not count them, InvalidDay if the days are
-    no dates, in the wrong order or too far apart, and InvalidHit as record_hit() does.
+    Raises VisitorsNotCounted if the counter does not count visitors, InvalidDay if the days
+    are invalid, and InvalidHit if another argument is invalid.
+
+    Costs a query, and with Redis one round trip. If days are merged, which is possible only
+    with a visitor key that rotates by "month" or "never", costs one more of each. A merged day
+    sends up to 12 KB, and one round trip sends up to 100 days.
     """
     return get_visitors([obj], first_day, last_day, counter=counter)[obj]
 
@@ -113,33 +130,34 @@ def get_visitors(
     counter: str = DEFAULT_COUNTER,
 ) -> dict[ModelT, Visitors]:
     """
-    The visitors of many objects, by object; those of today, if no days are given.
+    The different visitors of each of ``objs``, by object.
 
-    Costs what visitors_between() costs, once for all objects.
+    Without days, returns the visitors of today. The other arguments, and what it raises, are
+    those of visitors_between(). Costs what visitors_between() costs, once for all objects.
     """
-    return _visitors_by_object(objs, first_day, last_day, counter, nullcontext)
+    return _read_visitors(objs, first_day, last_day, counter, nullcontext)
 
 
-def _visitors_by_object(
+def _read_visitors(
     objs: Iterable[ModelT],
     first_day: datetime.date | None,
     last_day: datetime.date | None,
     counter: str,
     guard: Guard,
 ) -> dict[ModelT, Visitors]:
-    """As get_visitors(), reading the tables within a guard."""
+    """Like get_visitors(), but read the tables within ``guard``."""
     last_day = last_day or day_of()
-    keys = {obj: counter_key(obj, counting_visitors(counter)) for obj in objs}
+    keys = {obj: counter_key(obj, valid_visitor_counter(counter)) for obj in objs}
     found = get_visitors_of(keys.values(), first_day or last_day, last_day, guard=guard)
     return {obj: found[key] for obj, key in keys.items()}
 
 
-def counting_visitors(counter: str) -> str:
-    """``counter`` itself; raises VisitorsNotCounted if it is known to count none."""
+def valid_visitor_counter(counter: str) -> str:
+    """Return ``counter``; raise VisitorsNotCounted if it is declared without ``visitors``."""
     options = conf.get_config().counters.get(counter)
     if options and not options.visitors:
         raise VisitorsNotCounted(
-            f"The counter {counter!r} does not count visitors. Let it, in settings: "
+            f"The counter {counter!r} does not count visitors. Turn that on in settings: "
             f'HITCOUNT = {{"COUNTERS": {{{counter!r}: {{"visitors": True}}}}}}.'
         )
     return counter
@@ -152,66 +170,74 @@ def get_visitors_of(
     *,
     guard: Guard = nullcontext,
 ) -> dict[CounterKey, Visitors]:
-    """The visitors of ``keys``; see get_visitors(). Reads the tables within ``guard``."""
+    """Like get_visitors(), but for keys of counters; reads the tables within ``guard``."""
     valid_days(first_day, last_day)
     using = hits_alias()
-    live = get_buffer().visitors(keys, first_day, last_day)
+    in_buffer = get_buffer().visitors(keys, first_day, last_day)
     with guard(), savepoint(using):
-        known = daily_visitors.counts(keys, first_day, last_day, using=using)
+        in_tables = daily_visitors.counts(keys, first_day, last_day, using=using)
     spans: dict[Span, list[DailyVisitorsKey]] = defaultdict(list)
-    for day in sorted({*live, *known}):
+    for day in sorted({*in_buffer, *in_tables}):
         spans[day.key, day.key_id].append(day)
-    merged = _merged({span: days for span, days in spans.items() if len(days) > 1}, live, guard)
-    found = dict.fromkeys(keys, NOBODY)
+    long_spans = {span: days for span, days in spans.items() if len(days) > 1}
+    merged = _count_merged_days(long_spans, in_buffer, guard)
+    found = dict.fromkeys(keys, NO_VISITORS)
     for span, days in spans.items():
         key, _ = span
         if span in merged:
-            count, more = merged[span], 1
+            count, spans_more = merged[span], 1
         else:
-            # What Redis knows of a day is what the table knows and more, unless it lost it.
-            count, more = sum(max(live.get(d, 0), known.get(d, 0)) for d in days), len(days)
-        found[key] = Visitors(found[key] + count, found[key].spans + more)
+            # Redis knows all that the table knows of a day, and more, unless it lost it.
+            count = sum(max(in_buffer.get(day, 0), in_tables.get(day, 0)) for day in days)
+            spans_more = len(days)
+        found[key] = Visitors(found[key] + count, found[key].spans + spans_more)
     return found
 
 
-def _merged(
+def _count_merged_days(
     spans: Mapping[Span, Collection[DailyVisitorsKey]],
-    live: Mapping[DailyVisitorsKey, int],
+    in_buffer: Mapping[DailyVisitorsKey, int],
     guard: Guard,
 ) -> dict[Span, int]:
-    """The visitors of several days under one key, where they can be compared."""
+    """
+    Read the sketches of several days under one key, and count the visitors of all of them.
+
+    Leaves out the spans that cannot be merged. Costs a query and a round trip if there are
+    spans and the buffer can merge.
+    """
     using, buffer = hits_alias(), get_buffer()
     if not spans or not buffer.keeps_hits:
         return {}
     with guard(), savepoint(using):
-        known = daily_visitors.sketches([*chain.from_iterable(spans.values())], using=using)
+        sketches = daily_visitors.sketches([*chain.from_iterable(spans.values())], using=using)
     unions = {
         span: SketchUnion(
-            span[0], live.keys() & set(days), [known[day] for day in days if day in known]
+            span[0],
+            in_buffer.keys() & set(days),
+            [sketches[day] for day in days if day in sketches],
         )
         for span, days in spans.items()
-        if all(day in live or day in known for day in days)  # Not counted one by one.
+        # A day without a sketch was counted one by one.
+        if all(day in in_buffer or day in sketches for day in days)
     }
     counts = buffer.unions([*unions.values()])
     return dict(zip(unions, counts, strict=False))
 
 
-def visitors_or_none(
-    objs: Iterable[ModelT],
-    first_day: datetime.date | None = None,
-    last_day: datetime.date | None = None,
-    *,
-    counter: str = DEFAULT_COUNTER,
-) -> dict[ModelT, Visitors]:
+def visitors_or_none(objs: Iterable[ModelT], *, days: int, counter: str) -> dict[ModelT, Visitors]:
     """
-    As get_visitors(), but empty if the database does not answer.
+    The visitors of the last ``days``, today included, by object; for pages.
 
-    For pages: while the database is left alone, it is not asked.
+    Like get_visitors(), but empty if the database does not answer. While the breaker of page
+    reads is open, the database is not asked.
+
+    Raises InvalidDay if ``days`` is not a valid number of days.
     """
+    first_day, last_day = last_days(days)
     try:
-        return _visitors_by_object(objs, first_day, last_day, counter, page_read_breaker().guard)
+        return _read_visitors(objs, first_day, last_day, counter, page_read_breaker().guard)
     except BufferUnavailable:
-        return {}  # The breaker has said so.
+        return {}  # The breaker has logged it.
     except DATABASE_ERRORS as exc:
         logger.error("Visitors cannot be read: %s", exc)
         return {}

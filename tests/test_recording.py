@@ -51,7 +51,6 @@ from django_hitcount.unique_visitors import (
     get_visitors,
     visitors_between,
     visitors_on,
-    visitors_or_none,
 )
 from tests import children
 from tests.app.models import Article, Cover, Featured, Page, Photo, Plain, Review, Small
@@ -370,7 +369,6 @@ class TestBadInput:
             (visitors_on, [None, TODAY]),
             (visitors_between, [None, TODAY, TODAY]),
             (get_visitors, [[], TODAY, TODAY]),
-            (visitors_or_none, [[], TODAY, TODAY]),
             (with_hits, [None]),
             (with_visitors, [None]),
             (HitCountQuerySet.with_hits, [None]),

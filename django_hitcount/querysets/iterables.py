@@ -19,7 +19,6 @@ from django.db.models.sql import Query
 
 from django_hitcount import totals, unique_visitors
 from django_hitcount.buffers import get_buffer
-from django_hitcount.counters.days import last_days
 from django_hitcount.counters.fresh_totals import bring_total
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.names import declared_counter
@@ -110,7 +109,7 @@ class _ExactObjects(BaseIterable):  # type: ignore[type-arg]
         hit_totals, hit_visitors = totals_wanted(query), visitors_wanted(query)
         set_totals = _set_totals if get_buffer().keeps_hits else self._tables_have_them
         for wanted in hit_visitors.values():
-            unique_visitors.counting_visitors(declared_counter(wanted.counter))
+            unique_visitors.valid_visitor_counter(declared_counter(wanted.counter))
         size = self.chunk_size if self.chunked_fetch else None
         while chunk := [*islice(rows, size)]:
             objs = [row for row in chunk if isinstance(row, Model)]
@@ -143,6 +142,6 @@ def _set_totals(objs: Sequence[Model], counters: Mapping[str, str]) -> None:
 
 
 def _set_visitors(objs: Sequence[Model], name: str, wanted: VisitorsWanted) -> None:
-    found = unique_visitors.visitors_or_none(objs, *last_days(wanted.days), counter=wanted.counter)
+    found = unique_visitors.visitors_or_none(objs, days=wanted.days, counter=wanted.counter)
     for obj in objs:
         setattr(obj, name, found.get(obj))

@@ -8,7 +8,6 @@ from django import template
 from django.db.models import Model
 
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters.days import last_days
 from django_hitcount.counters.objects import is_unsaved
 from django_hitcount.outages.waits import CurrentPage
 from django_hitcount.recording import record_page_hit
@@ -45,7 +44,7 @@ def hit_visitors(
     if is_unsaved(obj):
         return ""
     with CurrentPage(context.get("request")):
-        return visitors_or_none([obj], *last_days(days), counter=counter).get(obj, "")
+        return visitors_or_none([obj], days=days, counter=counter).get(obj, "")
 
 
 def _or_nothing(total: int | None) -> int | Literal[""]:

@@ -14,6 +14,7 @@ from django_hitcount.maintenance.flushing import Flush, flush
 from django_hitcount.models import HitCountManager, HitCountMixin, HitCountQuerySet, with_hits
 from django_hitcount.recording import Hit, arecord_hit, record_hit, record_hits
 from django_hitcount.totals import aget_total, get_total, get_totals, hits_between
+from django_hitcount.unique_visitors import Visitors
 from tests.app import models as app
 from tests.app.models import LiveHitCountQuerySet
 
@@ -43,9 +44,12 @@ def records(article: Article, request: HttpRequest) -> None:
     record_hit(article, amount="1")  # type: ignore[arg-type]
 
 
-async def twins(article: Article) -> None:
+async def twins(article: Article, day: datetime.date) -> None:
     assert_type(await arecord_hit(article), Hit)
     assert_type(await article.arecord_hit(), Hit)
+    assert_type(await article.arecord_hit(None, counter="downloads", amount=2), Hit)
+    assert_type(await article.avisitors_between(day, day), Visitors)
+    await article.ahits_between("2026-01-01", day)  # type: ignore[arg-type]
     assert_type(await aget_total(article), int)
 
 
