@@ -11,7 +11,6 @@ import multiprocessing
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing.synchronize import Barrier
-from types import TracebackType
 from typing import Self
 
 import django
@@ -35,12 +34,7 @@ class Crowd:
         )
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._pool.shutdown()
 
     def write(self, index: int, alias: str, pk: int, seconds: float) -> tuple[int, float]:

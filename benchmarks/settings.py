@@ -35,22 +35,13 @@ DATABASES: dict[str, dict[str, object]] = {
         "OPTIONS": {"timeout": 30},
     },
 }
-if MARIADB_PORT:
-    DATABASES["mariadb"] = {
-        "ENGINE": "django.db.backends.mysql",
-        "NAME": "benchmarks",
-        "USER": "root",
-        "HOST": HOST,
-        "PORT": MARIADB_PORT,
-    }
-if POSTGRESQL_PORT:
-    DATABASES["postgresql"] = {
-        "ENGINE": "django.db.backends.postgresql",
-        "NAME": "postgres",
-        "USER": "hitcount",
-        "HOST": HOST,
-        "PORT": POSTGRESQL_PORT,
-    }
+for alias, engine, name, user, port in (
+    ("mariadb", "mysql", "benchmarks", "root", MARIADB_PORT),
+    ("postgresql", "postgresql", "postgres", "hitcount", POSTGRESQL_PORT),
+):
+    if port:
+        server = {"NAME": name, "USER": user, "HOST": HOST, "PORT": port}
+        DATABASES[alias] = {"ENGINE": f"django.db.backends.{engine}", **server}
 
 
 def _redis(number: int) -> dict[str, str]:

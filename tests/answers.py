@@ -1,4 +1,4 @@
-"""Answers that a database does not give."""
+"""Statements that fail, and answers that get lost."""
 
 from __future__ import annotations
 
@@ -25,3 +25,19 @@ def lost_commit_answer() -> Iterator[None]:
     with mock.patch.object(wrapper, "_commit", commit_and_lose_the_answer):
         yield
     assert not answers
+
+
+@contextmanager
+def failing_at_first(owner: object, name: str, error: Exception, *, times: int) -> Iterator[None]:
+    """A function of ``owner`` raises an error a number of times, and then works."""
+    original = getattr(owner, name)
+    errors = [error] * times
+
+    def fail(*args: Any, **kwargs: Any) -> Any:
+        if errors:
+            raise errors.pop()
+        return original(*args, **kwargs)
+
+    with mock.patch.object(owner, name, fail):
+        yield
+    assert not errors

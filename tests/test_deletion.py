@@ -17,6 +17,7 @@ from django_hitcount.maintenance.flushing import flush
 from django_hitcount.recording import record_hit, record_hits
 from django_hitcount.totals import get_total, get_totals
 from tests import children
+from tests.answers import failing_at_first
 from tests.app.models import Article, Cover, Featured, Page, Photo, Plain, PlainProxy, Small
 from tests.tables import daily_sums, slot_sums
 
@@ -219,17 +220,10 @@ def test_deletion_that_meets_a_lock_is_tried_again(redis_buffer):
     article = Article.objects.create(title="Tea")
     record_hit(article)
     flush()
-    delete, errors = forgetting._delete, [OperationalError("deadlock detected")] * 2
-
-    def deadlock(*args, **kwargs):
-        if errors:
-            raise errors.pop()
-        return delete(*args, **kwargs)
-
-    with mock.patch.object(forgetting, "_delete", deadlock):
+    error = OperationalError("deadlock detected")
+    with failing_at_first(forgetting, "_delete", error, times=2):
         article.delete()
 
-    assert not errors
     assert not HitSlot.objects.exists()
 
 

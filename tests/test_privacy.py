@@ -12,6 +12,7 @@ from tests.browsers import BROWSER
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+TRACES = [b"203.0.113.77", b"2001:db8", b"Tell-tale", b"tattletale", b"secret-referrer"]
 VISITOR = {
     "REMOTE_ADDR": "203.0.113.77",
     "HTTP_X_FORWARDED_FOR": "2001:db8::4242",
@@ -19,7 +20,6 @@ VISITOR = {
     "HTTP_COOKIE": "sessionid=tattletale123",
     "HTTP_REFERER": "https://example.com/secret-referrer",
 }
-TRACES = [b"203.0.113.77", b"2001:db8", b"Tell-tale", b"tattletale", b"secret-referrer"]
 
 
 def everything(redis) -> bytes:

@@ -20,7 +20,7 @@ from django_hitcount.models import DailyVisitors, SeenVisitor
 from django_hitcount.recording import record_hits
 from django_hitcount.unique_visitors import Visitors, get_visitors
 from tests.app.models import Article
-from tests.visiting import DAY, NOON, is_about, request_of
+from tests.visiting import DAY, NOON, is_about, request_of, visit
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -32,8 +32,7 @@ def article(buffer):
 
 def test_counted_once_a_day(article, rule):
     rule(visitors=True)
-    for n in (1, 1, 2, 3, 1):
-        article.record_hit(request_of(n))
+    visit(article, (1, 1, 2, 3, 1))
 
     assert (article.hits, article.visitors_on(day_of())) == (5, 3)
 
@@ -42,8 +41,7 @@ def test_flush_and_compaction_change_nothing(article, rule):
     rule(visitors=True)
     days = [DAY + datetime.timedelta(days=n) for n in range(3)]
     for n, day in enumerate(days, start=1):
-        for visitor in range(n):
-            article.record_hit(request_of(visitor), at=day)
+        visit(article, range(n), at=day)
     seen = []
     for step in (lambda: None, flush, compact, flush):
         step()
@@ -70,8 +68,7 @@ def test_range_says_whether_visitors_could_be_compared(
     days = [DAY + datetime.timedelta(days=n) for n in range(3)]
     for n, day in enumerate(days, start=1):
         record_hits([article], request_of(99), at=day - datetime.timedelta(days=99))
-        for visitor in range(n):
-            article.record_hit(request_of(visitor), at=day)
+        visit(article, range(n), at=day)
     if is_flushed:
         flush()
 
@@ -137,8 +134,7 @@ def test_queryset(article, rule, django_assert_num_queries):
     rule(visitors=True)
     articles = [article, *(Article.objects.create(title=str(n)) for n in range(9))]
     for n, each in enumerate(articles):
-        for visitor in range(n):
-            each.record_hit(request_of(visitor))
+        visit(each, range(n))
 
     with django_assert_num_queries(2):
         found = [*Article.objects.with_visitors().order_by("pk")]
@@ -154,8 +150,7 @@ def test_queryset_does_not_write_over_a_field(rule):
 
 def test_queryset_with_hits_and_visitors(article, rule):
     rule(visitors=True)
-    for visitor in (1, 1, 2):
-        article.record_hit(request_of(visitor))
+    visit(article, (1, 1, 2))
     (found,) = Article.objects.with_hits().with_visitors(days=7, name="readers")
 
     assert (found.hit_total, found.readers) == (3, 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterable
 
 from django.http import HttpRequest
 from django.test import RequestFactory
@@ -10,6 +11,7 @@ from django.test import RequestFactory
 from django_hitcount.buffers import Buffer, get_buffer
 from django_hitcount.counters.days import day_of
 from django_hitcount.maintenance.flushing import flush
+from django_hitcount.mixins import HitCountMixin
 from django_hitcount.refused_hits import refused_between
 from tests.browsers import BROWSER
 
@@ -21,6 +23,14 @@ def request_of(visitor: int | str) -> HttpRequest:
     """A request by a visitor, given as an address or as the end of one."""
     address = visitor if isinstance(visitor, str) else f"203.0.113.{visitor}"
     return RequestFactory(headers=BROWSER).get("/", REMOTE_ADDR=address)
+
+
+def visit(
+    article: HitCountMixin, visitors: Iterable[int], *, at: datetime.date | None = None
+) -> None:
+    """Record one hit of each visitor."""
+    for visitor in visitors:
+        article.record_hit(request_of(visitor), at=at)
 
 
 def is_about(visitors: int, count: int) -> bool:

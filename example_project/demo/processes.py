@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Self
 
 from django.core.management.base import CommandError
@@ -56,12 +56,7 @@ class Processes:
         self._handlers = {number: signal.signal(number, self._interrupt) for number in STOP_SIGNALS}
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         # In reverse order: the site first, what it talks to last.
         while self._children:
             _stop(self._children.pop())

@@ -23,7 +23,7 @@ from django_hitcount.db.admissions import (
 )
 from django_hitcount.db.tables import Admission
 from tests import children
-from tests.answers import lost_commit_answer
+from tests.answers import failing_at_first, lost_commit_answer
 from tests.concurrency.board import Board
 from tests.servers import wait_until
 from tests.throttles import BLINK, HOUR, admit, times
@@ -231,16 +231,8 @@ class TestDatabase:
         assert [admitted.column(at) for at in range(20)] == [1] * 20
 
     def test_deadlock_is_tried_again(self):
-        take, errors = admissions._take, [OperationalError("deadlock")] * 2
-
-        def deadlock(*args, **kwargs):
-            if errors:
-                raise errors.pop()
-            return take(*args, **kwargs)
-
-        with mock.patch.object(admissions, "_take", deadlock):
+        with failing_at_first(admissions, "_take", OperationalError("deadlock"), times=2):
             assert admit()
-        assert not errors
 
     def test_lost_answer_is_no_admission_to_anybody(self):
         with lost_commit_answer(), pytest.raises(OperationalError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 import pytest
@@ -44,25 +44,22 @@ def fail_in_a_transaction_without_savepoint(*args: object) -> bool:
         return ask_a_missing_table()
 
 
-def hide_an_error(*args: object) -> bool:
-    with suppress(DatabaseError):
-        ask_a_missing_table()
-    return False
+def without_error(failure: Callable[[], bool]) -> Callable[..., bool]:
+    def hide(*args: object) -> bool:
+        with suppress(DatabaseError):
+            failure()
+        return False
+
+    return hide
 
 
-def hide_an_error_that_wants_a_rollback(*args: object) -> bool:
-    with suppress(DatabaseError):
-        fail_in_a_transaction_without_savepoint()
-    return False
-
-
-FAILURES = [
-    ask_a_missing_table,
-    write_and_fail,
-    fail_in_a_transaction_without_savepoint,
-    hide_an_error,
-    hide_an_error_that_wants_a_rollback,
-]
+FAILURES = {
+    "ask_a_missing_table": ask_a_missing_table,
+    "write_and_fail": write_and_fail,
+    "fail_in_a_transaction_without_savepoint": fail_in_a_transaction_without_savepoint,
+    "hide_an_error": without_error(ask_a_missing_table),
+    "hide_an_error_that_wants_a_rollback": without_error(fail_in_a_transaction_without_savepoint),
+}
 
 
 def write_and_recover(*args: object) -> bool:
@@ -107,9 +104,9 @@ def names() -> set[str]:
     return {*Plain.objects.values_list("name", flat=True)}
 
 
-@pytest.fixture(params=FAILURES, ids=lambda found: found.__name__)
+@pytest.fixture(params=FAILURES)
 def any_failure(request, monkeypatch):
-    monkeypatch.setattr("tests.db.test_savepoints.failure", request.param)
+    monkeypatch.setattr("tests.db.test_savepoints.failure", FAILURES[request.param])
 
 
 def test_failure_leaves_the_transaction_of_the_view(buffer, article, record, any_failure):
@@ -185,18 +182,19 @@ def lose_the_transaction(*args: object) -> bool:
     return ask_a_missing_table()
 
 
-def hide_the_loss(*args: object) -> bool:
-    with suppress(DatabaseError):
-        lose_the_transaction()
-    return False
-
-
 def close_the_connection(*args: object) -> bool:
     connection.close()
     return ask_a_missing_table()
 
 
-@pytest.mark.parametrize("loss", [lose_the_transaction, hide_the_loss, close_the_connection])
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lose_the_transaction,
+        pytest.param(without_error(lose_the_transaction), id="hide_the_loss"),
+        close_the_connection,
+    ],
+)
 def test_view_learns_of_a_transaction_that_is_lost(article, record, monkeypatch, loss):
     """Else it would go on, and commit half of what it wrote."""
     monkeypatch.setattr("tests.db.test_savepoints.failure", loss)

@@ -22,7 +22,7 @@ from django_hitcount.recording import Hit, record_hit, record_hits
 from django_hitcount.totals import get_total
 from django_hitcount.visitors import sessions
 from tests import children
-from tests.answers import lost_commit_answer
+from tests.answers import failing_at_first, lost_commit_answer
 from tests.app.models import Article
 from tests.browsers import BROWSER
 from tests.tables import slot_sums
@@ -164,14 +164,7 @@ def test_lost_commit_answer_of_a_direct_hit_is_not_repeated(article):
 
 
 def test_deadlock_of_a_direct_hit_is_tried_again(article):
-    add, errors = slots.add_hits, [OperationalError("deadlock")] * 3
-
-    def deadlock(*args, **kwargs):
-        if errors:
-            raise errors.pop()
-        add(*args, **kwargs)
-
-    with mock.patch.object(slots, "add_hits", deadlock):
+    with failing_at_first(slots, "add_hits", OperationalError("deadlock"), times=3):
         assert record_hit(article) == Hit(True, None, 1)
 
 

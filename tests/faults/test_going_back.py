@@ -59,6 +59,13 @@ def server(tmp_path: Path, use) -> Iterator[Valkey]:
     server.stop(signal.SIGKILL)
 
 
+@pytest.fixture
+def saved(server, articles) -> None:
+    """Three hits of each article are in the last snapshot."""
+    record_hits(articles, amount=3)
+    server.ask("SAVE")
+
+
 def restart(server: Valkey) -> None:
     """Kill the server, and start it with the last snapshot."""
     server.stop(signal.SIGKILL)
@@ -78,18 +85,14 @@ def assert_each_has(articles, hits):
     assert flush() == flushing.Flush()
 
 
-def test_snapshot_from_before_a_flush(server, articles):
-    record_hits(articles, amount=3)
-    server.ask("SAVE")
+def test_snapshot_from_before_a_flush(saved, server, articles):
     flush()
     restart(server)
 
     assert_each_has(articles, 3)
 
 
-def test_hits_since_the_restart_are_not_taken_for_flushed_ones(server, articles):
-    record_hits(articles, amount=3)
-    server.ask("SAVE")
+def test_hits_since_the_restart_are_not_taken_for_flushed_ones(saved, server, articles):
     flush()
     restart(server)
 
@@ -97,10 +100,8 @@ def test_hits_since_the_restart_are_not_taken_for_flushed_ones(server, articles)
     assert_each_has(articles, 4)
 
 
-def test_snapshot_of_hits_that_were_never_flushed(server, articles):
+def test_snapshot_of_hits_that_were_never_flushed(saved, server, articles):
     """They count, also in totals that are shown before a flush finds them."""
-    record_hits(articles, amount=3)
-    server.ask("SAVE")
     restart(server)
 
     assert {hit.total for hit in record_hits(articles)} == {4}
@@ -118,9 +119,7 @@ def test_totals_from_before_are_void(server, articles):
     assert set(get_totals(articles).values()) == {2}
 
 
-def test_the_same_snapshot_again_and_again(server, articles):
-    record_hits(articles, amount=3)
-    server.ask("SAVE")
+def test_the_same_snapshot_again_and_again(saved, server, articles):
     snapshot = (server.directory / "dump.rdb").read_bytes()
     for hits in (3, 4, 5):
         assert_each_has(articles, hits)
@@ -130,10 +129,8 @@ def test_the_same_snapshot_again_and_again(server, articles):
         record_hits(articles)
 
 
-def test_snapshot_that_is_older_than_the_ledger(server, articles):
+def test_snapshot_that_is_older_than_the_ledger(saved, server, articles):
     """The last batch of each generation stays in the ledger."""
-    record_hits(articles, amount=3)
-    server.ask("SAVE")
     flush()
     record_hits(articles)
     flush()
@@ -207,10 +204,7 @@ class Death(BaseException):
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_flusher_and_redis_die_at_a_step(server, articles, step):
-    record_hits(articles, amount=3)
-    server.ask("SAVE")
-
+def test_flusher_and_redis_die_at_a_step(saved, server, articles, step):
     def die():
         raise Death
 
@@ -223,10 +217,8 @@ def test_flusher_and_redis_die_at_a_step(server, articles, step):
 
 
 @pytest.mark.parametrize("step", [step for step in STEPS if step != "before the totals"])
-def test_redis_goes_back_under_a_flusher_that_goes_on(server, articles, step):
+def test_redis_goes_back_under_a_flusher_that_goes_on(saved, server, articles, step):
     """Another flusher takes the same hits out of the snapshot meanwhile."""
-    record_hits(articles, amount=3)
-    server.ask("SAVE")
 
     def go_back():
         restart(server)
@@ -239,10 +231,8 @@ def test_redis_goes_back_under_a_flusher_that_goes_on(server, articles, step):
     assert_each_has(articles, 4)
 
 
-def test_flusher_that_has_read_more_than_the_snapshot_has(server, articles):
+def test_flusher_that_has_read_more_than_the_snapshot_has(saved, server, articles):
     """Totals were loaded with what the snapshot has; the tables get what it had read."""
-    record_hits(articles, amount=3)
-    server.ask("SAVE")
     record_hits(articles)
     asleep = [batch for p in range(16) if (batch := get_buffer().claim(p))]
     restart(server)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from unittest import mock
 
+import pytest
 from django.apps import apps
 from django.conf import settings
 from django.test import override_settings
@@ -24,7 +25,7 @@ from django_hitcount.maintenance import flushing
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.maintenance.upkeep import run_upkeep
 from tests.app.models import Article, Page
-from tests.conftest import REDIS_BUFFER
+from tests.conftest import DATABASE_BUFFER, REDIS_BUFFER
 
 
 class Crash(BaseException):
@@ -75,6 +76,13 @@ class Machine(RuleBasedStateMachine):
         redis = get_redis_connection("hitcount")
         for key in redis.scan_iter(pattern):
             redis.delete(key)
+
+
+def with_each_buffer(machine: type[Machine]) -> pytest.MarkDecorator:
+    """Try ``machine`` out with Redis, and with the database alone."""
+    name = f"{machine.__name__}WithoutRedis"
+    without_redis = type(name, (machine,), {"buffer": DATABASE_BUFFER})
+    return pytest.mark.parametrize("machine", [machine, without_redis])
 
 
 def run(machine: type[Machine], *, max_examples: int, **options: object) -> None:

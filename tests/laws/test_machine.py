@@ -12,8 +12,7 @@ from django_hitcount.maintenance import pruning
 from django_hitcount.recording import record_hits
 from django_hitcount.totals import get_totals, hits_between
 from tests.app.models import Article, Page
-from tests.conftest import DATABASE_BUFFER
-from tests.laws.machine import Machine, run
+from tests.laws.machine import Machine, run, with_each_buffer
 from tests.tables import daily_sums, slot_sums
 
 FIRST_DAY = datetime.date(2026, 2, 27)
@@ -80,12 +79,8 @@ class Counting(Machine):
         assert slot_sums(self.objs) == daily_sums(self.objs)
 
 
-class CountingWithoutRedis(Counting):
-    buffer = DATABASE_BUFFER
-
-
 @pytest.mark.long
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("machine", [Counting, CountingWithoutRedis])
+@with_each_buffer(Counting)
 def test_recorded_is_tables_and_buffer(valkey, machine):
     run(machine, max_examples=20)

@@ -19,8 +19,7 @@ from django_hitcount.totals import get_totals
 from django_hitcount.unique_visitors import get_visitors
 from tests.app.models import Page
 from tests.browsers import BROWSER
-from tests.conftest import DATABASE_BUFFER
-from tests.laws.machine import Machine, run
+from tests.laws.machine import Machine, run, with_each_buffer
 
 NOON = datetime.datetime(2026, 2, 27, 12, tzinfo=datetime.UTC)
 DAYS = [NOON.date() - datetime.timedelta(days=1), NOON.date()]
@@ -100,12 +99,8 @@ class Visiting(Machine):
                     assert found[obj] == len(self.seen.get((obj, counter, day), ()))
 
 
-class VisitingWithoutRedis(Visiting):
-    buffer = DATABASE_BUFFER
-
-
 @pytest.mark.long
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("machine", [Visiting, VisitingWithoutRedis])
+@with_each_buffer(Visiting)
 def test_visitors_count_once_a_day(valkey, machine):
     run(machine, max_examples=15, phases=[Phase.explicit, Phase.generate])

@@ -18,7 +18,7 @@ from django_hitcount.maintenance import flushing
 from django_hitcount.maintenance.flushing import Flush, flush
 from django_hitcount.recording import record_hit, record_hits
 from django_hitcount.totals import get_total
-from tests.answers import lost_commit_answer
+from tests.answers import failing_at_first, lost_commit_answer
 from tests.app.models import Article
 from tests.tables import daily_sums, slot_sums
 
@@ -117,14 +117,7 @@ def test_lost_commit_answer_counts_once(article):
 
 def test_deadlock_is_tried_again(article):
     record_hit(article)
-    add, errors = slots.add_totals, [OperationalError("deadlock")] * 3
-
-    def deadlock(*args, **kwargs):
-        if errors:
-            raise errors.pop()
-        add(*args, **kwargs)
-
-    with mock.patch.object(slots, "add_totals", deadlock):
+    with failing_at_first(slots, "add_totals", OperationalError("deadlock"), times=3):
         assert flush().hits == 1
 
     assert slot_sums([article]) == {article: 1}

@@ -123,9 +123,14 @@ class TestWhoeverDies:
 
 
 class TestHitsFromAfter:
-    def test_hits_of_a_page_that_still_shows_the_object_go_too(self, article):
+    @pytest.fixture
+    def stale(self, article) -> Article:
+        """The deleted article, as a page may still have it."""
         stale = Article.objects.get()
         article.delete()
+        return stale
+
+    def test_hits_of_a_page_that_still_shows_the_object_go_too(self, stale):
         record_hit(stale)
         let_pass(FIRST_PAUSE)
 
@@ -133,9 +138,7 @@ class TestHitsFromAfter:
 
         assert is_nothing_left()
 
-    def test_row_goes_when_nothing_came_for_an_hour(self, article):
-        stale = Article.objects.get()
-        article.delete()
+    def test_row_goes_when_nothing_came_for_an_hour(self, stale):
         let_pass(KEPT_FOR)
         record_hit(stale)
         flush()

@@ -59,8 +59,7 @@ MIDDLEWARE = [
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 TEMPLATES = [
     {
-        "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "APP_DIRS": True,
+        **settings.TEMPLATES[0],
         "OPTIONS": {
             "context_processors": [
                 "django.template.context_processors.request",

@@ -125,21 +125,19 @@ def test_copy_and_move_in_the_admin(buffer, home, recipe, editor, visitor):
     assert loaf.hits == 0
 
 
-def test_page_deleted_in_the_admin_loses_its_counts(buffer, recipe, editor):
-    record_hit(recipe)
+@pytest.mark.parametrize(
+    ("kind", "view"),
+    [
+        ("recipe", "wagtailadmin_pages:delete"),
+        ("flour", "wagtailsnippets_bakery_ingredient:delete"),
+    ],
+)
+def test_page_or_snippet_deleted_in_the_admin_loses_its_counts(buffer, editor, request, kind, view):
+    obj = request.getfixturevalue(kind)
+    record_hit(obj)
     flush()
 
-    response = editor.post(reverse("wagtailadmin_pages:delete", args=(recipe.pk,)))
-
-    assert response.status_code == 302
-    assert not HitSlot.objects.exists()
-
-
-def test_snippet_deleted_in_the_admin_loses_its_counts(buffer, flour, editor):
-    record_hit(flour)
-    flush()
-
-    response = editor.post(reverse("wagtailsnippets_bakery_ingredient:delete", args=(flour.pk,)))
+    response = editor.post(reverse(view, args=(obj.pk,)))
 
     assert response.status_code == 302
     assert not HitSlot.objects.exists()

@@ -15,7 +15,7 @@ from django_hitcount.unique_visitors import get_visitors
 from tests.app.models import Article
 from tests.redis_server import sends
 from tests.tables import slot_sums
-from tests.visiting import DAY, is_about, request_of
+from tests.visiting import DAY, is_about, request_of, visit
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -24,9 +24,8 @@ def test_range_is_merged_after_redis_has_forgotten(redis, redis_rule):
     redis_rule(visitors=True, VISITOR_KEY_ROTATION="month")
     article = Article.objects.create(title="Tea")
     for n in range(3):
-        for visitor in range(50):
-            day = DAY + datetime.timedelta(days=n)
-            article.record_hit(request_of(visitor + 20 * n), at=day)
+        visitors = range(20 * n, 20 * n + 50)
+        visit(article, visitors, at=DAY + datetime.timedelta(days=n))
     flush()
     redis.flushall()
 
@@ -54,12 +53,10 @@ def test_sketch_of_somebody_else_is_left_out(redis, redis_rule, key_id):
 def test_what_redis_lost_is_not_lost(redis, redis_rule):
     redis_rule(visitors=True)
     article = Article.objects.create(title="Tea")
-    for n in range(10):
-        article.record_hit(request_of(n))
+    visit(article, range(10))
     flush()
     redis.flushall()
-    for n in range(5, 13):
-        article.record_hit(request_of(n))
+    visit(article, range(5, 13))
     flush()
 
     assert is_about(13, article.visitors_on(day_of()))
@@ -71,8 +68,7 @@ def test_left_over_batch_does_not_overwrite_what_the_table_knows(redis, redis_ru
     """A sketch is evicted between the claim of a flusher that died and the next flush."""
     redis_rule(visitors=True)
     article = Article.objects.create(title="Tea")
-    for n in range(20):
-        article.record_hit(request_of(n))
+    visit(article, range(20))
     flush()
     article.record_hit(request_of(100))
     for partition in range(16):
@@ -88,12 +84,10 @@ def test_left_over_batch_does_not_overwrite_what_the_table_knows(redis, redis_ru
 def test_redis_that_went_back_in_time_is_merged(redis, redis_rule):
     redis_rule(visitors=True)
     article = Article.objects.create(title="Tea")
-    for n in range(5):
-        article.record_hit(request_of(n))
+    visit(article, range(5))
     (name,) = redis.keys("*:visitors:*")
     old, ttl = redis.dump(name), redis.pttl(name)
-    for n in range(5, 20):
-        article.record_hit(request_of(n))
+    visit(article, range(5, 20))
     flush()
     redis.restore(name, ttl, old, replace=True)
     article.record_hit(request_of(100))

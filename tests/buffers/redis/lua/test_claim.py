@@ -48,10 +48,9 @@ class TestClaim:
 
         assert call("claim", self.KEYS, "new", "") == [b"old:1", 0, []]
         assert content(redis) == {
+            **dict.fromkeys(("batch_id", "sequence"), b"old:1"),
             "batch": {A.encode(): b"1"},
             "pending": {A.encode(): b"2"},
-            "batch_id": b"old:1",
-            "sequence": b"old:1",
             "epoch": b"1",
         }
 
