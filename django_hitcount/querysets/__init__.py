@@ -1,4 +1,4 @@
-"""Querysets that carry totals."""
+"""Querysets whose objects carry totals and visitors: with_hits() and with_visitors()."""
 
 from __future__ import annotations
 
@@ -11,8 +11,13 @@ from django.utils.functional import cached_property
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import last_days
 from django_hitcount.db.expressions import TotalInTables
-from django_hitcount.querysets import iterables
-from django_hitcount.querysets.iterables import VisitorsWanted
+from django_hitcount.querysets.iterables import (
+    IterableClass,
+    WantedVisitors,
+    add_wanted_visitors,
+    make_exact,
+    wants_totals_or_visitors,
+)
 
 ModelT = TypeVar("ModelT", bound=models.Model)
 
@@ -23,19 +28,25 @@ def with_hits(
     queryset: QuerySetT, *, counter: str = DEFAULT_COUNTER, name: str = "hit_total"
 ) -> QuerySetT:
     """
-    Annotate each object of any queryset with the total of ``counter``, under ``name``.
+    Annotate each object of a queryset with the total of a counter.
 
-    In SQL (to filter, order, aggregate or take values) it is what the tables hold: with
-    Redis, all hits up to the last flush. On the objects themselves it is exact. Costs a
-    subquery, and with Redis one round trip for all objects (one per chunk with
-    iterator()), and one more with one query for totals that Redis does not know.
+    On the objects, the total is exact. In SQL (to filter, order, aggregate or take values) it
+    is what the tables hold: with Redis, all hits up to the last flush.
 
-    Raises ValueError if objects need ``name`` themselves. Settings are not read before the
-    queryset is evaluated; it then raises UnknownCounter if ``counter`` is not declared, and
+    Args:
+        queryset: any queryset of any model. It is not changed.
+        counter: the name of a counter in HITCOUNT["COUNTERS"].
+        name: the attribute and annotation that holds the total.
+
+    Raises ValueError if objects need ``name`` themselves. Settings are read when the queryset
+    is evaluated. It then raises UnknownCounter if ``counter`` is not declared, and
     HitCountError if the counts are in another database.
+
+    Costs a subquery. With Redis, costs one round trip for all objects (one per chunk with
+    iterator()), and one more with a query for totals that Redis does not know.
     """
-    _check_free(queryset.model, name)
-    return _exact(queryset.annotate(**{name: TotalInTables(queryset.model, counter)}))
+    _check_name_is_free(queryset.model, name)
+    return _use_exact_iterable(queryset.annotate(**{name: TotalInTables(queryset.model, counter)}))
 
 
 def with_visitors(
@@ -46,48 +57,62 @@ def with_visitors(
     name: str = "hit_visitors",
 ) -> QuerySetT:
     """
-    Put the Visitors of the last ``days``, today included, on each object, under ``name``.
+    Put the Visitors of the last ``days`` on each object of a queryset.
 
-    They are no annotation: a database cannot merge the visitors of several days. Costs
-    what get_visitors() costs, once for all objects (once per chunk with iterator()).
+    They are not an annotation, so SQL cannot filter or order by them: a database cannot merge
+    the visitors of several days.
+
+    Args:
+        queryset: any queryset of any model. It is not changed.
+        counter: the name of a counter with the option ``visitors``.
+        days: how many days, today included.
+        name: the attribute that holds the Visitors.
 
     Raises ValueError if objects need ``name`` themselves or an annotation has it, and
-    InvalidDay if ``days`` is no number of days. When it is evaluated, the queryset raises
-    UnknownCounter, or VisitorsNotCounted if the counter does not count them.
+    InvalidDay if ``days`` is not a valid number of days. When the queryset is evaluated, it
+    raises UnknownCounter if ``counter`` is not declared, and VisitorsNotCounted if it does not
+    count visitors.
+
+    Costs what get_visitors() costs, once for all objects (once per chunk with iterator()).
     """
-    _check_free(queryset.model, name)
+    _check_name_is_free(queryset.model, name)
     if name in queryset.query.annotations:
         raise ValueError(f"{name!r} is an annotation of this queryset: use another name.")
     last_days(days)
     clone = queryset.all()
-    iterables.want_visitors(clone.query, name, VisitorsWanted(counter, days))
-    return _exact(clone)
+    add_wanted_visitors(clone.query, name, WantedVisitors(counter, days))
+    return _use_exact_iterable(clone)
 
 
-def _exact(queryset: QuerySetT) -> QuerySetT:
-    rows: iterables.Rows = queryset._iterable_class
-    queryset._iterable_class = iterables.exact(rows)
+def _use_exact_iterable(queryset: QuerySetT) -> QuerySetT:
+    """Let ``queryset`` itself put what its query wants on the objects that it yields."""
+    iterable_class: IterableClass = queryset._iterable_class
+    queryset._iterable_class = make_exact(iterable_class)
     return queryset
 
 
-def _check_free(model: type[models.Model], name: str) -> None:
+def _check_name_is_free(model: type[models.Model], name: str) -> None:
     """Raise ValueError if an attribute ``name`` would hide something that objects need."""
     label = model._meta.label
     if name.startswith("_"):
         raise ValueError(f"{name!r} is a private name of {label}: use another name.")
-    if name in _names_of_fields(model):
+    if name in _field_names(model):
         raise ValueError(f"{name!r} is a field of {label}: use another name.")
-    if _is_needed(model, name):
+    if _is_part_of_class(model, name):
         raise ValueError(f"{name!r} is part of the class {label}: use another name.")
 
 
-def _names_of_fields(model: type[models.Model]) -> set[str]:
+def _field_names(model: type[models.Model]) -> set[str]:
     fields = model._meta.get_fields()
     return {field.name for field in fields} | {getattr(field, "attname", "") for field in fields}
 
 
-def _is_needed(model: type[models.Model], name: str) -> bool:
-    """A plain value is a default, and a cached property is made to be filled in."""
+def _is_part_of_class(model: type[models.Model], name: str) -> bool:
+    """
+    Would an attribute ``name`` hide a method, a property or a manager of the class?
+
+    Plain values are defaults, and cached properties are there to be overwritten.
+    """
     found = next((vars(cls)[name] for cls in model.__mro__ if name in vars(cls)), None)
     if isinstance(found, cached_property | functools.cached_property):
         return False
@@ -95,36 +120,36 @@ def _is_needed(model: type[models.Model], name: str) -> bool:
 
 
 class HitCountQuerySet(models.QuerySet[ModelT]):
-    """A queryset that knows how often its objects were hit."""
+    """A queryset with the methods with_hits() and with_visitors()."""
 
     def with_hits(self, *, counter: str = DEFAULT_COUNTER, name: str = "hit_total") -> Self:
-        """See with_hits() of this module."""
+        """Annotate each object with the total of ``counter``; see the function with_hits()."""
         return with_hits(self, counter=counter, name=name)
 
     def with_visitors(
         self, *, counter: str = DEFAULT_COUNTER, days: int = 1, name: str = "hit_visitors"
     ) -> Self:
-        """See with_visitors() of this module."""
+        """Put the Visitors of the last ``days`` on each object; see with_visitors()."""
         return with_visitors(self, counter=counter, days=days, name=name)
 
     @property
-    def _iterable_class(self) -> iterables.Rows:
+    def _iterable_class(self) -> IterableClass:
         """
-        What QuerySet keeps under this name, made exact when the query wants it.
+        The iterable class that QuerySet keeps here, made exact if the query wants it.
 
-        So a query that was pickled, and an iterable that another library sets later, do not
-        bring the figures of the tables.
+        That is decided at evaluation. So a query that was pickled, or an iterable class that
+        another library sets later, yields exact objects, too.
         """
-        rows: iterables.Rows = self._rows
-        return iterables.exact(rows) if iterables.wants_figures(self.query) else rows
+        original: IterableClass = self._original_iterable_class
+        return make_exact(original) if wants_totals_or_visitors(self.query) else original
 
     @_iterable_class.setter
-    def _iterable_class(self, rows: iterables.Rows) -> None:
-        self._rows = rows
+    def _iterable_class(self, iterable_class: IterableClass) -> None:
+        self._original_iterable_class = iterable_class
 
 
 _FromQuerySet = models.Manager.from_queryset(HitCountQuerySet)
 
 
 class HitCountManager(_FromQuerySet[ModelT]):
-    """A manager whose querysets know with_hits() and with_visitors()."""
+    """A manager whose querysets have with_hits() and with_visitors()."""

@@ -1,4 +1,9 @@
-"""How rows of a query become objects that carry exact totals and visitors."""
+"""
+Put exact totals and visitors on the objects of a queryset.
+
+Django makes objects of rows by the queryset's iterable class, ``ModelIterable`` or what another
+library puts there. make_exact() makes a subclass of it, whose objects get what the query wants.
+"""
 
 from __future__ import annotations
 
@@ -26,25 +31,28 @@ from django_hitcount.db.counted_objects import counter_key
 from django_hitcount.db.expressions import TotalInTables
 from django_hitcount.db.routing import hits_alias
 
-Rows = type[Any]
-"""A subclass of BaseIterable: makes of each row of a query what a queryset gives."""
+IterableClass = type[Any]
+"""A subclass of BaseIterable, which turns the rows of a query into what a queryset yields."""
 
-_NO_OBJECTS = (ValuesIterable, ValuesListIterable, FlatValuesListIterable)
+_WITHOUT_OBJECTS = (ValuesIterable, ValuesListIterable, FlatValuesListIterable)
+"""What values() and values_list() use: they yield no objects to put a total on."""
+
+_VISITORS_ATTRIBUTE = "_hitcount_visitors"
 
 
-class VisitorsWanted(NamedTuple):
-    """What with_visitors() asks for."""
+class WantedVisitors(NamedTuple):
+    """The visitors that with_visitors() puts on objects."""
 
     counter: str
     days: int
 
 
-def totals_wanted(query: Query) -> dict[str, str]:
+def wanted_totals(query: Query) -> dict[str, str]:
     """
-    Counters by the name of the annotation that holds their total.
+    Counters, by the name of the annotation for their total.
 
-    The annotation itself says so: whatever copies a query, or pickles it, or gives the name
-    to something else, keeps this right.
+    The annotation itself holds the counter, so this stays right if something copies or pickles
+    the query, or gives the name to another annotation.
     """
     return {
         name: annotation.counter
@@ -53,61 +61,65 @@ def totals_wanted(query: Query) -> dict[str, str]:
     }
 
 
-def visitors_wanted(query: Query) -> Mapping[str, VisitorsWanted]:
-    """What with_visitors() put on a query, by the name of the attribute."""
-    wanted: Mapping[str, VisitorsWanted] = vars(query).get(_ON_QUERY, {})
-    return {name: what for name, what in wanted.items() if name not in query.annotations}
+def wanted_visitors(query: Query) -> Mapping[str, WantedVisitors]:
+    """The visitors that with_visitors() added to a query, by the name of the attribute."""
+    wanted: Mapping[str, WantedVisitors] = vars(query).get(_VISITORS_ATTRIBUTE, {})
+    return {name: value for name, value in wanted.items() if name not in query.annotations}
 
 
-def want_visitors(query: Query, name: str, wanted: VisitorsWanted) -> None:
-    """Put on a query, where Django copies and pickles it, which visitors objects get."""
-    setattr(query, _ON_QUERY, {**visitors_wanted(query), name: wanted})
+def add_wanted_visitors(query: Query, name: str, wanted: WantedVisitors) -> None:
+    """Add visitors to what a query wants: as an attribute, which Django copies and pickles."""
+    setattr(query, _VISITORS_ATTRIBUTE, {**wanted_visitors(query), name: wanted})
 
 
-_ON_QUERY = "_hitcount_visitors"
+def wants_totals_or_visitors(query: Query) -> bool:
+    """Do the objects of this query get totals or visitors?"""
+    return bool(wanted_visitors(query) or wanted_totals(query))
 
 
-def wants_figures(query: Query) -> bool:
-    """Do objects of this query get totals or visitors?"""
-    return bool(visitors_wanted(query) or totals_wanted(query))
+class _ExactType(type):
+    """The type of the classes that make_exact() makes, so that pickle can make them again."""
+
+    original: IterableClass
 
 
-class _MadeOf(type):
-    """The type of what exact() makes: says what pickle has to make it of again."""
+def make_exact(iterable_class: IterableClass) -> IterableClass:
+    """
+    Make a subclass whose objects get the totals and visitors that their query wants.
 
-    rows: Rows
-
-
-def exact(rows: Rows) -> Rows:
-    """``rows`` whose objects get what their query wants; itself, if it gives no objects."""
-    if isinstance(rows, _MadeOf) or issubclass(rows, _NO_OBJECTS):
-        return rows
-    return _made_of(rows)  # type: ignore[arg-type]  # mypy takes a class for unhashable.
+    Returns ``iterable_class`` itself if it is exact already or yields no objects.
+    """
+    if isinstance(iterable_class, _ExactType) or issubclass(iterable_class, _WITHOUT_OBJECTS):
+        return iterable_class
+    return _build_exact(iterable_class)  # type: ignore[arg-type]  # mypy takes a class for unhashable.
 
 
 @cache
-def _made_of(rows: Any) -> _MadeOf:
-    return _MadeOf(f"Exact{rows.__name__}", (_ExactObjects, rows), {"rows": rows})
+def _build_exact(original: Any) -> _ExactType:
+    return _ExactType(
+        f"Exact{original.__name__}", (_ExactIterable, original), {"original": original}
+    )
 
 
-def _make_again(made: _MadeOf) -> tuple[Any, tuple[Rows]]:
-    return exact, (made.rows,)
+def _reduce_exact(made: _ExactType) -> tuple[Any, tuple[IterableClass]]:
+    """Tell pickle how to make a class again: it finds no module that has it."""
+    return make_exact, (made.original,)
 
 
-copyreg.pickle(_MadeOf, _make_again)
+copyreg.pickle(_ExactType, _reduce_exact)
 
 
-class _ExactObjects(BaseIterable):  # type: ignore[type-arg]
-    """Goes before another iterable: fills its objects in, a chunk at a time."""
+class _ExactIterable(BaseIterable):  # type: ignore[type-arg]
+    """The base that comes before another iterable class; fills in its objects chunk by chunk."""
 
     def __iter__(self) -> Iterator[Any]:
         rows: Iterator[Any] = super().__iter__()  # type: ignore[misc]
-        return self._filled_in(rows) if wants_figures(self.queryset.query) else rows
+        return self._fill_in(rows) if wants_totals_or_visitors(self.queryset.query) else rows
 
-    def _filled_in(self, rows: Iterator[Any]) -> Iterator[Any]:
+    def _fill_in(self, rows: Iterator[Any]) -> Iterator[Any]:
         query = self.queryset.query
-        hit_totals, hit_visitors = totals_wanted(query), visitors_wanted(query)
-        set_totals = _set_totals if get_buffer().keeps_hits else self._tables_have_them
+        hit_totals, hit_visitors = wanted_totals(query), wanted_visitors(query)
+        set_totals = _set_totals if get_buffer().keeps_hits else self._bring_totals_of_tables
         for wanted in hit_visitors.values():
             unique_visitors.valid_visitor_counter(declared_counter(wanted.counter))
         size = self.chunk_size if self.chunked_fetch else None
@@ -118,8 +130,12 @@ class _ExactObjects(BaseIterable):  # type: ignore[type-arg]
                 _set_visitors(objs, name, wanted)
             yield from chunk
 
-    def _tables_have_them(self, objs: Sequence[Model], counters: Mapping[str, str]) -> None:
-        """Without a buffer the annotation is exact, but for a replica that lags behind."""
+    def _bring_totals_of_tables(self, objs: Sequence[Model], counters: Mapping[str, str]) -> None:
+        """
+        Let ``article.hits`` use the totals of the tables, which are exact without a buffer.
+
+        Unless they come from another database: it may be a replica that lags behind.
+        """
         if self.queryset.db != hits_alias():
             return
         for name, counter in counters.items():
@@ -128,7 +144,7 @@ class _ExactObjects(BaseIterable):  # type: ignore[type-arg]
 
 
 def _set_totals(objs: Sequence[Model], counters: Mapping[str, str]) -> None:
-    """One object may be in several rows, each of which has an instance of its own."""
+    """Put exact totals on objects. One object may come several times, as an instance per row."""
     keys = {
         counter: [counter_key(obj, counter) for obj in objs] for counter in {*counters.values()}
     }
@@ -141,7 +157,7 @@ def _set_totals(objs: Sequence[Model], counters: Mapping[str, str]) -> None:
                 bring_total(obj, counter, found[key])
 
 
-def _set_visitors(objs: Sequence[Model], name: str, wanted: VisitorsWanted) -> None:
+def _set_visitors(objs: Sequence[Model], name: str, wanted: WantedVisitors) -> None:
     found = unique_visitors.visitors_or_none(objs, days=wanted.days, counter=wanted.counter)
     for obj in objs:
         setattr(obj, name, found.get(obj))
