@@ -9,7 +9,6 @@ from django.core.checks import Tags, register
 from django.utils.translation import gettext_lazy as _
 
 from django_hitcount import checks, signals
-from django_hitcount.db import timeouts
 
 
 class HitCountConfig(AppConfig):
@@ -25,14 +24,14 @@ class HitCountConfig(AppConfig):
         register(checks.check_proxies)
         register(checks.check_schedule)
         register(checks.check_database)
-        register(timeouts.check_timeouts)
+        register(checks.check_timeouts)
         register(checks.check_keys, Tags.models)
         if find_spec("celery"):
             signals.partition_full.connect(_flush_early)
 
 
 def _flush_early(partition: int, **kwargs: object) -> None:
-    """Import Celery only when it is needed: not every process of a site does."""
+    """Flush a partition with Celery, imported here because many processes never need it."""
     from django_hitcount.tasks import flush_early
 
     flush_early(partition)

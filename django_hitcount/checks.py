@@ -1,4 +1,10 @@
-"""System checks. Each message has an id that never changes, and a hint that is the fix."""
+"""
+System checks: what is wrong with a project's settings, before anything is counted.
+
+apps.py registers them. The buffer has checks of its own, which check_buffer() runs: those of Redis
+are in buffers/redis/checks.py. Each message has an id that never changes, and a hint that says how
+to fix it; docs/checks.rst explains them all.
+"""
 
 from __future__ import annotations
 
@@ -15,125 +21,147 @@ from django.db import connections
 
 from django_hitcount import conf
 from django_hitcount.counters.primary_keys import HINT, key_type
+from django_hitcount.db import timeouts
 from django_hitcount.exceptions import InvalidKey
 
 VENDORS = ("sqlite", "postgresql", "mysql")
-"""What Django calls the databases whose upsert and locks the tests cover."""
+"""Vendors, as Django calls them, whose upserts and locks the tests cover."""
 
 
 def check_settings(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """E001: a key of HITCOUNT is unknown or has a wrong value."""
+    """E001: HITCOUNT has an unknown key or a wrong value."""
     return [
-        Error(problem.message, hint=problem.hint, obj=problem.setting, id="django_hitcount.E001")
-        for problem in conf.problems()
+        Error(error.message, hint=error.hint, obj=error.setting, id="django_hitcount.E001")
+        for error in conf.find_setting_errors()
     ]
 
 
 def check_buffer(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """E002: the buffer cannot be made; further messages come from the buffer itself."""
+    """E002: the buffer cannot be created. If it can, run its own checks."""
     from django_hitcount.buffers import get_buffer
 
-    if conf.problems():
+    if conf.find_setting_errors():
         return []
     try:
         return get_buffer().check()
-    except conf.Misconfigured as exc:
-        return [Error(exc.problem.message, hint=exc.problem.hint, id="django_hitcount.E002")]
+    except conf.SettingError as exc:
+        return [Error(exc.message, hint=exc.hint, id="django_hitcount.E002")]
 
 
 def check_visitors(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """E004: a refusal or a visitor identity cannot be made."""
+    """E004: a refusal or a visitor identity cannot be created."""
     from django_hitcount.refusals import get_refusals
     from django_hitcount.visitors.identity import get_identities
 
-    if conf.problems():
+    if conf.find_setting_errors():
         return []
     messages: list[CheckMessage] = []
-    for make in (get_refusals, get_identities):
+    for load in (get_refusals, get_identities):
         try:
-            make()
-        except conf.Misconfigured as exc:
-            problem = exc.problem
-            messages.append(Error(problem.message, hint=problem.hint, id="django_hitcount.E004"))
+            load()
+        except conf.SettingError as exc:
+            messages.append(Error(exc.message, hint=exc.hint, id="django_hitcount.E004"))
     return messages
 
 
 def check_patterns(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """W007: a client can make up a user agent that a pattern takes long over."""
+    """W007: a client can send a user agent that a pattern takes long to search."""
     from django_hitcount.visitors.bots import LONGEST_USER_AGENT
-    from django_hitcount.visitors.slow_patterns import slowest_found
+    from django_hitcount.visitors.slow_patterns import find_slow_text
 
     return [
         CheckWarning(
-            f"{place} holds {pattern.pattern!r}, which takes {slow.seconds * 1000:.0f} ms over a "
-            f"user agent of {len(slow.user_agent)} characters: {slow.user_agent[:60]!r}.",
+            f"{place} contains {pattern.pattern!r}, which takes {slow.seconds * 1000:.0f} ms to "
+            f"search a user agent of {len(slow.user_agent)} characters: "
+            f"{slow.user_agent[:60]!r}.",
             hint=(
-                "Take out a repeat within a repeat, or one of two next to each other that match "
-                "the same, or write them with possessive quantifiers, such as a++."
+                "Remove a repeat within a repeat, or one of two adjacent repeats that match the "
+                "same characters. Or use possessive quantifiers, such as a++."
             ),
             id="django_hitcount.W007",
         )
-        for place, pattern in _patterns()
-        if (slow := slowest_found(pattern, LONGEST_USER_AGENT))
+        for place, pattern in _user_agent_patterns()
+        if (slow := find_slow_text(pattern, LONGEST_USER_AGENT))
     ]
 
 
-def _patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
-    """The site's own patterns that are looked for in user agents, and where they come from."""
+def _user_agent_patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
+    """Yield the project's own patterns that user agents are searched for, and where they are."""
     from django_hitcount.refusals import get_refusals
 
-    if conf.problems():
+    if conf.find_setting_errors():
         return
     config = conf.get_config()
     for name in ("bot_user_agents", "not_bot_user_agents"):
         yield from ((f"HITCOUNT[{name.upper()!r}]", pattern) for pattern in getattr(config, name))
     try:
         refusals = get_refusals()
-    except conf.Misconfigured:
-        return  # E004 says so.
+    except conf.SettingError:
+        return  # Reported as E004.
     for refusal in refusals:
         place = f"The refusal {refusal.name!r} in HITCOUNT['REFUSALS']"
         yield from ((place, pattern) for pattern in refusal.patterns)
 
 
 def check_database(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """
-    E003: the database is of a vendor whose upsert is not known to be exact.
-
-    E006: it is without autocommit.
-    """
+    """E003: the database's vendor is not supported. E006: the database has no autocommit."""
     from django_hitcount.db.routing import hits_alias
 
     alias = hits_alias()
-    vendor = connections[alias].vendor
-    if vendor not in VENDORS:
-        return [
-            Error(
-                f"The counts are kept in the database {alias!r}, which is of vendor {vendor!r}.",
-                hint=(
-                    "Route the app django_hitcount to a PostgreSQL, MySQL, MariaDB or SQLite "
-                    "database with DATABASE_ROUTERS."
-                ),
-                id="django_hitcount.E003",
-            )
-        ]
+    if connections[alias].vendor not in VENDORS:
+        return [_unsupported_vendor(alias)]
     if not connections[alias].settings_dict["AUTOCOMMIT"]:
-        return [
-            Error(
-                f"The counts are kept in the database {alias!r}, whose AUTOCOMMIT is False: "
-                "no hit is counted.",
-                hint=(
-                    "Route the app django_hitcount to an alias with autocommit, of the same "
-                    "database or another one, with DATABASE_ROUTERS."
-                ),
-                id="django_hitcount.E006",
-            )
-        ]
+        return [_missing_autocommit(alias)]
     return []
 
 
+def _unsupported_vendor(alias: str) -> CheckMessage:
+    return Error(
+        f"The counts are stored in the database {alias!r}, whose vendor "
+        f"{connections[alias].vendor!r} is not supported.",
+        hint=(
+            "Use DATABASE_ROUTERS to route the app django_hitcount to a PostgreSQL, MySQL, "
+            "MariaDB or SQLite database."
+        ),
+        id="django_hitcount.E003",
+    )
+
+
+def _missing_autocommit(alias: str) -> CheckMessage:
+    return Error(
+        f"The counts are stored in the database {alias!r}, whose AUTOCOMMIT is False, so no hits "
+        "are counted.",
+        hint=(
+            "Use DATABASE_ROUTERS to route the app django_hitcount to an alias with autocommit, "
+            "of the same database or of another one."
+        ),
+        id="django_hitcount.E006",
+    )
+
+
+def check_timeouts(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """W009: no timeout limits how long a page waits for the database of the counts."""
+    from django_hitcount.db.routing import hits_alias
+
+    connection = connections[hits_alias()]
+    advised = timeouts.ADVISED.get(connection.vendor)
+    if not advised or timeouts.has_timeout(connection):
+        return []
+    return [
+        CheckWarning(
+            f"No timeout limits how long a page waits for the database {connection.alias!r}, "
+            "which stores the counts.",
+            hint=(
+                f'Set DATABASES[{connection.alias!r}]["OPTIONS"] to {dict(advised)!r}, or to the '
+                "timeouts that your longest queries need."
+            ),
+            id="django_hitcount.W009",
+        )
+    ]
+
+
 def check_keys(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """E005: a model that is to be counted has a primary key that cannot be."""
+    """E005: a model that is counted has a primary key of an unsupported type."""
     from django_hitcount.deletion import connected_models
 
     messages: list[CheckMessage] = []
@@ -149,18 +177,24 @@ def check_keys(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[C
 
 
 def check_proxies(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """W008: the settings tell of a proxy, and its address is taken for that of all visitors."""
-    named = [name for name in ("SECURE_PROXY_SSL_HEADER", "USE_X_FORWARDED_HOST") if _is_set(name)]
-    if conf.problems() or not named or conf.get_config().trusted_proxies:
+    """W008: the settings imply a proxy, whose address may be used as that of all visitors."""
+    implying = [
+        name
+        for name in ("SECURE_PROXY_SSL_HEADER", "USE_X_FORWARDED_HOST")
+        if getattr(settings, name)
+    ]
+    if conf.find_setting_errors() or not implying or conf.get_config().trusted_proxies:
         return []
-    limited = [name for name, of in conf.get_config().counters.items() if of.per_address]
+    counters = conf.get_config().counters
+    limited = [name for name, options in counters.items() if options.per_address]
     if not limited:
         return []
     return [
         CheckWarning(
-            f"{named[0]} says that there is a proxy before the site, and "
-            "HITCOUNT['TRUSTED_PROXIES'] names none: all visitors may have its address, and share "
-            f"one limit of hits per address. Counters: {', '.join(map(repr, limited))}.",
+            f"{implying[0]} implies that there is a proxy in front of the site, but "
+            "HITCOUNT['TRUSTED_PROXIES'] is not set. All visitors may have the proxy's address, "
+            "and share one limit of hits per address. Counters: "
+            f"{', '.join(map(repr, limited))}.",
             hint=(
                 "Set HITCOUNT['TRUSTED_PROXIES'] to the number of proxies, or to their networks. "
                 "If your server puts the client's address into REMOTE_ADDR, silence this check."
@@ -170,27 +204,25 @@ def check_proxies(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> lis
     ]
 
 
-def _is_set(name: str) -> bool:
-    return bool(getattr(settings, name))
-
-
 def check_schedule(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """W004: Celery is installed, but nothing flushes the buffer."""
+    """W004: Celery is installed, but no entry of its schedule flushes the buffer."""
     from django_hitcount.buffers import get_buffer
 
     try:
         keeps_hits = get_buffer().keeps_hits
-    except conf.Misconfigured:
-        return []  # E001 and E002 say so.
+    except conf.SettingError:
+        return []  # Reported as E001 or E002.
     if not keeps_hits or not find_spec("celery") or _is_flush_scheduled():
         return []
     return [
         CheckWarning(
-            "Hits wait in the buffer, and Celery beat has no entry that flushes them.",
+            "Hits wait in the buffer, but the schedule of Celery beat has no entry that flushes "
+            "them.",
             hint=(
-                "Add them: app.conf.beat_schedule |= django_hitcount.tasks.beat_schedule(), and "
-                "load the Celery app in the package of your settings. If something else runs "
-                "the command flush_hits, silence this check."
+                "Add the entries: app.conf.beat_schedule |= "
+                "django_hitcount.tasks.beat_schedule(), and import the Celery app in the package "
+                "of your settings. If you run the command flush_hits in another way, silence "
+                "this check."
             ),
             id="django_hitcount.W004",
         )
@@ -203,6 +235,6 @@ def _is_flush_scheduled() -> bool:
     from django_hitcount.tasks import flush_hits
 
     if apps.is_installed("django_celery_beat"):
-        return True  # Its schedule is in a table, which checks do not read.
+        return True  # Its schedule is in the database, which checks do not query.
     entries = (current_app.conf.beat_schedule or {}).values()
     return any(entry["task"] == flush_hits.name for entry in entries)

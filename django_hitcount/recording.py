@@ -44,8 +44,8 @@ from django_hitcount.refusals import (
     UNAVAILABLE,
     UNSAVED,
     HitContext,
+    find_refusal,
     log_refused,
-    refusal_of,
 )
 from django_hitcount.visitors.hashing import read_keyring
 from django_hitcount.visitors.origins import RequestOrigin, current_address_interval, read_origin
@@ -185,7 +185,7 @@ def _ask_refusals(
 ) -> list[str | None]:
     """For each object, why the hit on it is refused; None if it is not."""
     refusals = [
-        refusal_of(HitContext(request, obj, counter), refuse, transactions=transactions)
+        find_refusal(HitContext(request, obj, counter), refuse, transactions=transactions)
         for obj in objs
     ]
     log_refused(refusals, counter, request)

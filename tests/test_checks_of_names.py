@@ -1,4 +1,4 @@
-"""What is well formed, but a refusal or an identity cannot be made of it."""
+"""Valid settings that name a refusal or an identity that cannot be created."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ pytestmark = pytest.mark.django_db(databases="__all__")
 
 OURS = f"{__name__}.ours"
 REFUSALS = "django_hitcount.refusals."
-NO_NETWORK = "'10.0.0.0/40' is no IP address or network ("
-BUILT_IN = "Use one of 'django_hitcount.refusals.method', 'django_hitcount.refusals.prefetch', "
+NO_NETWORK = "invalid IP address or network: '10.0.0.0/40' ("
+BUILT_IN = "Use one of 'django_hitcount.refusals.addresses', 'django_hitcount.refusals.bot', "
 DECORATE = "Decorate a function with @refusal(name, reason)"
 
 
@@ -26,78 +26,91 @@ def ours(context) -> bool:
 @pytest.mark.parametrize(
     ("path", "message", "hint"),
     [
-        ("nowhere.bot", "names 'nowhere.bot': No module named 'nowhere'", BUILT_IN),
-        (REFUSALS + "bots_", f"names '{REFUSALS}bots_'", BUILT_IN),
-        ("bot", "names 'bot': ", BUILT_IN),
-        (".bot", "names '.bot': '.bot' is no dotted path.", BUILT_IN),
-        ("..bot", "names '..bot': '..bot' is no dotted path.", BUILT_IN),
-        (REFUSALS + "groups", "and no refusal.", DECORATE),
-        (REFUSALS + "permissions", "and no refusal.", DECORATE),
+        (
+            "nowhere.bot",
+            "'nowhere.bot', which cannot be imported: No module",
+            BUILT_IN,
+        ),
+        (REFUSALS + "bots_", f"contains '{REFUSALS}bots_'", BUILT_IN),
+        ("bot", "contains 'bot', which", BUILT_IN),
+        (".bot", "cannot be imported: '.bot' is not a dotted path.", BUILT_IN),
+        ("..bot", "cannot be imported: '..bot' is not a dotted path.", BUILT_IN),
+        (REFUSALS + "groups", "which is not a refusal: ", DECORATE),
+        (REFUSALS + "permissions", "which is not a refusal: ", DECORATE),
         (REFUSALS + "bots", 'does not define a "bots" attribute', BUILT_IN),
-        (REFUSALS + "users", "and no refusal.", DECORATE),
-        ("time.time", "and no refusal.", DECORATE),
-        ("datetime.date", "which is <class 'datetime.date'> and no refusal.", DECORATE),
+        (REFUSALS + "users", "which is not a refusal: ", DECORATE),
+        ("time.time", "which is not a refusal: ", DECORATE),
+        ("datetime.date", "which is not a refusal: <class 'datetime.date'>.", DECORATE),
     ],
 )
-def test_refusal_that_is_none(settings, hitcount, path, message, hint):
-    is_told(settings, {"REFUSALS": [f"{REFUSALS}bot", path]}, message, hint)
+def test_wrong_refusal(settings, hitcount, path, message, hint):
+    assert_e004(settings, {"REFUSALS": [f"{REFUSALS}bot", path]}, message, hint)
 
 
 @pytest.mark.parametrize(
     ("name", "options", "problem"),
     [
         ("addresses", {"networks": ["10.0.0.0/40"]}, NO_NETWORK),
-        ("addresses", {"networks": "10.0.0.0/8"}, "networks is '10.0.0.0/8': use a list of "),
-        ("addresses", {"networks": []}, "networks is []: use a list of networks"),
+        (
+            "addresses",
+            {"networks": "10.0.0.0/8"},
+            "must be a list of networks, not '10.0.0.0/8'",
+        ),
+        ("addresses", {"networks": []}, "networks must be a list of networks, not []"),
         ("addresses", {"network": ["::/0"]}, "unexpected keyword argument 'network'"),
-        ("user_agents", {"patterns": ["a", "["]}, "'[' is no regular expression: "),
+        ("user_agents", {"patterns": ["a", "["]}, "invalid regular expression: '[' ("),
         ("addresses", {"networks": ["::ffff:10.0.0.1"]}, "addresses mapped to IPv6 are"),
-        ("user_agents", {"patterns": "a"}, "patterns is 'a': use a list of regular expr"),
-        ("user_agents", {"patterns": None}, "patterns is None: use a list of regular expr"),
-        ("groups", {"names": "editors"}, "names is 'editors': use a list of group names"),
-        ("groups", {"names": ["editors", 5]}, "names is ['editors', 5]: use a list of"),
+        ("user_agents", {"patterns": "a"}, "must be a list of regular expressions, not 'a'"),
+        ("user_agents", {"patterns": None}, "must be a list of regular expressions, not None"),
+        ("groups", {"names": "editors"}, "names must be a list of group names, not 'editors'"),
+        ("groups", {"names": ["editors", 5]}, "must be a list of group names, not ['editors', 5]"),
         ("groups", {"names": ["a"], "x": 1}, "unexpected keyword argument 'x'"),
-        ("owner", {"of": "no field"}, "of is 'no field': use the name of a field, or a call"),
-        ("owner", {"of": ""}, "of is '': use the name of a field, or a callable"),
-        ("owner", {"of": "a__"}, "of is 'a__': use the name of a field, or a callable"),
-        ("owner", {"of": 5}, "of is 5: use the name of a field, or a callable"),
+        ("owner", {"of": "no field"}, "of must be the name of a field or a callable, not 'no f"),
+        ("owner", {"of": ""}, "of must be the name of a field or a callable, not ''"),
+        ("owner", {"of": "a__"}, "of must be the name of a field or a callable, not 'a__'"),
+        ("owner", {"of": 5}, "of must be the name of a field or a callable, not 5"),
         ("owner", {"of": "nowhere.owner_of"}, "No module named 'nowhere'"),
-        ("permissions", {"names": "blog.change"}, "names is 'blog.change': use a list of perm"),
-        ("permissions", {"names": ["change"]}, "'change' is no permission; write 'app_lab"),
-        ("permissions", {"names": ["blog."]}, "'blog.' is no permission; write 'app_lab"),
-        ("previews", {"cookie": ""}, "cookie is '': use the name of a cookie"),
-        ("previews", {"header": 5}, "header is 5: use the name of a header"),
+        (
+            "permissions",
+            {"names": "blog.change"},
+            "must be a list of permissions, not 'blog.",
+        ),
+        ("permissions", {"names": ["change"]}, "must be 'app_label.codename', not 'change'"),
+        ("permissions", {"names": ["blog."]}, "must be 'app_label.codename', not 'blog.'"),
+        ("previews", {"cookie": ""}, "cookie must be the name of a cookie, not ''"),
+        ("previews", {"header": 5}, "header must be the name of a header, not 5"),
         ("previews", {"query": "x"}, "unexpected keyword argument 'query'"),
         ("staff", {"names": ["x"]}, "'Refusal' object is not callable"),
     ],
 )
-def test_options_that_make_none(settings, hitcount, name, options, problem):
+def test_wrong_options(settings, hitcount, name, options, problem):
     refusals = [{"NAME": REFUSALS + name, "OPTIONS": options}]
 
-    told = f"gives '{REFUSALS}{name}' the OPTIONS {options!r}: "
-    taken = {"staff": "no OPTIONS", "owner": "the OPTIONS 'of'"}.get(name, "the OPTIONS '")
-    message = is_told(settings, {"REFUSALS": refusals}, told, f"It takes {taken}")
+    start = f"Invalid OPTIONS {options!r} of '{REFUSALS}{name}' in HITCOUNT['REFUSALS']: "
+    hints = {"staff": "Remove the OPTIONS", "owner": "Use the OPTIONS 'of'."}
+    hint = hints.get(name, "Use the OPTIONS '")
+    message = assert_e004(settings, {"REFUSALS": refusals}, start, hint)
     assert problem in message
 
 
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("adress", "is none of ours and no dotted path."),
+        ("adress", "is neither a built-in identity nor a dotted path."),
         ("nowhere.by", "cannot be imported: No module named 'nowhere'."),
-        (".by", "cannot be imported: '.by' is no dotted path."),
+        (".by", "cannot be imported: '.by' is not a dotted path."),
         ("datetime.by", 'cannot be imported: Module "datetime" does not define'),
-        ("datetime.MINYEAR", "is no plain function."),
+        ("datetime.MINYEAR", "is not a plain function."),
     ],
 )
-def test_identity_that_is_none(settings, hitcount, name, problem):
-    message = f"HITCOUNT['VISITOR_IDENTITY'] names {name!r}, which {problem}"
+def test_wrong_identity(settings, hitcount, name, problem):
+    message = f"HITCOUNT['VISITOR_IDENTITY'] contains {name!r}, which {problem}"
 
     hint = "Use 'user', 'session', 'cookie', 'address', 'browser', or the dotted path of a"
-    is_told(settings, {"VISITOR_IDENTITY": ["user", name]}, message, hint)
+    assert_e004(settings, {"VISITOR_IDENTITY": ["user", name]}, message, hint)
 
 
-def is_told(settings, changes, message, hint) -> str:
+def assert_e004(settings, changes, message, hint) -> str:
     settings.HITCOUNT = {**settings.HITCOUNT, **changes}
     (found,) = hitcount_messages()
     assert found.id == "django_hitcount.E004"
@@ -106,15 +119,15 @@ def is_told(settings, changes, message, hint) -> str:
     return found.msg
 
 
-def test_both_are_told_at_once(settings, hitcount):
+def test_both_are_reported_at_once(settings, hitcount):
     assert ids_with(settings, REFUSALS=["x"], VISITOR_IDENTITY=["x"]) == ["E004", "E004"]
 
 
-def test_nothing_is_made_of_what_is_malformed(settings, hitcount):
+def test_malformed_settings_are_reported_alone(settings, hitcount):
     assert ids_with(settings, REFUSALS=["x"], SLOTS=0) == ["E001"]
 
 
-def test_all_of_ours_with_options_can_be_made(settings, hitcount):
+def test_all_built_in_ones_with_options_can_be_created(settings, hitcount):
     options = {
         "groups": {"names": ["editors"]},
         "owner": {"of": "author"},

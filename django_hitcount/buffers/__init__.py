@@ -25,15 +25,15 @@ def get_buffer() -> Buffer:
     """
     path = conf.get_config().buffer
     try:
-        cls = conf.imported(path)
+        cls = conf.import_dotted_path(path)
     except ImportError as exc:
-        raise conf.misconfigured(
+        raise conf.SettingError(
             "BUFFER",
             f"HITCOUNT['BUFFER'] is {path!r}, which cannot be imported: {exc}.",
             INSTALL_EXTRA if exc.name in {"django_redis", "redis", "hiredis"} else NAME_A_BUFFER,
         ) from exc
     if not (isinstance(cls, type) and issubclass(cls, Buffer)):
-        raise conf.misconfigured(
+        raise conf.SettingError(
             "BUFFER",
             f"HITCOUNT['BUFFER'] is {path!r}, which is no subclass of "
             "django_hitcount.buffers.Buffer.",

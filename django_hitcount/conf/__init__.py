@@ -1,17 +1,18 @@
-"""The HITCOUNT setting: read, checked and typed. Nothing else reads it."""
+"""The HITCOUNT setting: read, checked and typed. No other package reads it."""
 
 from __future__ import annotations
 
-from django_hitcount.conf.config import Config, Misconfigured, get_config, misconfigured, problems
+from django_hitcount.conf.config import Config, find_setting_errors, get_config
 from django_hitcount.conf.counter_options import (
-    COUNTER_MAX_LENGTH,
     DEFAULT_COUNTER,
     CounterOptions,
     is_counter_name,
 )
+from django_hitcount.conf.errors import SettingError
 from django_hitcount.conf.limits import (
     ADDRESS_NAME_LENGTH,
     ADMISSION_NAME_MAX_LENGTH,
+    COUNTER_MAX_LENGTH,
     DATABASE_ALIAS_MAX_LENGTH,
     GENERATION_MAX_LENGTH,
     MOST_PARTITIONS,
@@ -21,8 +22,7 @@ from django_hitcount.conf.limits import (
     THROTTLE_NAME_MAX_LENGTH,
     VISITOR_KEY_MAX_LENGTH,
 )
-from django_hitcount.conf.loading import imported, is_asynchronous
-from django_hitcount.conf.problems import Problem
+from django_hitcount.conf.loading import import_dotted_path, is_asynchronous
 
 __all__ = [
     "ADDRESS_NAME_LENGTH",
@@ -39,12 +39,10 @@ __all__ = [
     "VISITOR_KEY_MAX_LENGTH",
     "Config",
     "CounterOptions",
-    "Misconfigured",
-    "Problem",
+    "SettingError",
+    "find_setting_errors",
     "get_config",
-    "imported",
+    "import_dotted_path",
     "is_asynchronous",
     "is_counter_name",
-    "misconfigured",
-    "problems",
 ]

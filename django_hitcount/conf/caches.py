@@ -1,4 +1,4 @@
-"""Keep what was made from settings until one of them changes."""
+"""Cache what is computed from settings until one of them changes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def cached_for_settings(
     *names: str, maxsize: int | None = None
 ) -> Callable[[Callable[P, T]], _lru_cache_wrapper[T]]:
     """
-    Decorate a function to keep its results until one of the settings ``names`` changes.
+    Decorate a function to cache its results until one of the settings ``names`` changes.
 
-    So tests may override settings, and no function reads one that is out of date.
+    Tests may therefore override settings. Keeps at most ``maxsize`` results, or all of them.
     """
 
     def decorate(function: Callable[P, T]) -> _lru_cache_wrapper[T]:

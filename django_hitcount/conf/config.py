@@ -1,13 +1,12 @@
-"""The HITCOUNT setting: the one place that reads it."""
+"""The HITCOUNT setting: the only module that reads it."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from django.conf import settings
-from django.core.exceptions import ImproperlyConfigured
 
 from django_hitcount.conf import converters
 from django_hitcount.conf.caches import cached_for_settings
@@ -17,15 +16,15 @@ from django_hitcount.conf.counter_options import (
     Rotation,
     convert_counters,
 )
+from django_hitcount.conf.errors import SettingError
 from django_hitcount.conf.limits import MOST_PARTITIONS
 from django_hitcount.conf.networks import Network
 from django_hitcount.conf.patterns import NO_PATTERNS, Patterns
-from django_hitcount.conf.problems import Problem
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Config:
-    """HITCOUNT as read: every key with its default, in lower case."""
+    """The values of HITCOUNT: every key in lower case, with its default."""
 
     buffer: str = "django_hitcount.buffers.database.DatabaseBuffer"
     """Dotted path of the buffer class."""
@@ -43,153 +42,141 @@ class Config:
         ("django_hitcount.refusals.prefetch", {}),
         ("django_hitcount.refusals.bot", {}),
     )
-    """Dotted paths of the refusals and their options, in the order they are asked in."""
+    """Dotted paths of the refusals and their options, in the order in which they are tried."""
 
     bot_user_agents: Patterns = NO_PATTERNS
-    """User agents that are bots, too."""
+    """Further user agents that belong to bots."""
 
     not_bot_user_agents: Patterns = NO_PATTERNS
-    """User agents that are no bots after all."""
+    """User agents that do not belong to bots, whatever the other patterns say."""
 
     trusted_proxies: int | tuple[Network, ...] = 0
-    """How many proxies stand before the site, or their networks."""
+    """How many proxies are in front of the site, or their networks."""
 
     visitor_identity: tuple[str, ...] = ("user", "session", "cookie", "address")
-    """What a visitor is told by; the first that answers counts."""
+    """How visitors are identified: the first identity that returns something is used."""
 
     visitor_cookie: str | None = None
-    """Name of the cookie that tells visitors apart; without one, no cookie does."""
+    """Name of the cookie that the identity "cookie" reads; if None, it returns nothing."""
 
     visitor_key_rotation: Rotation = "day"
-    """How long a visitor can be recognised."""
+    """How often the key changes that visitors are hashed under."""
 
     repeat_error_rate: float = 0.001
-    """Share of visitors that "daily" may take for repeat visitors though they are new."""
+    """Share of new visitors that "daily" may mistake for repeat visitors."""
 
     partitions: int = 16
-    """Shares of the Redis buffer, flushed one by one. Change it with an empty buffer."""
+    """Parts of the Redis buffer, which are flushed one by one."""
 
     slots: int = 64
     """Rows that share a counter's total between compactions, not counting slot 0."""
 
     redis_timeout_seconds: float = 0.25
-    """Longest wait for a connection to Redis, and for an answer, unless the alias sets its own."""
+    """Longest wait for a connection to Redis and for a reply, unless the alias sets its own."""
 
     total_ttl_seconds: int = 3600
-    """How long Redis keeps a running total, from when it was loaded; then it is loaded again."""
+    """How long after loading it Redis keeps a running total, before it is loaded again."""
 
     flush_threshold: int | None = None
-    """Flush a partition early once it holds more pending counters than this."""
+    """Number of pending counters above which a partition is flushed early."""
 
     def options_of(self, counter: str) -> CounterOptions:
-        """The options of a counter, or the defaults for one that is not declared any more."""
+        """Return the options of a counter, or the defaults if it is no longer declared."""
         return self.counters.get(counter) or CounterOptions()
 
 
-class Misconfigured(ImproperlyConfigured):
-    """HITCOUNT does not work as it is; says why, and the fix."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(str(problem))
-        self.problem = problem
-
-
-def misconfigured(setting: str, message: str, hint: str) -> Misconfigured:
-    """The error for a setting that is well formed and does not work all the same."""
-    return Misconfigured(Problem(setting, message, hint))
-
-
-_CONVERTERS: dict[str, Callable[[str, object], object]] = {
-    "BUFFER": converters.text,
-    "CACHE_ALIAS": converters.text,
+_CONVERTERS: dict[str, converters.Converter] = {
+    "BUFFER": converters.convert_text,
+    "CACHE_ALIAS": converters.convert_text,
     "COUNTERS": convert_counters,
-    "REFUSALS": converters.refusals,
-    "BOT_USER_AGENTS": converters.patterns,
-    "NOT_BOT_USER_AGENTS": converters.patterns,
-    "TRUSTED_PROXIES": converters.proxies,
-    "VISITOR_IDENTITY": converters.identities,
-    "VISITOR_COOKIE": converters.text_or_none,
-    "VISITOR_KEY_ROTATION": converters.one_of("day", "month", "never"),
-    "REPEAT_ERROR_RATE": converters.rate,
-    "PARTITIONS": converters.whole_number(1, MOST_PARTITIONS),
-    "SLOTS": converters.whole_number(1, 32_767),
-    "REDIS_TIMEOUT_SECONDS": converters.seconds,
-    "TOTAL_TTL_SECONDS": converters.whole_number(1, 30 * 24 * 3600),
-    "FLUSH_THRESHOLD": converters.whole_number_or_none,
+    "REFUSALS": converters.convert_refusals,
+    "BOT_USER_AGENTS": converters.convert_patterns,
+    "NOT_BOT_USER_AGENTS": converters.convert_patterns,
+    "TRUSTED_PROXIES": converters.convert_proxies,
+    "VISITOR_IDENTITY": converters.convert_identities,
+    "VISITOR_COOKIE": converters.convert_optional_text,
+    "VISITOR_KEY_ROTATION": converters.choice_converter("day", "month", "never"),
+    "REPEAT_ERROR_RATE": converters.convert_rate,
+    "PARTITIONS": converters.whole_number_converter(1, MOST_PARTITIONS),
+    "SLOTS": converters.whole_number_converter(1, 32_767),
+    "REDIS_TIMEOUT_SECONDS": converters.convert_seconds,
+    "TOTAL_TTL_SECONDS": converters.whole_number_converter(1, 30 * 24 * 3600),
+    "FLUSH_THRESHOLD": converters.convert_threshold,
 }
 
 
-def problems() -> list[Problem]:
-    """All that is wrong with HITCOUNT, for the system checks."""
-    return _read()[1]
+def find_setting_errors() -> list[SettingError]:
+    """Return everything that is wrong with HITCOUNT, for the system checks."""
+    return _read_setting()[1]
 
 
 @cached_for_settings("HITCOUNT")
 def get_config() -> Config:
     """
-    HITCOUNT as a typed, immutable object; cached until the setting changes.
+    Return HITCOUNT as a typed, immutable object; cached until the setting changes.
 
-    Raises ImproperlyConfigured for the first thing wrong.
+    Raises ImproperlyConfigured for the first error.
     """
-    values, wrong = _read()
-    if wrong:
-        raise Misconfigured(wrong[0]) from wrong[0]
+    values, errors = _read_setting()
+    if errors:
+        raise errors[0]
     return Config(**values)  # type: ignore[arg-type]
 
 
-def _read() -> tuple[dict[str, object], list[Problem]]:
+def _read_setting() -> tuple[dict[str, object], list[SettingError]]:
     given = getattr(settings, "HITCOUNT", {})
     if not isinstance(given, Mapping):
-        return {}, [Problem("HITCOUNT", f"HITCOUNT is {given!r}.", "Set it to a dict.")]
+        message = f"Invalid value for HITCOUNT: {given!r}."
+        return {}, [SettingError("HITCOUNT", message, "Set it to a dict.")]
     values: dict[str, object] = {}
-    wrong: list[Problem] = []
+    errors: list[SettingError] = []
     for name, value in given.items():
         try:
-            values[str(name).lower()] = _converter(name)(name, value)
-        except Problem as problem:
-            wrong.append(problem)
-    if not wrong:
-        wrong += _contradictions(Config(**values))  # type: ignore[arg-type]
-    return values, wrong
+            values[str(name).lower()] = _find_converter(name)(name, value)
+        except SettingError as error:
+            errors.append(error)
+    if not errors:
+        errors += _find_contradictions(Config(**values))  # type: ignore[arg-type]
+    return values, errors
 
 
-def _contradictions(config: Config) -> list[Problem]:
-    """What is well formed by itself and does not go together."""
-    return [*_intervals_too_long(config), *_nobody_told(config)]
+def _find_converter(name: str) -> converters.Converter:
+    try:
+        return _CONVERTERS[name]
+    except KeyError:
+        close = difflib.get_close_matches(str(name).upper(), _CONVERTERS, n=1, cutoff=0.5)
+        hint = f"Did you mean {close[0]!r}?" if close else f"Use one of {', '.join(_CONVERTERS)}."
+        raise SettingError(str(name), f"Unknown key in HITCOUNT: {name!r}.", hint) from None
 
 
-def _nobody_told(config: Config) -> list[Problem]:
-    if config.visitor_cookie or set(config.visitor_identity) != {"cookie"}:
-        return []
-    return [
-        Problem(
-            "VISITOR_IDENTITY",
-            "HITCOUNT['VISITOR_IDENTITY'] is ['cookie'], and no cookie is named: nobody is told "
-            "apart.",
-            "Set HITCOUNT['VISITOR_COOKIE'] to the name of your cookie.",
-        )
-    ]
+def _find_contradictions(config: Config) -> list[SettingError]:
+    """Return what is wrong with values that are valid by themselves."""
+    return [*_check_intervals(config), *_check_cookie(config)]
 
 
-def _intervals_too_long(config: Config) -> list[Problem]:
+def _check_intervals(config: Config) -> list[SettingError]:
     longest = ROTATION_SECONDS[config.visitor_key_rotation]
     return [
-        Problem(
+        SettingError(
             "COUNTERS",
-            f"HITCOUNT['COUNTERS'][{counter!r}]['repeat'] is {options.repeat} seconds, and "
-            f"HITCOUNT['VISITOR_KEY_ROTATION'] is {config.visitor_key_rotation!r}: a visitor is "
-            f"known for {longest} seconds only.",
-            "Use fewer seconds, or let the key rotate by 'month' or 'never'.",
+            f"Invalid value for HITCOUNT['COUNTERS'][{counter!r}]['repeat']: {options.repeat}. "
+            f"HITCOUNT['VISITOR_KEY_ROTATION'] is {config.visitor_key_rotation!r}, so visitors "
+            f"are recognised for {longest} seconds only.",
+            "Use fewer seconds, or set VISITOR_KEY_ROTATION to 'month' or 'never'.",
         )
         for counter, options in config.counters.items()
         if isinstance(options.repeat, int) and options.repeat > longest
     ]
 
 
-def _converter(name: str) -> Callable[[str, object], object]:
-    try:
-        return _CONVERTERS[name]
-    except KeyError:
-        close = difflib.get_close_matches(str(name).upper(), _CONVERTERS, n=1, cutoff=0.5)
-        fix = f"Did you mean {close[0]!r}?" if close else f"Use one of {', '.join(_CONVERTERS)}."
-        raise Problem(str(name), f"HITCOUNT has no setting {name!r}.", fix) from None
+def _check_cookie(config: Config) -> list[SettingError]:
+    if config.visitor_cookie or set(config.visitor_identity) != {"cookie"}:
+        return []
+    return [
+        SettingError(
+            "VISITOR_IDENTITY",
+            "HITCOUNT['VISITOR_IDENTITY'] only contains 'cookie', but HITCOUNT['VISITOR_COOKIE'] "
+            "is not set, so visitors cannot be distinguished.",
+            "Set HITCOUNT['VISITOR_COOKIE'] to the name of your cookie.",
+        )
+    ]

@@ -1,145 +1,157 @@
-"""What each key of HITCOUNT may hold: converters check a value and give it its type."""
+"""
+Convert the values of HITCOUNT to their types.
+
+Each converter takes the name of a key and its value, and raises SettingError if it is wrong.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from django_hitcount.conf.errors import SettingError, invalid_item, invalid_value
 from django_hitcount.conf.networks import Network, parse_network
-from django_hitcount.conf.patterns import PatternError, Patterns, compiled
-from django_hitcount.conf.problems import Problem, wrong_value
+from django_hitcount.conf.patterns import PatternError, Patterns, compile_patterns
 
 LONGEST_TIMEOUT = 60
-"""In seconds. A page that waits longer for its counter is not worth the counter."""
+"""In seconds. No counter is worth a page that waits longer."""
+
+MOST_PROXIES = 20
+"""Far more than any site has in a row."""
+
+LARGEST_THRESHOLD = 1_000_000
+"""Pending counters of one partition: a flush of so many takes about a minute."""
+
+Converter = Callable[[str, object], object]
 
 
-def text(name: str, value: object) -> str:
-    """A string that is not empty."""
+def convert_text(name: str, value: object) -> str:
+    """Accept a string that is not empty."""
     if not isinstance(value, str) or not value:
-        raise wrong_value(name, value, "Set it to a string.")
+        raise invalid_value(name, value, "Set it to a string.")
     return value
 
 
-def text_or_none(name: str, value: object) -> str | None:
-    """A string that is not empty, or None."""
-    return None if value is None else text(name, value)
+def convert_optional_text(name: str, value: object) -> str | None:
+    """Accept a string that is not empty, or None."""
+    return None if value is None else convert_text(name, value)
 
 
-def whole_number(low: int, high: int) -> Callable[[str, object], int]:
-    """A converter of whole numbers in a range."""
+def whole_number_converter(low: int, high: int) -> Callable[[str, object], int]:
+    """Return a converter that accepts whole numbers from ``low`` to ``high``."""
 
     def convert(name: str, value: object) -> int:
         if type(value) is not int or not low <= value <= high:
-            raise wrong_value(name, value, f"Set it to a whole number from {low} to {high}.")
+            raise invalid_value(name, value, f"Set it to a whole number from {low} to {high}.")
         return value
 
     return convert
 
 
-def whole_number_or_none(name: str, value: object) -> int | None:
-    """A whole number, or None."""
-    return None if value is None else whole_number(1, 1_000_000)(name, value)
+def convert_threshold(name: str, value: object) -> int | None:
+    """Accept a whole number of counters, or None."""
+    return None if value is None else whole_number_converter(1, LARGEST_THRESHOLD)(name, value)
 
 
-def seconds(name: str, value: object) -> float:
-    """A time to wait."""
+def convert_seconds(name: str, value: object) -> float:
+    """Accept a number of seconds to wait."""
     if not isinstance(value, int | float) or value is True or not 0 < value <= LONGEST_TIMEOUT:
         hint = f"Set it to a number of seconds greater than 0, {LONGEST_TIMEOUT} at most."
-        raise wrong_value(name, value, hint)
+        raise invalid_value(name, value, hint)
     return float(value)
 
 
-def rate(name: str, value: object) -> float:
-    """A share between one in a million and one in ten."""
+def convert_rate(name: str, value: object) -> float:
+    """Accept a share between one in a million and one in ten."""
     if not isinstance(value, int | float) or not 1e-6 <= value <= 0.1:
-        raise wrong_value(name, value, "Set it to a number from 0.000001 to 0.1, such as 0.001.")
+        raise invalid_value(name, value, "Set it to a number from 0.000001 to 0.1, such as 0.001.")
     return float(value)
 
 
-def one_of(*choices: str) -> Callable[[str, object], str]:
-    """A converter of words out of a few."""
+def choice_converter(*choices: str) -> Callable[[str, object], str]:
+    """Return a converter that accepts one of ``choices``."""
 
     def convert(name: str, value: object) -> str:
         if not isinstance(value, str) or value not in choices:
-            raise wrong_value(name, value, f"Use one of {', '.join(map(repr, choices))}.")
+            raise invalid_value(name, value, f"Use one of {', '.join(map(repr, choices))}.")
         return value
 
     return convert
 
 
-def patterns(name: str, value: object) -> Patterns:
-    """Regular expressions."""
-    items = _list(name, value, 'Set it to a list of regular expressions: ["^Monitor/"].')
+def convert_patterns(name: str, value: object) -> Patterns:
+    """Accept a list of regular expressions."""
+    items = _convert_list(name, value, 'Set it to a list of regular expressions: ["^Monitor/"].')
     try:
-        return compiled([text(name, item) for item in items])
+        return compile_patterns([_convert_item(name, item) for item in items])
     except PatternError as exc:
-        raise Problem(
-            name,
-            f"HITCOUNT[{name!r}] holds {exc.pattern!r}, which is no regular expression: {exc}.",
-            "Correct it, or escape what is meant literally with a backslash.",
-        ) from exc
+        hint = "Correct it. Put a backslash before special characters that you mean literally."
+        raise SettingError(name, f"HITCOUNT[{name!r}] contains an {exc}.", hint) from exc
 
 
-def _list(name: str, value: object, hint: str) -> list[object]:
+def _convert_list(name: str, value: object, hint: str) -> list[object]:
     if not isinstance(value, list | tuple):
-        raise wrong_value(name, value, hint)
+        raise invalid_value(name, value, hint)
     return [*value]
 
 
-def networks(name: str, value: object) -> tuple[Network, ...]:
-    """IP networks and addresses."""
+def _convert_item(name: str, item: object) -> str:
+    if not isinstance(item, str) or not item:
+        raise invalid_item(name, item, "Use a string.")
+    return item
+
+
+def convert_networks(name: str, value: object) -> tuple[Network, ...]:
+    """Accept a list of IP networks and addresses."""
     hint = 'Set it to a list of addresses and networks: ["192.0.2.1", "2001:db8::/32"].'
-    return tuple(_network(name, item) for item in _list(name, value, hint))
+    return tuple(_convert_network(name, item) for item in _convert_list(name, value, hint))
 
 
-def _network(name: str, value: object) -> Network:
+def _convert_network(name: str, item: object) -> Network:
     try:
-        return parse_network(str(value))
+        return parse_network(str(item))
     except ValueError as exc:
-        raise Problem(
-            name,
-            f"HITCOUNT[{name!r}] holds {value!r}, which is no IP address or network: {exc}.",
-            'Write an address ("192.0.2.1") or a network in CIDR notation ("192.0.2.0/24").',
-        ) from exc
+        hint = 'Write an address ("192.0.2.1") or a network in CIDR notation ("192.0.2.0/24").'
+        raise SettingError(name, f"HITCOUNT[{name!r}] contains an {exc}.", hint) from exc
 
 
-def proxies(name: str, value: object) -> int | tuple[Network, ...]:
-    """How many proxies stand before the site, or their networks."""
+def convert_proxies(name: str, value: object) -> int | tuple[Network, ...]:
+    """Accept the number of proxies in front of the site, or a list of their networks."""
     if type(value) is int:
-        return whole_number(0, 20)(name, value)
+        return whole_number_converter(0, MOST_PROXIES)(name, value)
     if not isinstance(value, list | tuple):
-        raise wrong_value(
+        raise invalid_value(
             name,
             value,
             "Set it to the number of proxies between the visitor and Django, or to a list of "
             'their networks: ["10.0.0.0/8"].',
         )
-    return networks(name, value)
+    return convert_networks(name, value)
 
 
-def refusals(name: str, value: object) -> tuple[tuple[str, Mapping[str, object]], ...]:
-    """Dotted paths, each with its options."""
-    hint = "Set it to a list of dotted paths of refusals, in the order they are asked in."
-    return tuple(_refusal(name, item) for item in _list(name, value, hint))
+def convert_refusals(name: str, value: object) -> tuple[tuple[str, Mapping[str, object]], ...]:
+    """Accept a list of dotted paths, each with or without options."""
+    hint = "Set it to a list of dotted paths of refusals, in the order in which they are tried."
+    return tuple(_convert_refusal(name, item) for item in _convert_list(name, value, hint))
 
 
-def _refusal(name: str, value: object) -> tuple[str, Mapping[str, object]]:
-    if isinstance(value, str) and value:
-        return value, {}
-    if isinstance(value, Mapping) and {"NAME"} <= value.keys() <= {"NAME", "OPTIONS"}:
-        options = value.get("OPTIONS", {})
-        if isinstance(value["NAME"], str) and isinstance(options, Mapping):
-            return value["NAME"], options
-    raise Problem(
-        name,
-        f"HITCOUNT[{name!r}] holds {value!r}.",
-        'Name a refusal by its dotted path, or, with options, as {"NAME": path, "OPTIONS": {...}}.',
+def _convert_refusal(name: str, item: object) -> tuple[str, Mapping[str, object]]:
+    if isinstance(item, str) and item:
+        return item, {}
+    if isinstance(item, Mapping) and {"NAME"} <= item.keys() <= {"NAME", "OPTIONS"}:
+        options = item.get("OPTIONS", {})
+        if isinstance(item["NAME"], str) and isinstance(options, Mapping):
+            return item["NAME"], options
+    hint = 'Use the dotted path of a refusal or, for options, {"NAME": path, "OPTIONS": {...}}.'
+    raise invalid_item(name, item, hint)
+
+
+def convert_identities(name: str, value: object) -> tuple[str, ...]:
+    """Accept a list of names of identities, or of dotted paths."""
+    hint = (
+        'Set it to a list such as ["user", "session", "address"], in the order in which they '
+        "are tried."
     )
-
-
-def identities(name: str, value: object) -> tuple[str, ...]:
-    """Names of identities, or dotted paths."""
-    hint = 'Set it to a list such as ["user", "session", "address"]; the first that answers counts.'
-    items = _list(name, value, hint)
+    items = _convert_list(name, value, hint)
     if not items:
-        raise wrong_value(name, value, hint)
-    return tuple(text(name, item) for item in items)
+        raise invalid_value(name, value, hint)
+    return tuple(_convert_item(name, item) for item in items)

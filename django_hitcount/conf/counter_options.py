@@ -3,45 +3,49 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from django_hitcount.conf.problems import Problem, wrong_value
+from django_hitcount.conf.errors import SettingError, invalid_value
+from django_hitcount.conf.limits import COUNTER_MAX_LENGTH
 
 DEFAULT_COUNTER = "views"
-
-COUNTER_MAX_LENGTH = 50
-"""Length of the ``counter`` columns: a change needs a migration."""
-
 
 Rotation = Literal["day", "month", "never"]
 
 ROTATION_SECONDS = {"day": 23 * 3600, "month": 28 * 24 * 3600, "never": 366 * 24 * 3600}
-"""The longest interval between counted hits by rotation: as long as the shortest period, for
-a visitor is known by the key of this period and of the one before, but no longer."""
+"""
+By rotation, the longest ``repeat``: the shortest period.
+
+Visitors are recognised by the keys of this period and of the one before it.
+"""
 
 HITS_PER_ADDRESS = 100
-"""The limit where a rule counts visitors once: far above what an office or a school brings, and
-far below what somebody brings who wants a high number."""
+"""
+The default limit of counters with a ``repeat`` rule.
+
+It is far above what an office or a school needs, and far below what an attacker needs.
+"""
 
 MOST_HITS_PER_ADDRESS = 1_000_000_000
+"""As good as no limit, and a number that every database stores."""
 
 _COUNTER_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CounterOptions:
-    """How hits of one counter are counted."""
+    """How the hits of one counter are counted."""
 
     repeat: int | Literal["always", "daily"] = "always"
-    """When the same visitor counts again: always, each calendar day, or so many seconds later."""
+    """When a visitor counts again: always, each calendar day, or this many seconds later."""
 
     visitors: bool = False
-    """Are the visitors of each object and day counted, too?"""
+    """Whether the unique visitors of each object and day are counted, too."""
 
     per_address: int | None = None
-    """How many hits of one address count on an object, each day or each interval of ``repeat``."""
+    """How many hits of one address count on an object per day, or per ``repeat`` interval."""
 
     @property
     def identifies_visitors(self) -> bool:
@@ -55,67 +59,77 @@ class CounterOptions:
 
 
 def convert_counters(name: str, value: object) -> Mapping[str, CounterOptions]:
-    """Options by counter; "views" is always among them."""
+    """Accept a dict of options by counter; add "views" if it is missing."""
     if not isinstance(value, Mapping):
-        raise wrong_value(
-            name,
-            value,
-            'Set it to a dict of counter names, each with its options: {"downloads": {}}.',
-        )
+        hint = 'Set it to a dict of counter names, each with its options: {"downloads": {}}.'
+        raise invalid_value(name, value, hint)
     return {DEFAULT_COUNTER: CounterOptions()} | {
-        _counter_name(name, counter): _counter_options(name, counter, options)
+        _convert_counter_name(name, counter): _convert_options(name, counter, options)
         for counter, options in value.items()
     }
 
 
-def _counter_name(name: str, counter: object) -> str:
+def _convert_counter_name(name: str, counter: object) -> str:
     if not isinstance(counter, str) or not is_counter_name(counter):
-        raise Problem(
+        raise SettingError(
             name,
-            f"HITCOUNT[{name!r}] declares {counter!r}.",
-            "Name a counter with a lower case letter first, then lower case letters, "
-            f"digits and underscores, {COUNTER_MAX_LENGTH} characters at most.",
+            f"HITCOUNT[{name!r}] contains an invalid counter name: {counter!r}.",
+            "Start it with a lower case letter, followed by lower case letters, digits and "
+            f"underscores. Use {COUNTER_MAX_LENGTH} characters at most.",
         )
     return counter
 
 
-def _counter_options(name: str, counter: str, options: object) -> CounterOptions:
-    where = f"HITCOUNT[{name!r}][{counter!r}]"
+def _convert_options(name: str, counter: str, options: object) -> CounterOptions:
+    place = f"HITCOUNT[{name!r}][{counter!r}]"
     if not isinstance(options, Mapping):
-        raise Problem(name, f"{where} is {options!r}.", 'Set it to a dict: {"repeat": "daily"}.')
-    for option in options.keys() - {"repeat", "visitors", "per_address"}:
-        fix = "Use 'repeat', 'visitors' and 'per_address'."
-        raise Problem(name, f"{where} has no option {option!r}.", fix)
-    repeat, visitors = options.get("repeat", "always"), options.get("visitors", False)
-    if repeat not in ("always", "daily") and not _is_interval(repeat):
-        raise Problem(
-            name,
-            f"{where}['repeat'] is {repeat!r}.",
-            "Use 'always', 'daily', or a whole number of seconds from 1 to "
-            f"{ROTATION_SECONDS['never']}.",
-        )
-    if not isinstance(visitors, bool):
-        raise Problem(name, f"{where}['visitors'] is {visitors!r}.", "Set it to True or False.")
-    per_address = options.get("per_address", None if repeat == "always" else HITS_PER_ADDRESS)
-    if per_address is not None and not _is_limit(per_address):
-        raise Problem(
-            name,
-            f"{where}['per_address'] is {per_address!r}.",
-            f"Use None, or a whole number of hits from 1 to {MOST_HITS_PER_ADDRESS}.",
-        )
-    return CounterOptions(repeat=repeat, visitors=visitors, per_address=per_address)
+        hint = 'Set it to a dict: {"repeat": "daily"}.'
+        raise SettingError(name, f"Invalid value for {place}: {options!r}.", hint)
+    for option, value in options.items():
+        if option not in _OPTIONS:
+            hint = "Use 'repeat', 'visitors' and 'per_address'."
+            raise SettingError(name, f"Unknown option in {place}: {option!r}.", hint)
+        is_valid, hint = _OPTIONS[option]
+        if not is_valid(value):
+            raise SettingError(name, f"Invalid value for {place}[{option!r}]: {value!r}.", hint)
+    repeat = options.get("repeat", "always")
+    return CounterOptions(
+        repeat=repeat,
+        visitors=options.get("visitors", False),
+        per_address=options.get("per_address", None if repeat == "always" else HITS_PER_ADDRESS),
+    )
+
+
+def _is_repeat(value: object) -> bool:
+    if type(value) is int:
+        return 1 <= value <= ROTATION_SECONDS["never"]
+    return isinstance(value, str) and value in {"always", "daily"}
+
+
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool)
 
 
 def _is_limit(value: object) -> bool:
-    return type(value) is int and 1 <= value <= MOST_HITS_PER_ADDRESS
+    return value is None or (type(value) is int and 1 <= value <= MOST_HITS_PER_ADDRESS)
 
 
-def _is_interval(value: object) -> bool:
-    return type(value) is int and 1 <= value <= ROTATION_SECONDS["never"]
+_REPEAT_HINT = (
+    "Set it to 'always', 'daily', or a whole number of seconds from 1 to "
+    f"{ROTATION_SECONDS['never']}."
+)
+_LIMIT_HINT = f"Set it to None, or to a whole number of hits from 1 to {MOST_HITS_PER_ADDRESS}."
+
+_OPTIONS: dict[object, tuple[Callable[[object], bool], str]] = {
+    "repeat": (_is_repeat, _REPEAT_HINT),
+    "visitors": (_is_flag, "Set it to True or False."),
+    "per_address": (_is_limit, _LIMIT_HINT),
+}
+"""By option, the function that accepts its values, and the fix for others."""
 
 
 def is_counter_name(value: object) -> bool:
-    """Whether ``value`` may name a counter, declared or not."""
+    """Return whether ``value`` may be the name of a counter, declared or not."""
     return (
         isinstance(value, str)
         and len(value) <= COUNTER_MAX_LENGTH

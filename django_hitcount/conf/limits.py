@@ -1,42 +1,43 @@
-"""Lengths of columns, and other limits that no setting changes."""
+"""
+Lengths of columns, and other limits that no setting changes.
+
+Changing the length of a column needs a migration.
+"""
 
 from __future__ import annotations
 
-DATABASE_ALIAS_MAX_LENGTH = 255
-"""Length of the columns that name a database: a change needs a migration."""
-
-
-OBJECT_ID_MAX_LENGTH = 255
-"""Length of the ``object_id`` columns: a change needs a migration."""
-
+COUNTER_MAX_LENGTH = 50
+"""Columns ``counter``: long enough for any name, and short since it is part of unique keys."""
 
 REFUSAL_MAX_LENGTH = 50
-"""Length of the ``refusal`` column: a change needs a migration."""
+"""Column ``refusal``: the names of refusals follow the rule for the names of counters."""
 
+OBJECT_ID_MAX_LENGTH = 255
+"""Columns ``object_id``: the longest primary key that Django supports for text on MySQL."""
+
+DATABASE_ALIAS_MAX_LENGTH = 255
+"""Columns that name a database: Django sets no limit, and aliases are far shorter."""
 
 VISITOR_KEY_MAX_LENGTH = 40
-"""Length of the ``visitor_key`` columns: a change needs a migration."""
-
+"""Columns ``visitor_key``: the id of a VisitorKey has 22 characters."""
 
 ADMISSION_NAME_MAX_LENGTH = 200
-"""Length of the ``name`` of an admission: a change needs a migration."""
-
-
-ADDRESS_NAME_LENGTH = 43
-"""Length of the ``name`` of a counted address: a change needs a migration."""
-
+"""Column ``name`` of an admission: a prefix and the name of a throttle."""
 
 THROTTLE_NAME_MAX_LENGTH = 150
-"""Characters of the name of a throttle: admissions put a few before it."""
+"""Characters of the name of a throttle: leaves room for the prefix of an admission."""
 
-
-MOST_PARTITIONS = 1024
-"""The largest PARTITIONS. A flush looks at as many, since the number may have been changed."""
-
+ADDRESS_NAME_LENGTH = 43
+"""Column ``name`` of a counted address: a date, a colon and 32 hexadecimal digits."""
 
 GENERATION_MAX_LENGTH = 100
-"""Length of the ``generation`` column: a change needs a migration."""
-
+"""Column ``generation``: a run id, a colon and 32 hexadecimal digits are 73 characters."""
 
 RUN_ID_MAX_LENGTH = 40
-"""Length of the ``run_id`` column: a change needs a migration."""
+"""Column ``run_id``: Redis uses 40 hexadecimal digits."""
+
+MOST_PARTITIONS = 1024
+"""
+The largest PARTITIONS. A flush reads all of them, since the number may have been changed: one
+round trip is fast enough for so many.
+"""

@@ -1,4 +1,4 @@
-"""Load what a dotted path names."""
+"""Import what a dotted path names."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from django.utils.module_loading import import_string
 
 
-def imported(path: str) -> Any:
-    """What a dotted path names; raises ImportError, also for what is no dotted path."""
+def import_dotted_path(path: str) -> Any:
+    """Import what ``path`` names. Raises ImportError, also if ``path`` is not a dotted path."""
     if not all(part.isidentifier() for part in path.split(".")):
-        raise ImportError(f"{path!r} is no dotted path")
+        raise ImportError(f"{path!r} is not a dotted path")
     return import_string(path)
 
 
 def is_asynchronous(function: Callable[..., object]) -> bool:
-    """Whether a call of ``function`` gives a coroutine, which is true and nobody awaits."""
+    """Return whether calling ``function`` returns a coroutine."""
     return any(map(iscoroutinefunction, (function, type(function).__call__)))

@@ -14,7 +14,13 @@ def parse_network(text: str) -> Network:
     Raises ValueError if ``text`` is neither, and for IPv4 addresses mapped to IPv6: clients'
     addresses are never compared in that form.
     """
-    network = ip_network(text)
+    try:
+        network = ip_network(text)
+    except ValueError as exc:
+        raise ValueError(f"invalid IP address or network: {text!r} ({exc})") from exc
     if isinstance(network, IPv6Network) and network.network_address.ipv4_mapped is not None:
-        raise ValueError("addresses mapped to IPv6 are compared as IPv4")
+        raise ValueError(
+            f"invalid IP address or network: {text!r} (addresses mapped to IPv6 are compared "
+            "as IPv4)"
+        )
     return network

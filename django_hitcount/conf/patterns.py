@@ -7,12 +7,12 @@ from collections.abc import Iterable
 
 
 class Patterns(tuple[re.Pattern[str], ...]):
-    """Compiled regular expressions; case plays no part."""
+    """Compiled regular expressions that ignore case."""
 
     __slots__ = ()
 
     def match_in(self, text: str) -> bool:
-        """Whether one of them is found anywhere in ``text``."""
+        """Return whether one of them matches anywhere in ``text``."""
         return any(pattern.search(text) for pattern in self)
 
 
@@ -20,19 +20,18 @@ NO_PATTERNS = Patterns()
 
 
 class PatternError(ValueError):
-    """A pattern is no regular expression."""
+    """A regular expression is invalid."""
 
     def __init__(self, pattern: str, error: Exception) -> None:
-        super().__init__(str(error))
-        self.pattern = pattern
+        super().__init__(f"invalid regular expression: {pattern!r} ({error})")
 
 
-def compiled(expressions: Iterable[str]) -> Patterns:
-    """Patterns; raises PatternError for the first expression that is none."""
-    return Patterns(map(_compiled, expressions))
+def compile_patterns(expressions: Iterable[str]) -> Patterns:
+    """Compile regular expressions. Raises PatternError for the first invalid one."""
+    return Patterns(map(_compile, expressions))
 
 
-def _compiled(expression: str) -> re.Pattern[str]:
+def _compile(expression: str) -> re.Pattern[str]:
     try:
         return re.compile(expression, re.IGNORECASE)
     except (re.error, OverflowError, RecursionError) as exc:

@@ -1,15 +1,11 @@
-"""Whether anything limits how long a page waits for a database that hangs: nothing of ours can."""
+"""Timeouts of the database: only they limit how long a page waits for a database that hangs."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
-from django.apps import AppConfig
-from django.core.checks import CheckMessage
-from django.core.checks import Warning as CheckWarning
-from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 ADVISED: Mapping[str, Mapping[str, object]] = {
     "postgresql": {
@@ -24,40 +20,28 @@ ADVISED: Mapping[str, Mapping[str, object]] = {
         "init_command": "SET innodb_lock_wait_timeout=1, lock_wait_timeout=1",
     },
 }
-"""By vendor, OPTIONS that limit what a page waits for; docs/operations.rst explains them."""
+"""By vendor, OPTIONS that limit how long a page waits; docs/operations.rst explains them."""
 
 _NAMES = ("timeout", "max_statement_time", "max_execution_time")
-"""What is part of the names of all settings that limit a wait."""
+"""The names of all settings that limit a wait contain one of these."""
 
 _FILES = ("service", "read_default_file", "read_default_group")
-"""Options that name a file, in which such settings may be."""
+"""Options that name a file, which may contain such settings."""
 
 _ENVIRONMENT = ("PGCONNECT_TIMEOUT", "PGOPTIONS", "PGSERVICE")
-"""Where libpq finds options, too."""
+"""Variables from which libpq reads further options."""
 
 
-def check_timeouts(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """W009: nothing limits how long a page waits for the database of the counts."""
-    from django_hitcount.db.routing import hits_alias
+def has_timeout(connection: BaseDatabaseWrapper) -> bool:
+    """
+    Return whether the settings of a database contain a timeout of any kind, or may do so.
 
-    connection = connections[hits_alias()]
-    advised = ADVISED.get(connection.vendor)
-    if not advised or _has_timeout(connection.vendor, connection.settings_dict["OPTIONS"]):
-        return []
-    return [
-        CheckWarning(
-            f"Nothing limits how long a page waits for the database {connection.alias!r}, "
-            "which keeps the counts, if it hangs.",
-            hint=f'Set DATABASES[{connection.alias!r}]["OPTIONS"] to {dict(advised)!r}, or to what '
-            "your longest queries need.",
-            id="django_hitcount.W009",
-        )
-    ]
-
-
-def _has_timeout(vendor: str, options: Mapping[str, object]) -> bool:
+    A text with one of the names is enough, wherever in OPTIONS it is: there are too many drivers
+    and spellings to know them all, and a project that sets one timeout knows of the others.
+    """
+    options = connection.settings_dict["OPTIONS"]
     if any(option in options for option in _FILES):
         return True
-    if vendor == "postgresql" and any(name in os.environ for name in _ENVIRONMENT):
+    if connection.vendor == "postgresql" and any(name in os.environ for name in _ENVIRONMENT):
         return True
     return any(name in str(dict(options)) for name in _NAMES)

@@ -1,9 +1,9 @@
 """
-The reasons not to count a hit: an ordered list of small functions, like middleware.
+Refusals, the reasons not to count a hit: an ordered list of small functions, like middleware.
 
-HITCOUNT["REFUSALS"] names them. To write one, decorate a function that says True to refuse::
+HITCOUNT["REFUSALS"] names them. To write one, decorate a function that returns True to refuse::
 
-    @refusal("draft", "An editor looks at a draft.")
+    @refusal("draft", "The page is a draft.")
     def draft(context: HitContext) -> bool:
         return "draft" in context.request.GET
 """
@@ -21,7 +21,12 @@ from django_hitcount.counters.outcomes import (
     UNSAVED,
 )
 from django_hitcount.refusals.base import HitContext, Refusal, refusal
-from django_hitcount.refusals.registry import get_refusals, log_refused, reasons, refusal_of
+from django_hitcount.refusals.registry import (
+    find_refusal,
+    get_refusals,
+    log_refused,
+    reasons_by_name,
+)
 from django_hitcount.refusals.requests import (
     addresses,
     bot,
@@ -48,6 +53,7 @@ __all__ = [
     "addresses",
     "bot",
     "do_not_track",
+    "find_refusal",
     "get_refusals",
     "global_privacy_control",
     "groups",
@@ -57,9 +63,8 @@ __all__ = [
     "permissions",
     "prefetch",
     "previews",
-    "reasons",
+    "reasons_by_name",
     "refusal",
-    "refusal_of",
     "staff",
     "user_agents",
 ]

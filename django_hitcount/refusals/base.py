@@ -1,4 +1,4 @@
-"""What a refusal is: a named reason not to count, and the function that tells."""
+"""What a refusal is: a named reason not to count a hit, and the function that decides."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from django_hitcount.visitors.sessions import is_forged
 
 @dataclass(frozen=True, slots=True)
 class HitContext:
-    """What a refusal decides on."""
+    """The hit that a refusal decides on."""
 
     request: HttpRequest
     obj: Model
@@ -29,25 +29,25 @@ class HitContext:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A named reason not to count, and the function that tells whether it holds."""
+    """A named reason not to count a hit, and the function that decides whether it applies."""
 
     name: str
-    """What Hit.refusal says and refused hits are counted under."""
+    """The value of Hit.refusal, and the name that refused hits are counted under."""
 
     reason: str | Promise
-    """A sentence for people."""
+    """The reason as a sentence."""
 
     refuses: Callable[[HitContext], bool]
 
     patterns: Patterns = NO_PATTERNS
-    """What it looks for in user agents, so that a check can tell how long that takes."""
+    """What it searches user agents for, so that the check W007 can find slow patterns."""
 
     def __post_init__(self) -> None:
         if not conf.is_counter_name(self.name) or self.name in RESERVED:
             raise ValueError(
-                f"A refusal cannot be named {self.name!r}: use a lower case letter first, then "
-                "lower case letters, digits and underscores, "
-                f"{conf.REFUSAL_MAX_LENGTH} characters at most, and none of "
+                f"Invalid name of a refusal: {self.name!r}. Start it with a lower case letter, "
+                "followed by lower case letters, digits and underscores. Use "
+                f"{conf.REFUSAL_MAX_LENGTH} characters at most. These names are reserved: "
                 f"{', '.join(map(repr, RESERVED))}."
             )
         check_synchronous(self.refuses)
@@ -55,13 +55,12 @@ class Refusal:
 
 def refusal(name: str, reason: str | Promise) -> Callable[[Callable[[HitContext], bool]], Refusal]:
     """
-    Make a function a refusal of HITCOUNT["REFUSALS"].
+    Turn a function into a refusal that HITCOUNT["REFUSALS"] can name.
 
-    It is called for each hit that a request brings, so it should cost no query. What it
-    raises is logged, and refuses nothing.
+    The function is called for each hit of a request, so it should run no query. If it raises an
+    exception, this is logged, and the hit is not refused.
 
-    Raises ValueError for a name that is too long for its column or means something else, and
-    for a coroutine function, which would refuse everything.
+    Raises ValueError for a name that is invalid or reserved, and for a coroutine function.
     """
 
     def decorate(refuses: Callable[[HitContext], bool]) -> Refusal:
@@ -71,24 +70,24 @@ def refusal(name: str, reason: str | Promise) -> Callable[[Callable[[HitContext]
 
 
 def check_synchronous(refuses: Callable[[HitContext], bool]) -> None:
-    """Raise ValueError if ``refuses`` would have to be awaited."""
+    """Raise ValueError if ``refuses`` is a coroutine function: every coroutine is true."""
     if conf.is_asynchronous(refuses):
         raise ValueError(
-            f"{refuses!r} is a coroutine function, whose result nobody awaits: a coroutine is "
-            "true, and would refuse everything. Make it a plain function."
+            f"{refuses!r} is a coroutine function, which would refuse every hit: its result is "
+            "not awaited. Make it a plain function."
         )
 
 
-def texts(value: object, option: str, what: str) -> list[str]:
-    """``value`` as a list of strings: a single string would be taken letter by letter."""
+def convert_texts(value: object, option: str, what: str) -> list[str]:
+    """Return ``value`` as a list of strings. Raises ValueError, also for a single string."""
     items = [] if isinstance(value, str) or not isinstance(value, Iterable) else [*value]
     if not items or not all(isinstance(item, str) and item for item in items):
-        raise ValueError(f"{option} is {value!r}: use a list of {what}")
+        raise ValueError(f"{option} must be a list of {what}, not {value!r}")
     return items
 
 
-def user_of(context: HitContext) -> Any:
-    """The user who is logged in, or None; nobody is by a session that is forged."""
+def logged_in_user(context: HitContext) -> Any:
+    """Return the user who is logged in, or None. A forged session is not read."""
     session = getattr(context.request, "session", None)
     if session is not None and is_forged(session):
         return None

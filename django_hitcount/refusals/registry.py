@@ -1,4 +1,4 @@
-"""The refusals that HITCOUNT["REFUSALS"] names, and what they say of a hit."""
+"""The refusals that HITCOUNT["REFUSALS"] names, and whether they refuse a hit."""
 
 from __future__ import annotations
 
@@ -15,46 +15,55 @@ from django_hitcount.conf.caches import cached_for_settings
 from django_hitcount.counters.outcomes import CALLER, REASONS
 from django_hitcount.db.savepoints import OpenTransactions
 from django_hitcount.exceptions import TransactionLost
+from django_hitcount.refusals import requests, users
 from django_hitcount.refusals.base import HitContext, Refusal, check_synchronous
+
+BUILT_IN = (*requests.__all__, *users.__all__)
+"""Names of the refusals in this package, with and without options."""
 
 logger = logging.getLogger("django_hitcount")
 
 
-def refusal_of(
+def find_refusal(
     context: HitContext,
     refuse: Callable[[HitContext], bool] | None = None,
     *,
     transactions: OpenTransactions | None = None,
 ) -> str | None:
-    """The name of the first refusal that holds, or None to count the hit."""
+    """
+    Return the name of the first refusal that refuses a hit, or None to count it.
+
+    Tries HITCOUNT["REFUSALS"] and then ``refuse``. Costs what these cost. Raises TransactionLost
+    if one of them has broken the transaction of the page.
+    """
     transactions = transactions or OpenTransactions()
     if refuse:
         check_synchronous(refuse)
     for item in get_refusals():
-        if _holds(item.refuses, context, transactions):
+        if _applies(item.refuses, context, transactions):
             return item.name
-    return CALLER if refuse and _holds(refuse, context, transactions) else None
+    return CALLER if refuse and _applies(refuse, context, transactions) else None
 
 
-def _holds(
+def _applies(
     refuses: Callable[[HitContext], bool], context: HitContext, transactions: OpenTransactions
 ) -> bool:
     try:
         with transactions.unspoiled():
             answer = refuses(context)
             if answer and isawaitable(answer):
-                raise TypeError(f"{answer!r} is no answer: nobody awaits it")
+                raise TypeError(f"{answer!r} must not be awaitable")
     except TransactionLost:
         raise
     except Exception:
-        # Counting must not break a page, and a hit is not lost by a mistake elsewhere.
-        logger.exception("A refusal failed, and refuses nothing: %r", refuses)
+        # Counting must not break a page, and an error in a refusal must not lose hits.
+        logger.exception("The refusal %r failed, and is ignored", refuses)
         return False
     return answer
 
 
-def reasons() -> dict[str, str]:
-    """What refusals mean, by name: those of HITCOUNT["REFUSALS"] and those with fixed names."""
+def reasons_by_name() -> dict[str, str]:
+    """Return the reasons by name, of HITCOUNT["REFUSALS"] and of the refusals with fixed names."""
     named = {refusal.name: refusal.reason for refusal in get_refusals()}
     return {name: str(reason) for name, reason in {**named, **REASONS}.items()}
 
@@ -63,25 +72,25 @@ def log_refused(
     refusals: Iterable[str | None], counter: str, request: HttpRequest | None = None
 ) -> None:
     """
-    In DEBUG, say on the console which hits do not count, and why: a line for each reason.
+    If DEBUG is True, log which hits do not count, and why: a line for each reason.
 
-    It is a warning, as that is what Django's own LOGGING shows of any logger.
+    The lines are warnings, since Django's default LOGGING shows warnings of every logger.
     """
     if not settings.DEBUG:
         return
-    meaning = reasons()
+    known = reasons_by_name()
     for name, count in Counter(filter(None, refusals)).items():
         logger.warning(
             "%d of %r not counted%s, refusal %r: %s",
             count,
             counter,
-            _sender(request),
+            _describe_sender(request),
             name,
-            meaning.get(name, ""),
+            known.get(name, ""),
         )
 
 
-def _sender(request: HttpRequest | None) -> str:
+def _describe_sender(request: HttpRequest | None) -> str:
     if request is None:
         return ""
     user_agent = request.META.get("HTTP_USER_AGENT", "")[:_SHOWN_CHARACTERS]
@@ -89,45 +98,44 @@ def _sender(request: HttpRequest | None) -> str:
 
 
 _SHOWN_CHARACTERS = 200
-"""Of a user agent: what tells a browser from a bot stands there."""
+"""Characters of a user agent that are logged: enough to recognise a bot."""
 
 
 @cached_for_settings("HITCOUNT")
 def get_refusals() -> tuple[Refusal, ...]:
     """
-    The refusals of this process, made at first use and anew when the setting changes.
+    Return the refusals of HITCOUNT["REFUSALS"]; cached until it changes.
 
-    Raises ImproperlyConfigured if one cannot be made.
+    Raises ImproperlyConfigured if one cannot be created.
     """
-    return tuple(_made(path, options) for path, options in conf.get_config().refusals)
+    return tuple(_make_refusal(path, options) for path, options in conf.get_config().refusals)
 
 
-def _made(path: str, options: Mapping[str, object]) -> Refusal:
+def _make_refusal(path: str, options: Mapping[str, object]) -> Refusal:
     try:
-        found = conf.imported(path)
+        found = conf.import_dotted_path(path)
     except ImportError as exc:
-        raise conf.misconfigured(
-            "REFUSALS", f"HITCOUNT['REFUSALS'] names {path!r}: {exc}.", f"Use one of {_BUILT_IN}."
-        ) from exc
+        message = f"HITCOUNT['REFUSALS'] contains {path!r}, which cannot be imported: {exc}."
+        built_in = ", ".join(f"'django_hitcount.refusals.{name}'" for name in BUILT_IN)
+        raise conf.SettingError("REFUSALS", message, f"Use one of {built_in}.") from exc
     try:
-        made = found(**options) if options or _needs_no_options(found) else found
+        made = found(**options) if options or _is_optionless_factory(found) else found
     except (ImportError, TypeError, ValueError) as exc:
-        raise conf.misconfigured(
-            "REFUSALS",
-            f"HITCOUNT['REFUSALS'] gives {path!r} the OPTIONS {dict(options)!r}: {exc}.",
-            f"It takes {_options_of(found)}.",
-        ) from exc
+        given = f"OPTIONS {dict(options)!r} of {path!r}"
+        message = f"Invalid {given} in HITCOUNT['REFUSALS']: {exc}."
+        raise conf.SettingError("REFUSALS", message, _describe_options(found)) from exc
     if not isinstance(made, Refusal):
-        raise conf.misconfigured(
+        raise conf.SettingError(
             "REFUSALS",
-            f"HITCOUNT['REFUSALS'] names {path!r}, which is {made!r} and no refusal.",
-            "Decorate a function with @refusal(name, reason), and give OPTIONS to what takes some.",
+            f"HITCOUNT['REFUSALS'] contains {path!r}, which is not a refusal: {made!r}.",
+            "Decorate a function with @refusal(name, reason). If the refusal takes options, set "
+            "its OPTIONS.",
         )
     return made
 
 
-def _needs_no_options(found: object) -> bool:
-    """Whether ``found`` is no refusal, but makes one without being told anything."""
+def _is_optionless_factory(found: object) -> bool:
+    """Return whether ``found`` can be called without arguments to create a refusal."""
     if isinstance(found, Refusal) or not callable(found):
         return False
     try:
@@ -137,27 +145,9 @@ def _needs_no_options(found: object) -> bool:
     return True
 
 
-def _options_of(found: object) -> str:
+def _describe_options(found: object) -> str:
     try:
-        return f"the OPTIONS {', '.join(map(repr, signature(found).parameters))}"  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return "no OPTIONS"  # A refusal as it is, or nothing that can be called.
-
-
-_BUILT_IN = ", ".join(
-    f"'django_hitcount.refusals.{name}'"
-    for name in [
-        "method",
-        "prefetch",
-        "bot",
-        "staff",
-        "groups",
-        "permissions",
-        "owner",
-        "previews",
-        "addresses",
-        "user_agents",
-        "do_not_track",
-        "global_privacy_control",
-    ]
-)
+        names = signature(found).parameters  # type: ignore[arg-type]
+    except (TypeError, ValueError):  # A refusal that takes none, or something that is not callable.
+        return "Remove the OPTIONS: it takes none."
+    return f"Use the OPTIONS {', '.join(map(repr, names))}."

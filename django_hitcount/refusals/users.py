@@ -1,4 +1,4 @@
-"""Refusals by who is logged in."""
+"""Refusals by the user who is logged in."""
 
 from __future__ import annotations
 
@@ -10,26 +10,34 @@ from django.db.models import ForeignKey, Model
 from django.utils.translation import gettext_lazy as _
 
 from django_hitcount import conf
-from django_hitcount.refusals.base import HitContext, Refusal, refusal, texts, user_of
+from django_hitcount.refusals.base import (
+    HitContext,
+    Refusal,
+    convert_texts,
+    logged_in_user,
+    refusal,
+)
+
+__all__ = ["groups", "owner", "permissions", "staff"]
 
 
 @refusal("staff", _("The user is a member of the staff."))
 def staff(context: HitContext) -> bool:
-    """Costs what ``request.user`` costs, if the page has not asked for it."""
-    return bool(getattr(user_of(context), "is_staff", False))
+    """Refuse members of the staff. Costs what ``request.user`` costs, if it was not read before."""
+    return bool(getattr(logged_in_user(context), "is_staff", False))
 
 
 def groups(names: Iterable[str]) -> Refusal:
     """
     Refuse users who are in one of the groups with these names.
 
-    Costs a query for each hit of a user who is logged in.
+    Costs a query for each hit of a user who is logged in. Raises ValueError for wrong names.
     """
-    wanted = frozenset(texts(names, "names", "group names"))
+    wanted = frozenset(convert_texts(names, "names", "group names"))
 
     @refusal("group", _("The user is in a group that is not counted."))
     def is_in_group(context: HitContext) -> bool:
-        user = user_of(context)
+        user = logged_in_user(context)
         return user is not None and user.groups.filter(name__in=wanted).exists()
 
     return is_in_group
@@ -39,17 +47,18 @@ def permissions(names: Iterable[str]) -> Refusal:
     """
     Refuse users who have one of these permissions, as ``"blog.change_article"``.
 
-    Superusers have them all. Costs what ``user.has_perm()`` costs: with Django's own backend
-    two queries for each hit of a user who is logged in, unless the page has asked already.
+    Superusers have all permissions. Costs what ``user.has_perm()`` costs: with Django's own
+    backend, two queries for each hit of a user who is logged in, unless the page has checked a
+    permission. Raises ValueError for wrong names.
     """
-    wanted = texts(names, "names", "permissions")
+    wanted = convert_texts(names, "names", "permissions")
     for name in wanted:
         if not all(name.partition(".")):
-            raise ValueError(f"{name!r} is no permission; write 'app_label.codename'")
+            raise ValueError(f"a permission must be 'app_label.codename', not {name!r}")
 
     @refusal("permission", _("The user has a permission that is not counted."))
     def has_permission(context: HitContext) -> bool:
-        user = user_of(context)
+        user = logged_in_user(context)
         return user is not None and any(map(user.has_perm, wanted))
 
     return has_permission
@@ -60,31 +69,33 @@ def owner(of: str | Callable[[Model], object]) -> Refusal:
     Refuse the owner of an object.
 
     Args:
-        of: the name of the field that holds the owner, with ``__`` to follow relations, or
-            a callable, or the dotted path of one, that takes an object and returns a user
-            or the primary key of one.
+        of: the name of the field with the owner, with ``__`` to follow relations; or a callable,
+            or the dotted path of one, that takes an object and returns a user or the primary
+            key of one.
+
+    Costs what reading the field costs. Raises ValueError or ImportError for a wrong ``of``.
     """
-    owner_of = _owner_of(of)
+    read_owner = _owner_reader(of)
 
     @refusal("owner", _("The user owns the object."))
     def is_owner(context: HitContext) -> bool:
-        user = user_of(context)
+        user = logged_in_user(context)
         if user is None:
             return False
-        found = owner_of(context.obj)
+        found = read_owner(context.obj)
         return found is not None and found == (user if isinstance(found, Model) else user.pk)
 
     return is_owner
 
 
-def _owner_of(of: object) -> Callable[[Model], object]:
+def _owner_reader(of: object) -> Callable[[Model], object]:
     if isinstance(of, str) and "." in of:
-        of = conf.imported(of)
+        of = conf.import_dotted_path(of)
     if callable(of):
         return of
     *relations, last = of.split("__") if isinstance(of, str) else [""]
     if not all(name.isidentifier() for name in (*relations, last)):
-        raise ValueError(f"of is {of!r}: use the name of a field, or a callable")
+        raise ValueError(f"of must be the name of a field or a callable, not {of!r}")
 
     def read(obj: Model) -> object:
         found: Any = obj
@@ -96,7 +107,7 @@ def _owner_of(of: object) -> Callable[[Model], object]:
 
 
 def _column(obj: object, name: str) -> str:
-    """Of a foreign key to users, its column: reading it costs no query."""
+    """For a foreign key to users, return its column, since reading that costs no query."""
     fields = obj._meta.fields if isinstance(obj, Model) else ()
     field = next((field for field in fields if field.name == name), None)
     if not isinstance(field, ForeignKey) or not field.target_field.primary_key:

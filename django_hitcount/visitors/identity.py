@@ -105,17 +105,22 @@ def get_identities() -> tuple[tuple[str, Identity], ...]:
 def _load_identity(name: str) -> Identity:
     if name in IDENTITIES:
         return IDENTITIES[name]
-    problem = "is none of ours and no dotted path" if "." not in name else "is no plain function"
+    if "." not in name:
+        raise _identity_error(name, "is neither a built-in identity nor a dotted path")
     try:
-        found = conf.imported(name) if "." in name else None
+        found = conf.import_dotted_path(name)
     except ImportError as exc:
-        found, problem = None, f"cannot be imported: {exc}"
+        raise _identity_error(name, f"cannot be imported: {exc}") from exc
     if not callable(found) or conf.is_asynchronous(found):
-        raise conf.misconfigured(
-            "VISITOR_IDENTITY",
-            f"HITCOUNT['VISITOR_IDENTITY'] names {name!r}, which {problem}.",
-            f"Use {', '.join(map(repr, IDENTITIES))}, or the dotted path of a callable that "
-            "takes a request and returns a string or None.",
-        )
+        raise _identity_error(name, "is not a plain function")
     identity: Identity = found
     return identity
+
+
+def _identity_error(name: str, problem: str) -> conf.SettingError:
+    return conf.SettingError(
+        "VISITOR_IDENTITY",
+        f"HITCOUNT['VISITOR_IDENTITY'] contains {name!r}, which {problem}.",
+        f"Use {', '.join(map(repr, IDENTITIES))}, or the dotted path of a callable that takes a "
+        "request and returns a string or None.",
+    )

@@ -1,8 +1,8 @@
 """
-Regular expressions that a client can keep busy with a user agent that it makes up.
+Find regular expressions that a client can make slow by sending a certain user agent.
 
-Texts that are likely to be slow are made from the pattern itself: what it matches up to one of
-its repeats, what that repeat matches over and over, and then something that it does not match.
+The texts to try are built from the pattern itself: what it matches up to one of its repeats, then
+many times what the repeat matches, and then something that the pattern does not match.
 """
 
 from __future__ import annotations
@@ -16,27 +16,31 @@ from typing import Any, NamedTuple
 
 try:
     from re import _parser as parser  # type: ignore[attr-defined]
-except ImportError:  # No part of Python's public interface.
+except ImportError:  # The module is not part of Python's public interface.
     parser = None
 
 SLOW_SECONDS = 0.01
+"""A search that takes longer is reported: recording dozens of hits takes less."""
 
 GROWTH = 1.25
 """
-How much longer each text is than the one before.
+How many times longer each text is than the one before.
 
-If a pattern takes twice as long with each character, the first text that is slow takes some
-twenty times as long as allowed, and not hours.
+If the time doubles with each character, the first slow text takes about twenty times SLOW_SECONDS.
+With larger steps, it could take hours.
 """
 
 SECONDS_PER_PATTERN = 0.5
-"""Tried for so long: a check is not to keep anybody waiting."""
+"""How long a pattern is tried, so that the check stays fast."""
 
 MOST_ATTACKS = 500
+"""Ways to build texts that are tried for a pattern. Most patterns have fewer."""
 
 ALPHABET = "a1 /.;-_()AZ09~\xe9"
+"""A letter of each class that patterns distinguish, besides those in the pattern itself."""
 
 ENDS = ("", "!", "\xe9")
+"""What texts end with: patterns do not match most of them, and try every way to match."""
 
 _CATEGORIES: dict[str, Callable[[str], bool]] = {
     "DIGIT": str.isdigit,
@@ -45,33 +49,33 @@ _CATEGORIES: dict[str, Callable[[str], bool]] = {
 }
 
 
-class Slow(NamedTuple):
-    """A user agent that a pattern takes long over."""
+class SlowText(NamedTuple):
+    """A user agent that a pattern takes long to search."""
 
     user_agent: str
     seconds: float
 
 
 @lru_cache(maxsize=256)
-def slowest_found(pattern: re.Pattern[str], longest: int) -> Slow | None:
+def find_slow_text(pattern: re.Pattern[str], longest: int) -> SlowText | None:
     """
-    A text of up to ``longest`` characters that ``pattern`` takes more than 10 ms over, if found.
+    Find a text of up to ``longest`` characters that ``pattern`` takes more than 10 ms to search.
 
-    Takes up to half a second, and a moment with most patterns.
+    Takes up to half a second, and far less with most patterns. May miss some slow patterns.
     """
     give_up_at = time.perf_counter() + SECONDS_PER_PATTERN
     for attack in islice(_attacks(pattern), MOST_ATTACKS):
         for text in attack.texts(longest):
-            seconds = _seconds(pattern, text)
+            seconds = _measure_search(pattern, text)
             if seconds > SLOW_SECONDS:
-                return Slow(text, seconds)
+                return SlowText(text, seconds)
             if time.perf_counter() > give_up_at:
                 return None
     return None
 
 
-def _seconds(pattern: re.Pattern[str], text: str) -> float:
-    """How long a search takes the processor, whatever else the machine does."""
+def _measure_search(pattern: re.Pattern[str], text: str) -> float:
+    """Return the processor time of a search, which other processes do not affect."""
     began_at = time.thread_time()
     pattern.search(text)
     return time.thread_time() - began_at
@@ -83,7 +87,7 @@ class _Attack(NamedTuple):
     end: str
 
     def texts(self, longest: int) -> Iterator[str]:
-        """Longer and longer ones, up to ``longest`` characters."""
+        """Yield longer and longer texts, up to ``longest`` characters."""
         most = (longest - len(self.start) - len(self.end)) // len(self.repeated)
         times = 2
         while times < most:
@@ -107,7 +111,7 @@ def _attacks(pattern: re.Pattern[str]) -> Iterator[_Attack]:
 
 
 def _repeats(nodes: Any, start: str) -> Iterator[tuple[str, str]]:
-    """For each repeat: what is matched up to it, and what it matches once."""
+    """Yield what is matched up to each repeat, and what the repeat matches once."""
     for node in nodes:
         for part in _parts(node):
             if _is_repeat(node):
@@ -118,7 +122,7 @@ def _repeats(nodes: Any, start: str) -> Iterator[tuple[str, str]]:
 
 
 def _parts(node: tuple[Any, Any]) -> Sequence[Any]:
-    """What a node of the tree is made of, if it is made of others."""
+    """Return the nodes that a node of the tree consists of, if any."""
     name, value = str(node[0]), node[1]
     if name == "BRANCH":
         return list(value[1])
@@ -142,7 +146,7 @@ def _literals(nodes: Any) -> Iterator[str]:
 
 
 def _sample(nodes: Any, *, once: bool) -> str:
-    """A text that ``nodes`` match; with what may be left out in it ``once``, or left out."""
+    """Return a text that ``nodes`` match. Optional parts are included ``once``, or left out."""
     return "".join(_sample_of(node, once) for node in nodes)
 
 
@@ -156,7 +160,7 @@ def _sample_of(node: tuple[Any, Any], once: bool) -> str:
         return _sample(value[-1], once=once) * int(value[0] or once)
     if name in {"BRANCH", "SUBPATTERN", "ATOMIC_GROUP"}:
         return _sample(_parts(node)[0], once=once)
-    return ""  # An assertion or a reference: it takes no text, or one that came before.
+    return ""  # An assertion matches no text, and a reference one that is already there.
 
 
 def _candidates(value: Any) -> Iterator[str]:
@@ -168,7 +172,7 @@ def _candidates(value: Any) -> Iterator[str]:
 
 
 def _is_in(letter: str, node: tuple[Any, Any]) -> bool:
-    """Whether a node that matches one of several characters matches this one."""
+    """Return whether a node that matches a single character matches this one."""
     name, value = str(node[0]), node[1]
     if name == "ANY":
         return True

@@ -76,7 +76,7 @@ def test_views_can_have_options_too(settings):
 def test_good_values_pass(settings, setting, value):
     settings.HITCOUNT = {setting: value}
 
-    assert conf.problems() == []
+    assert conf.find_setting_errors() == []
 
 
 def test_networks_are_read_once(settings):
@@ -85,7 +85,7 @@ def test_networks_are_read_once(settings):
     assert conf.get_config().trusted_proxies == (ip_network("10.0.0.0/8"), ip_network("::1"))
 
 
-def test_each_pattern_is_by_itself_and_case_plays_no_part(settings):
+def test_each_pattern_is_by_itself_and_ignores_case(settings):
     settings.HITCOUNT = {"BOT_USER_AGENTS": ["^a", "b|c$", r"(d)\1", r"(?P<x>e)\1", "(?P<x>f)-"]}
     texts = ["Ax", "xa", "xBx", "xC", "cx", "dd", "ee", "xF-", "x"]
     found = conf.get_config().bot_user_agents.match_in
@@ -105,99 +105,120 @@ def test_empty_list_of_patterns_finds_nothing(settings, name, text):
 @pytest.mark.parametrize(
     ("hitcount", "message"),
     [
-        ({"BUFER": "x"}, "HITCOUNT has no setting 'BUFER'. Did you mean 'BUFFER'?"),
-        ({"buffer": "x"}, "HITCOUNT has no setting 'buffer'. Did you mean 'BUFFER'?"),
-        ({"XYZZY": 1}, "HITCOUNT has no setting 'XYZZY'. Use one of BUFFER, "),
-        ({5: 1}, "HITCOUNT has no setting 5. Use one of "),
-        ([], "HITCOUNT is []. Set it to a dict."),
-        ({"BUFFER": None}, "HITCOUNT['BUFFER'] is None. Set it to a string."),
-        ({"CACHE_ALIAS": ""}, "HITCOUNT['CACHE_ALIAS'] is ''. Set it to a string."),
-        ({"SLOTS": 0}, "HITCOUNT['SLOTS'] is 0. Set it to a whole number from 1 to 32767."),
-        ({"SLOTS": True}, "HITCOUNT['SLOTS'] is True. Set it to a whole number"),
-        ({"PARTITIONS": "16"}, "HITCOUNT['PARTITIONS'] is '16'. Set it to a whole number from 1"),
-        ({"TOTAL_TTL_SECONDS": 0.5}, "HITCOUNT['TOTAL_TTL_SECONDS'] is 0.5. Set it to a whole"),
-        ({"FLUSH_THRESHOLD": 0}, "HITCOUNT['FLUSH_THRESHOLD'] is 0. Set it to a whole number"),
+        ({"BUFER": "x"}, "Unknown key in HITCOUNT: 'BUFER'. Did you mean 'BUFFER'?"),
+        ({"buffer": "x"}, "Unknown key in HITCOUNT: 'buffer'. Did you mean 'BUFFER'?"),
+        ({"XYZZY": 1}, "Unknown key in HITCOUNT: 'XYZZY'. Use one of BUFFER, "),
+        ({5: 1}, "Unknown key in HITCOUNT: 5. Use one of "),
+        ([], "Invalid value for HITCOUNT: []. Set it to a dict."),
+        ({"BUFFER": None}, "Invalid value for HITCOUNT['BUFFER']: None. Set it to a string."),
+        ({"CACHE_ALIAS": ""}, "HITCOUNT['CACHE_ALIAS']: ''. Set it to a string."),
+        (
+            {"SLOTS": 0},
+            "Invalid value for HITCOUNT['SLOTS']: 0. Set it to a whole number from 1 to 32767.",
+        ),
+        ({"SLOTS": True}, "Invalid value for HITCOUNT['SLOTS']: True. Set it to a whole number"),
+        (
+            {"PARTITIONS": "16"},
+            "HITCOUNT['PARTITIONS']: '16'. Set it to a whole number from 1",
+        ),
+        (
+            {"TOTAL_TTL_SECONDS": 0.5},
+            "HITCOUNT['TOTAL_TTL_SECONDS']: 0.5. Set it to a whole",
+        ),
+        (
+            {"FLUSH_THRESHOLD": 0},
+            "HITCOUNT['FLUSH_THRESHOLD']: 0. Set it to a whole number",
+        ),
         (
             {"REDIS_TIMEOUT_SECONDS": 0},
-            "HITCOUNT['REDIS_TIMEOUT_SECONDS'] is 0. Set it to a number of seconds",
+            "Invalid value for HITCOUNT['REDIS_TIMEOUT_SECONDS']: 0. Set it to a number of seconds",
         ),
         ({"REDIS_TIMEOUT_SECONDS": float("inf")}, "greater than 0, 60 at most."),
         ({"REDIS_TIMEOUT_SECONDS": float("nan")}, "greater than 0, 60 at most."),
-        ({"REDIS_TIMEOUT_SECONDS": True}, "is True. Set it to a number of seconds"),
-        ({"COUNTERS": ["a"]}, "HITCOUNT['COUNTERS'] is ['a']. Set it to a dict of counter names"),
-        ({"COUNTERS": {"Likes": {}}}, "HITCOUNT['COUNTERS'] declares 'Likes'. Name a counter with"),
+        ({"REDIS_TIMEOUT_SECONDS": True}, ": True. Set it to a number of seconds"),
+        (
+            {"COUNTERS": ["a"]},
+            "HITCOUNT['COUNTERS']: ['a']. Set it to a dict of counter names",
+        ),
+        ({"COUNTERS": {"Likes": {}}}, "contains an invalid counter name: 'Likes'. Start it with"),
         ({"COUNTERS": {"x" * 51: {}}}, "50 characters at most."),
         (
             {"COUNTERS": {"a": {"x": 1}}},
-            "['a'] has no option 'x'. Use 'repeat', 'visitors' and 'per_address'.",
+            "Unknown option in HITCOUNT['COUNTERS']['a']: 'x'. Use 'repeat', 'visitors' and",
         ),
         (
             {"COUNTERS": {"a": None}},
-            "HITCOUNT['COUNTERS']['a'] is None. Set it to a dict: {\"repeat\": \"daily\"}.",
+            "HITCOUNT['COUNTERS']['a']: None. Set it to a dict: {\"repeat\": \"daily\"}.",
         ),
-        ({"COUNTERS": {5: {}}}, "HITCOUNT['COUNTERS'] declares 5. Name a counter with"),
+        ({"COUNTERS": {5: {}}}, "HITCOUNT['COUNTERS'] contains an invalid counter name: 5. Start"),
         (
             {"COUNTERS": {"a": {"visitors": 1}}},
-            "HITCOUNT['COUNTERS']['a']['visitors'] is 1. Set it to True or False.",
+            "Invalid value for HITCOUNT['COUNTERS']['a']['visitors']: 1. Set it to True or False.",
         ),
         *(
             (
                 {"COUNTERS": {"a": {"repeat": value}}},
-                f"['a']['repeat'] is {value!r}. Use 'always', 'daily', or a whole number of sec",
+                f"['a']['repeat']: {value!r}. Set it to 'always', 'daily', or a whole number",
             )
             for value in (-5, 0, 1.5, True, None, "weekly", "60", 366 * DAY + 1)
         ),
         *(
-            ({"REPEAT_ERROR_RATE": value}, f"is {value!r}. Set it to a number from 0.000001 to 0.1")
+            ({"REPEAT_ERROR_RATE": value}, f": {value!r}. Set it to a number from 0.000001 to 0.1")
             for value in (0, 1, -0.1, True, None, "0.01", float("nan"), float("inf"))
         ),
         *(
-            ({"VISITOR_KEY_ROTATION": value}, f"is {value!r}. Use one of 'day', 'month', 'never'.")
+            ({"VISITOR_KEY_ROTATION": value}, f": {value!r}. Use one of 'day', 'month', 'never'.")
             for value in ("week", "", None, 1, ["day"])
         ),
         *(
-            ({"VISITOR_IDENTITY": value}, f'is {value!r}. Set it to a list such as ["user", ')
+            ({"VISITOR_IDENTITY": value}, f': {value!r}. Set it to a list such as ["user", ')
             for value in ("user", [], None, {"user": 1})
         ),
-        ({"VISITOR_IDENTITY": ["user", None]}, "HITCOUNT['VISITOR_IDENTITY'] is None. Set it to"),
+        (
+            {"VISITOR_IDENTITY": ["user", None]},
+            "Invalid item in HITCOUNT['VISITOR_IDENTITY']: None. ",
+        ),
         *(
-            ({"VISITOR_COOKIE": value}, f"HITCOUNT['VISITOR_COOKIE'] is {value!r}. Set it to a")
+            (
+                {"VISITOR_COOKIE": value},
+                f"HITCOUNT['VISITOR_COOKIE']: {value!r}. Set it to a string.",
+            )
             for value in ("", 5, True)
         ),
         ({"COUNTERS": {"a": {"repeat": 0}}}, f"a whole number of seconds from 1 to {366 * DAY}."),
         *(
             (
                 {"COUNTERS": {"a": {"per_address": value}}},
-                f"['a']['per_address'] is {value!r}. Use None, or a whole number of hits from 1",
+                f"['a']['per_address']: {value!r}. Set it to None, or to a whole number of hits",
             )
             for value in (0, -1, True, "20", 2.0, 10**9 + 1)
         ),
-        ({"REFUSALS": [5]}, 'or, with options, as {"NAME": path, "OPTIONS": {...}}.'),
-        ({"TRUSTED_PROXIES": -1}, "is -1. Set it to a whole number from 0 to 20."),
-        ({"TRUSTED_PROXIES": 21}, "is 21. Set it to a whole number from 0 to 20."),
+        ({"REFUSALS": [5]}, 'or, for options, {"NAME": path, "OPTIONS": {...}}.'),
+        ({"TRUSTED_PROXIES": -1}, ": -1. Set it to a whole number from 0 to 20."),
+        ({"TRUSTED_PROXIES": 21}, ": 21. Set it to a whole number from 0 to 20."),
         *(
             (
                 {"TRUSTED_PROXIES": value},
-                f"is {value!r}. Set it to the number of proxies between the visitor and Django",
+                f": {value!r}. Set it to the number of proxies between the visitor and Django",
             )
             for value in (True, None, 1.0, "10.0.0.0/8", {"10.0.0.0/8"})
         ),
         *(
             (
                 {"TRUSTED_PROXIES": ["10.0.0.0/8", value]},
-                f"HITCOUNT['TRUSTED_PROXIES'] holds {value!r}, which is no IP address or network: ",
+                f"['TRUSTED_PROXIES'] contains an invalid IP address or network: '{value}' (",
             )
             for value in ("10.0.0.0/33", "10.0.0.1/8", "10.0.0", "", "localhost", None, 5, "::/129")
         ),
         ({"TRUSTED_PROXIES": ["x"]}, 'or a network in CIDR notation ("192.0.2.0/24").'),
         *(
-            ({"REFUSALS": value}, f"is {value!r}. Set it to a list of dotted paths of refusals")
+            ({"REFUSALS": value}, f": {value!r}. Set it to a list of dotted paths of refusals")
             for value in (None, "a.b", {"NAME": "a.b"}, 5)
         ),
         *(
             (
                 {"REFUSALS": ["a.b", value]},
-                f"HITCOUNT['REFUSALS'] holds {value!r}. Name a refusal by its dotted path, or",
+                f"Invalid item in HITCOUNT['REFUSALS']: {value!r}. Use the dotted path of",
             )
             for value in (
                 *("", None, 5, {}, ["a.b"], {"OPTIONS": {}}, {"NAME": 5}),
@@ -205,25 +226,31 @@ def test_empty_list_of_patterns_finds_nothing(settings, name, text):
             )
         ),
         *(
-            ({name: "x"}, f"HITCOUNT[{name!r}] is 'x'. Set it to a list of regular expressions")
+            (
+                {name: "x"},
+                f"HITCOUNT[{name!r}]: 'x'. Set it to a list of regular expressions",
+            )
             for name in ("BOT_USER_AGENTS", "NOT_BOT_USER_AGENTS")
         ),
-        ({"BOT_USER_AGENTS": ["a", ""]}, "HITCOUNT['BOT_USER_AGENTS'] is ''. Set it to a string."),
+        (
+            {"BOT_USER_AGENTS": ["a", ""]},
+            "item in HITCOUNT['BOT_USER_AGENTS']: ''. Use a string.",
+        ),
         *(
             (
                 {"BOT_USER_AGENTS": ["good", value]},
-                f"HITCOUNT['BOT_USER_AGENTS'] holds {value!r}, which is no regular expression: ",
+                f"['BOT_USER_AGENTS'] contains an invalid regular expression: {value!r} (",
             )
             for value in ("[", "a)|(b", "*", "a(?i)", "a{99999999999999999999}")
         ),
-        ({"BOT_USER_AGENTS": ["["]}, "Correct it, or escape what is meant literally"),
+        ({"BOT_USER_AGENTS": ["["]}, "Put a backslash before special characters"),
         (
             {"TRUSTED_PROXIES": ["::ffff:10.0.0.0/104"]},
-            "holds '::ffff:10.0.0.0/104', which is no IP address or network: addresses mapped to ",
+            "IP address or network: '::ffff:10.0.0.0/104' (addresses mapped to IPv6 ",
         ),
         (
             {"VISITOR_IDENTITY": ["cookie"]},
-            "no cookie is named: nobody is told apart. Set HITCOUNT['VISITOR_COOKIE'] to the name",
+            "visitors cannot be distinguished. Set HITCOUNT['VISITOR_COOKIE'] to the name",
         ),
     ],
 )
@@ -234,30 +261,32 @@ def test_wrong_setting_is_an_error_with_value_and_fix(settings, hitcount, messag
         conf.get_config()
 
     assert message in str(raised.value)
-    assert [str(problem) for problem in conf.problems()] == [str(raised.value)]
+    assert [str(error) for error in conf.find_setting_errors()] == [str(raised.value)]
 
 
 @pytest.mark.parametrize(
     ("rotation", "longest"), [("day", 23 * HOUR), ("month", 28 * DAY), ("never", 366 * DAY)]
 )
 def test_repeat_is_no_longer_than_a_visitor_is_known(settings, rotation, longest):
-    def problems(seconds):
+    def errors(seconds):
         counters = {"views": {"repeat": seconds}, "downloads": {}}
         settings.HITCOUNT = {"VISITOR_KEY_ROTATION": rotation, "COUNTERS": counters}
-        return [str(problem) for problem in conf.problems()]
+        return [str(error) for error in conf.find_setting_errors()]
 
-    assert problems(longest) == []
-    (problem,) = problems(longest + 1)
+    assert errors(longest) == []
+    (error,) = errors(longest + 1)
     if rotation != "never":
-        assert f"['views']['repeat'] is {longest + 1} seconds, and " in problem
-        assert f"['VISITOR_KEY_ROTATION'] is {rotation!r}: a visitor is known for" in problem
-        assert problem.endswith("Use fewer seconds, or let the key rotate by 'month' or 'never'.")
+        assert f"['views']['repeat']: {longest + 1}. " in error
+        assert f"['VISITOR_KEY_ROTATION'] is {rotation!r}, so visitors are recognised for" in error
+        assert error.endswith(
+            "Use fewer seconds, or set VISITOR_KEY_ROTATION to 'month' or 'never'."
+        )
 
 
-def test_every_wrong_setting_is_told_at_once(settings):
+def test_all_errors_are_reported_at_once(settings):
     settings.HITCOUNT = {"SLOTS": 0, "REFUSALS": 5, "COUNTERS": {"views": {"repeat": 366 * DAY}}}
 
-    assert [problem.setting for problem in conf.problems()] == ["SLOTS", "REFUSALS"]
+    assert [error.setting for error in conf.find_setting_errors()] == ["SLOTS", "REFUSALS"]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from django.db.models import Model
 from django.http import HttpRequest
 from django.test import RequestFactory
 
-from django_hitcount.refusals import HitContext, refusal_of
+from django_hitcount.refusals import HitContext, find_refusal
 from tests.app.models import Article
 from tests.browsers import BROWSER
 
@@ -25,4 +25,4 @@ def get(path: str = "/", user: object = None, **headers: str) -> HttpRequest:
 
 def reason(request: HttpRequest, obj: Model | None = None, **options: Any) -> str | None:
     """Why the hit of a request does not count; None if it does."""
-    return refusal_of(HitContext(request, obj or Article(pk=1), "views"), **options)
+    return find_refusal(HitContext(request, obj or Article(pk=1), "views"), **options)

@@ -7,7 +7,7 @@ from asyncio import Future, new_event_loop
 import pytest
 from django.test import RequestFactory
 
-from django_hitcount.refusals import HitContext, Refusal, refusal, refusal_of
+from django_hitcount.refusals import HitContext, Refusal, find_refusal, refusal
 from tests.app.models import Article
 from tests.browsers import BROWSER
 
@@ -31,7 +31,7 @@ class TestMistakes:
     )
     @pytest.mark.parametrize("make", [lambda name: refusal(name, "...")(bool), named])
     def test_name_that_means_something_else_or_does_not_fit(self, name, make):
-        with pytest.raises(ValueError, match=f"cannot be named {name!r}: use a lower case"):
+        with pytest.raises(ValueError, match=f"Invalid name of a refusal: {name!r}. Start it"):
             make(name)
 
     def test_coroutine_function_is_no_refusal(self):
@@ -48,11 +48,11 @@ class TestMistakes:
         answer = Future(loop=new_event_loop())
         answer.get_loop().close()
 
-        assert refusal_of(context, lambda context: answer) is None
-        assert "nobody awaits it" in caplog.text
+        assert find_refusal(context, lambda context: answer) is None
+        assert "must not be awaitable" in caplog.text
 
     def test_coroutine_function_does_not_decide_on_a_hit(self):
         context = HitContext(RequestFactory(headers=BROWSER).get("/"), Article(), "views")
 
         with pytest.raises(ValueError, match="Make it a plain function"):
-            refusal_of(context, self.never_awaited)
+            find_refusal(context, self.never_awaited)

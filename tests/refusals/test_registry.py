@@ -7,7 +7,7 @@ import logging
 import pytest
 from django.test import RequestFactory
 
-from django_hitcount.refusals import HitContext, refusal, refusal_of
+from django_hitcount.refusals import HitContext, find_refusal, refusal
 from tests.app.models import Article
 from tests.refusals.reasons import BUILT_IN, get, reason
 
@@ -77,7 +77,7 @@ class TestCaller:
     def test_is_asked_what_is_counted_for_whom(self):
         asked = []
         request, obj = get(), Article(pk=7)
-        refusal_of(HitContext(request, obj, "downloads"), refuse=asked.append)
+        find_refusal(HitContext(request, obj, "downloads"), refuse=asked.append)
 
         assert asked == [HitContext(request, obj, "downloads")]
 

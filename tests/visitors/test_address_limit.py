@@ -15,7 +15,7 @@ from django_hitcount.maintenance.flushing import flush
 from django_hitcount.maintenance.pruning import prune
 from django_hitcount.models import CountedAddress, SeenVisitor
 from django_hitcount.recording import record_hit, record_hits
-from django_hitcount.refusals import reasons, refusal
+from django_hitcount.refusals import reasons_by_name, refusal
 from django_hitcount.refused_hits import refused_between
 from tests.app.models import Article
 
@@ -265,6 +265,6 @@ def test_more_rows_than_one_statement_takes_are_pruned(db):
 
 
 def test_refused_hits_have_a_reason():
-    assert reasons()["address_limit"]
+    assert reasons_by_name()["address_limit"]
     with pytest.raises(ValueError, match="'address_limit'"):
         refusal("address_limit", "It is ours.")(bool)

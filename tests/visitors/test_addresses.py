@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from django_hitcount.conf.converters import networks
+from django_hitcount.conf.converters import convert_networks
 from django_hitcount.visitors.addresses import (
     LONGEST_HOP,
     MOST_HOPS,
@@ -342,7 +342,7 @@ def test_household_of_a_client_is_that_of_its_address(trust, trusted, peer, forw
 
 
 def test_address_is_within_networks_of_its_own_kind_only():
-    found = networks("X", ["198.51.100.0/24", "2001:db8::/32", "192.0.2.7"])
+    found = convert_networks("X", ["198.51.100.0/24", "2001:db8::/32", "192.0.2.7"])
 
     assert [
         text

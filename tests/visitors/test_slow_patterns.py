@@ -11,7 +11,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from django_hitcount.visitors.bots import LONGEST_USER_AGENT
-from django_hitcount.visitors.slow_patterns import SLOW_SECONDS, slowest_found
+from django_hitcount.visitors.slow_patterns import SLOW_SECONDS, find_slow_text
 
 SLOW = [
     r"(a+)+$",
@@ -46,7 +46,7 @@ FAST = [
 
 
 def found(pattern: str):
-    return slowest_found(re.compile(pattern, re.IGNORECASE), LONGEST_USER_AGENT)
+    return find_slow_text(re.compile(pattern, re.IGNORECASE), LONGEST_USER_AGENT)
 
 
 @pytest.mark.parametrize("pattern", SLOW)
@@ -68,11 +68,11 @@ def test_fast_pattern_is_not(pattern):
 def test_without_the_parser_of_patterns_the_worst_are_found(monkeypatch):
     """Python does not promise that it is there."""
     monkeypatch.setattr("django_hitcount.visitors.slow_patterns.parser", None)
-    slowest_found.cache_clear()
+    find_slow_text.cache_clear()
 
     assert found(r"(a+)+$")
     assert found("LobbyScreen/") is None
-    slowest_found.cache_clear()
+    find_slow_text.cache_clear()
 
 
 PIECES = ["a", r"\d", r"\W", "[^-x]", "(b|cd)", "(?:e)", ".", "^", "$", r"\b", "(?!f)", "(?<!g)"]

@@ -180,7 +180,7 @@ def _connection_pool(alias: str) -> Any:
     try:
         return get_redis_connection(alias).connection_pool
     except (InvalidCacheBackendError, NotImplementedError, ValueError) as exc:
-        raise conf.misconfigured(
+        raise conf.SettingError(
             "CACHE_ALIAS",
             f"HITCOUNT['CACHE_ALIAS'] is {alias!r}, no usable cache of django-redis: {exc}",
             "Add it to CACHES with the BACKEND 'django_redis.cache.RedisCache' and a LOCATION "
