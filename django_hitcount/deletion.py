@@ -21,7 +21,7 @@ from django.db.models.signals import class_prepared, post_delete, pre_delete
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.objects import counted_model, deleted_object_id
-from django_hitcount.db.commits import when_committed
+from django_hitcount.db.commits import run_after_commit
 from django_hitcount.db.counted_objects import content_type_id_of
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
@@ -30,7 +30,7 @@ from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable, InvalidKey
 from django_hitcount.maintenance import forgetting
 from django_hitcount.maintenance.flushing import flush_partition
-from django_hitcount.maintenance.forgetting import ObjectPair
+from django_hitcount.maintenance.forgetting import ObjectKey
 from django_hitcount.outages.waits import bind_to_page
 
 COUNTERS_PER_PAGE = 1000
@@ -109,20 +109,20 @@ class _Deletion:
         self.using = using
         self._savepoints = {*connection.savepoint_ids}
         self._callback_index = len(connection.run_on_commit)
-        self._expected: dict[ObjectPair, str] = {}
+        self._expected: dict[ObjectKey, str] = {}
         """Objects without a row so far, each with the database that it was last read from."""
 
-        self._written: set[ObjectPair] = set()
+        self._written: set[ObjectKey] = set()
         """Objects whose row was written before their own post_delete signal came."""
 
-        self._objects: dict[ObjectPair, None] = {}
+        self._objects: dict[ObjectKey, None] = {}
         """All objects with a row, in order."""
 
         self.__qualname__ = type(self).__qualname__  # Django logs it if the callback fails.
 
     def __call__(self) -> None:
         work = bind_to_page(lambda: forget_now(self._objects))
-        when_committed(work, databases=[hits_alias()])
+        run_after_commit(work, databases=[hits_alias()])
 
     def is_pending(self) -> bool:
         """Will the COMMIT call this, and are the savepoints still those it was made in?"""
@@ -132,11 +132,11 @@ class _Deletion:
             callback is self for _, callback, *_ in callbacks
         )
 
-    def expect(self, pair: ObjectPair, instance: models.Model) -> None:
+    def expect(self, pair: ObjectKey, instance: models.Model) -> None:
         """Remember an object that is about to be deleted."""
         self._expected[pair] = instance._state.db or ""
 
-    def write(self, pair: ObjectPair, instance: models.Model) -> None:
+    def write(self, pair: ObjectKey, instance: models.Model) -> None:
         """Write the rows of this object and of all expected ones, unless they are written."""
         if pair not in self._written:
             self.expect(pair, instance)
@@ -185,7 +185,7 @@ def _get_deletion(using: str) -> _Deletion:
     return deletion
 
 
-def _find_pair(instance: models.Model, using: str) -> ObjectPair | None:
+def _find_pair(instance: models.Model, using: str) -> ObjectKey | None:
     """The content type id and object id of an object; None if it cannot have been counted."""
     try:
         with _log_if_counts_are_away(using):
@@ -195,7 +195,7 @@ def _find_pair(instance: models.Model, using: str) -> ObjectPair | None:
     return None
 
 
-def _write_rows(objects: Mapping[ObjectPair, str], using: str) -> None:
+def _write_rows(objects: Mapping[ObjectKey, str], using: str) -> None:
     """
     Write the rows of deleted objects, in the transaction of the delete if that is possible.
 
@@ -224,7 +224,7 @@ def _log_if_counts_are_away(using: str) -> Iterator[None]:
         logger.error("Hits of deleted objects may not be forgotten: %s", exc)
 
 
-def forget(objects: Iterable[ObjectPair]) -> None:
+def forget(objects: Iterable[ObjectKey]) -> None:
     """
     Delete the counts of objects that were deleted in another way than by Django's delete().
 
@@ -243,15 +243,15 @@ def forget(objects: Iterable[ObjectPair]) -> None:
         for database in [_database_of(content_type_id)]
     ]
     DeletedObject.objects.using(using).bulk_create(rows, batch_size=ROWS_PER_STATEMENT)
-    when_committed(bind_to_page(lambda: forget_now(pairs)), databases=[using])
+    run_after_commit(bind_to_page(lambda: forget_now(pairs)), databases=[using])
 
 
 def _database_of(content_type_id: int) -> str:
-    model = forgetting.model_of(content_type_id)
+    model = forgetting.find_model(content_type_id)
     return router.db_for_write(model) if model else hits_alias()
 
 
-def forget_now(objects: Iterable[ObjectPair]) -> None:
+def forget_now(objects: Iterable[ObjectKey]) -> None:
     """
     Forget deleted objects as far as a page can wait for it.
 
@@ -259,18 +259,18 @@ def forget_now(objects: Iterable[ObjectPair]) -> None:
     others are left to the next flush_hits or compact_hits, and so is everything if a server is
     away: that does not raise.
 
-    Costs what forgetting.work_off() costs. With Redis, also costs a round trip, a query, and a
+    Costs what forgetting.forget_deleted() costs. With Redis, also costs a round trip, a query, and a
     flush of the partitions of these objects if few counters wait there.
     """
     pairs = [*islice(objects, OBJECTS_PER_PAGE)]
     with _leave_to_next_flush(pairs):
         if _flush_partitions_of(pairs):
-            for deleted in forgetting.noted(pairs):
-                forgetting.work_off(deleted, patience_seconds=PAGE_PATIENCE_SECONDS)
+            for deleted in forgetting.read_deleted(pairs):
+                forgetting.forget_deleted(deleted, patience_seconds=PAGE_PATIENCE_SECONDS)
 
 
 @contextmanager
-def _leave_to_next_flush(objects: list[ObjectPair]) -> Iterator[None]:
+def _leave_to_next_flush(objects: list[ObjectKey]) -> Iterator[None]:
     """Log errors of a server: the rows stay, so the next flush finds them."""
     try:
         yield
@@ -282,7 +282,7 @@ def _leave_to_next_flush(objects: list[ObjectPair]) -> Iterator[None]:
         )
 
 
-def _flush_partitions_of(objects: list[ObjectPair]) -> bool:
+def _flush_partitions_of(objects: list[ObjectKey]) -> bool:
     """
     Flush all hits of objects into the tables; return False if that takes too long for a page.
 

@@ -13,7 +13,7 @@ from django.http import HttpRequest
 
 from django_hitcount import deletion, recording, totals, unique_visitors
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters.fresh_totals import drop_totals, fresh_total
+from django_hitcount.counters.fresh_totals import discard_totals, find_fresh_total
 from django_hitcount.querysets import HitCountManager
 
 ModelT = TypeVar("ModelT", bound=models.Model)
@@ -64,7 +64,7 @@ class HitCountMixin(models.Model):
         that shows it asks once for all objects. The total is read again after record_hit() on
         the object and after refresh_from_db().
         """
-        total = fresh_total(self, DEFAULT_COUNTER)
+        total = find_fresh_total(self, counter=DEFAULT_COUNTER)
         return totals.get_total(self) if total is None else total
 
     def refresh_from_db(
@@ -75,7 +75,7 @@ class HitCountMixin(models.Model):
     ) -> None:
         """See Model.refresh_from_db(). Without ``fields``, ``hits`` is read again, too."""
         if fields is None:  # Django also calls this to load a deferred field.
-            drop_totals(self)
+            discard_totals(self)
         super().refresh_from_db(using, fields, from_queryset)
 
     def record_hit(

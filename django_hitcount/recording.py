@@ -24,12 +24,12 @@ from django_hitcount import totals
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
 from django_hitcount.counters.days import day_of
-from django_hitcount.counters.fresh_totals import drop_total
-from django_hitcount.counters.hits import NewHits, valid_amount
+from django_hitcount.counters.fresh_totals import discard_totals
+from django_hitcount.counters.hits import NewHits, check_amount
 from django_hitcount.counters.objects import is_unsaved
 from django_hitcount.counters.outcomes import Hit
-from django_hitcount.db.commits import Waiting, when_committed
-from django_hitcount.db.content_types import forget_content_types
+from django_hitcount.db.commits import DelayedWork, run_after_commit
+from django_hitcount.db.content_types import clear_content_types
 from django_hitcount.db.counted_objects import counter_key
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import OpenTransactions
@@ -124,7 +124,7 @@ def record_hits(
     thousand objects, and one to eleven for each object if the counter identifies visitors.
     """
     objs = list(objs)
-    valid_amount(amount)
+    check_amount(amount)
     day = day_of(at)
     try:
         keys = [counter_key(obj, counter) for obj in objs]
@@ -141,12 +141,12 @@ def record_hits(
             origin = read_origin(request, options, transactions=transactions)
     hits = [NewHits(key, day, amount, refusal) for key, refusal in zip(keys, refusals, strict=True)]
     for obj in objs:
-        drop_total(obj, counter)
+        discard_totals(obj, counter=counter)
     databases = {db for obj in objs for db in _databases_of(obj)}
     with CurrentPage(request):
-        results, waiting = _record_after_commit(hits, origin, databases)
+        results, delayed = _record_after_commit(hits, origin, databases)
     if request is not None:
-        remember_hits(request, zip(keys, results, strict=True), waiting)
+        remember_hits(request, zip(keys, results, strict=True), delayed)
     return results
 
 
@@ -199,7 +199,7 @@ def _databases_of(obj: Model) -> set[str]:
 
 def _record_after_commit(
     hits: Sequence[NewHits], origin: RequestOrigin | None, databases: set[str]
-) -> tuple[list[Hit], Waiting | None]:
+) -> tuple[list[Hit], DelayedWork | None]:
     """
     Record hits now, or after the COMMIT if one of the databases is in a transaction.
 
@@ -213,11 +213,11 @@ def _record_after_commit(
         return _report_lost(hits, exc), None
     results: list[Hit] = []
     work = partial(_record_now, hits, origin, results)
-    waiting = when_committed(bind_to_page(work), databases={*databases, using})
-    if waiting is None:
+    delayed = run_after_commit(bind_to_page(work), databases={*databases, using})
+    if delayed is None:
         return results, None
     before = totals.totals_or_none([hit.key for hit in hits])
-    return [_make_hit(hit.refusal, before.get(hit.key), plus=hit.amount) for hit in hits], waiting
+    return [_make_hit(hit.refusal, before.get(hit.key), plus=hit.amount) for hit in hits], delayed
 
 
 def _record_now(hits: Sequence[NewHits], origin: RequestOrigin | None, results: list[Hit]) -> None:
@@ -233,7 +233,7 @@ def _record_now(hits: Sequence[NewHits], origin: RequestOrigin | None, results: 
         if is_server_away(exc):  # A page that has waited for the tables does not read them, too.
             add_wait(page_read_breaker().server, time.monotonic() - began_at)
         if isinstance(exc, IntegrityError):
-            forget_content_types()  # One was deleted elsewhere; the next hit finds the new one.
+            clear_content_types()  # One was deleted elsewhere; the next hit finds the new one.
         known = totals.totals_or_none(keys)
         results += [Hit(False, hit.refusal or UNAVAILABLE, known.get(hit.key)) for hit in hits]
         return

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from django.db.models import Sum
 
-from django_hitcount.counters.days import valid_days
+from django_hitcount.counters.days import list_days
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.tables import RefusedHitSlot
 
@@ -28,7 +28,7 @@ def refused_between(first_day: datetime.date, last_day: datetime.date) -> list[R
     By day, then counter, the most frequent reason first. With Redis, those up to the last
     flush. Costs a query. Raises InvalidDay as hits_between() does.
     """
-    valid_days(first_day, last_day)
+    list_days(first_day, last_day)
     rows = (
         RefusedHitSlot.objects.using(hits_alias())
         .filter(day__range=(first_day, last_day))

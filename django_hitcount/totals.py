@@ -15,7 +15,7 @@ from django.db.models import Model
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.batches import BufferState, RecordResult
-from django_hitcount.counters.days import valid_days
+from django_hitcount.counters.days import list_days
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db import ledger
 from django_hitcount.db.counted_objects import counter_key
@@ -177,7 +177,7 @@ def hits_between(
 
     Raises InvalidDay if the days are no dates, in the wrong order or too far apart.
     """
-    days = valid_days(first_day, last_day)
+    days = list_days(first_day, last_day)
     key = counter_key(obj, counter)
     using, buffer = hits_alias(), get_buffer()
     for _ in range(ATTEMPTS):

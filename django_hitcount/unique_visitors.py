@@ -22,7 +22,7 @@ from django.db.models import Model
 from django_hitcount import conf
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters.days import day_of, last_days, valid_days
+from django_hitcount.counters.days import day_of, last_days, list_days
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey
 from django_hitcount.counters.sketches import SketchUnion
 from django_hitcount.db import daily_visitors
@@ -171,11 +171,11 @@ def get_visitors_of(
     guard: Guard = nullcontext,
 ) -> dict[CounterKey, Visitors]:
     """Like get_visitors(), but for keys of counters; reads the tables within ``guard``."""
-    valid_days(first_day, last_day)
+    list_days(first_day, last_day)
     using = hits_alias()
     in_buffer = get_buffer().visitors(keys, first_day, last_day)
     with guard(), savepoint(using):
-        in_tables = daily_visitors.counts(keys, first_day, last_day, using=using)
+        in_tables = daily_visitors.read_counts(keys, first_day, last_day, using=using)
     spans: dict[Span, list[DailyVisitorsKey]] = defaultdict(list)
     for day in sorted({*in_buffer, *in_tables}):
         spans[day.key, day.key_id].append(day)
@@ -209,7 +209,7 @@ def _count_merged_days(
     if not spans or not buffer.keeps_hits:
         return {}
     with guard(), savepoint(using):
-        sketches = daily_visitors.sketches([*chain.from_iterable(spans.values())], using=using)
+        sketches = daily_visitors.read_sketches([*chain.from_iterable(spans.values())], using=using)
     unions = {
         span: SketchUnion(
             span[0],

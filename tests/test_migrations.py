@@ -68,7 +68,11 @@ class TestIndexes:
 
     def test_total_is_read_by_the_unique_key(self):
         key = CounterKey(self.model, "7", "views")
-        plan = HitSlot.objects.filter(slots.any_of([key])).values("counter").annotate(Sum("hits"))
+        plan = (
+            HitSlot.objects.filter(slots.match_counters([key]))
+            .values("counter")
+            .annotate(Sum("hits"))
+        )
 
         name = "hitcount_hitslot_key"
         if connection.vendor == "sqlite":  # It gives the index of a constraint its own name.

@@ -105,17 +105,17 @@ class DatabaseBuffer(Buffer):
         began_at = time.monotonic()
         has_waited = seconds_waited(LOCKS) > 0
         is_patient = is_patient and not has_waited and began_at >= self._hurries_until
-        at_locks = LockPatience(
+        lock_patience = LockPatience(
             PATIENCE_SECONDS if is_patient else 0, tries=1 if has_waited else TRIES_AT_LOCKS
         )
-        write = _Write(hits, doubtful, notes, at_locks.seconds)
+        write = _Write(hits, doubtful, notes, lock_patience.seconds)
         with self._breaker.guard() as is_probe:
             run = partial(
                 in_transaction,
                 write,
                 using=hits_alias(),
                 patience_seconds=PROBE_PATIENCE_SECONDS if is_probe else PATIENCE_SECONDS,
-                at_locks=at_locks,
+                lock_patience=lock_patience,
                 repeatable=False,
             )
             while True:
@@ -205,11 +205,11 @@ class _Write:
         slot = self._choice.next()
         hits = [*self._hits, *self._doubtful]
         is_told = any(hit.visitor for hit in hits)
-        with locks.limited_waits(using, seconds=VISITOR_LOCK_WAIT_SECONDS, is_at_begin=True):
+        with locks.limit_waits(using, seconds=VISITOR_LOCK_WAIT_SECONDS, is_at_begin=True):
             judged = seen_visitors.refuse_repeats(hits, self.beyond, using=using)
-        with locks.limited_waits(using, seconds=self._next_lock_wait(), is_at_begin=not is_told):
+        with locks.limit_waits(using, seconds=self._next_lock_wait(), is_at_begin=not is_told):
             sure, unsure = judged[: len(self._hits)], judged[len(self._hits) :]
-            slot_locks.look_for_locks(sure, slot=slot, using=using)
+            slot_locks.check_locks(sure, slot=slot, using=using)
             slots.add_hits(sure, slot=slot, using=using)
             for note in self._notes(sure, unsure) if self._notes else ():
                 note.save(using=using, force_insert=True)

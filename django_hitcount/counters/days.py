@@ -40,7 +40,7 @@ def open_days() -> tuple[datetime.date, datetime.date]:
     return last_days(2)
 
 
-def valid_days(first_day: datetime.date, last_day: datetime.date) -> list[datetime.date]:
+def list_days(first_day: datetime.date, last_day: datetime.date) -> list[datetime.date]:
     """The days of a range; raises InvalidDay if it is none."""
     for day in (first_day, last_day):
         if type(day) is not datetime.date:

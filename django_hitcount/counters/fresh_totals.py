@@ -1,7 +1,7 @@
 """
-Totals that objects brought along from ``with_hits()``, for the moment that a page takes.
+Exact totals that ``with_hits()`` has read, kept on the objects for as long as a page takes.
 
-They lie on Django's own state of an object, and so on no field and in no pickle of it.
+They are kept on ``obj._state``, so they are in no field and in no pickle of the object.
 """
 
 from __future__ import annotations
@@ -11,41 +11,40 @@ from time import monotonic
 from django.db.models import Model
 
 FRESH_SECONDS = 10.0
-"""Longer than a page takes, and no longer: an object that lives on asks again."""
+"""Longer than a page takes. An object that lives longer reads its total again."""
 
 
-class BroughtTotals(dict[str, tuple[int, float, object]]):
+class RememberedTotals(dict[str, tuple[int, float, object]]):
     """
-    Totals by counter, when they were brought, and for which key; empty once it was in a cache.
+    By counter: the total, when it was read, and the primary key of the object at that time.
 
-    The key tells a copy, which Django makes of an object whose ``pk`` is set to None.
+    Django copies an object whose ``pk`` is set to None: the key differs then. Pickling, as a
+    cache does, empties this.
     """
 
-    def __reduce__(self) -> tuple[type[BroughtTotals], tuple[()]]:
-        return BroughtTotals, ()
+    def __reduce__(self) -> tuple[type[RememberedTotals], tuple[()]]:
+        return RememberedTotals, ()
 
 
-def bring_total(obj: Model, counter: str, total: int) -> None:
-    """Keep an exact total that was read this moment on ``obj``."""
-    brought = vars(obj._state).setdefault(_ON_STATE, BroughtTotals())
-    brought[counter] = total, monotonic(), obj.pk
+def remember_total(obj: Model, total: int, *, counter: str) -> None:
+    """Keep an exact total that was read a moment ago on ``obj``."""
+    remembered = vars(obj._state).setdefault(_ON_STATE, RememberedTotals())
+    remembered[counter] = total, monotonic(), obj.pk
 
 
-def fresh_total(obj: Model, counter: str) -> int | None:
-    """The total that ``obj`` brought along, unless it did not or that was too long ago."""
-    brought = vars(obj._state).get(_ON_STATE, {})
-    total, brought_at, pk = brought.get(counter, (None, 0.0, None))
-    return None if monotonic() - brought_at > FRESH_SECONDS or pk != obj.pk else total
+def find_fresh_total(obj: Model, *, counter: str) -> int | None:
+    """The total that is remembered on ``obj``; None if there is none, or an old one."""
+    remembered = vars(obj._state).get(_ON_STATE, {})
+    total, read_at, pk = remembered.get(counter, (None, 0.0, None))
+    return None if monotonic() - read_at > FRESH_SECONDS or pk != obj.pk else total
 
 
-def drop_total(obj: Model, counter: str) -> None:
-    """Forget a total that a hit on ``obj`` has changed."""
-    vars(obj._state).get(_ON_STATE, {}).pop(counter, None)
-
-
-def drop_totals(obj: Model) -> None:
-    """Forget all totals that ``obj`` brought along."""
-    vars(obj._state).pop(_ON_STATE, None)
+def discard_totals(obj: Model, *, counter: str | None = None) -> None:
+    """Discard the total of ``counter`` that is remembered on ``obj``, or all totals."""
+    if counter is None:
+        vars(obj._state).pop(_ON_STATE, None)
+    else:
+        vars(obj._state).get(_ON_STATE, {}).pop(counter, None)
 
 
 _ON_STATE = "hitcount_totals"

@@ -59,7 +59,7 @@ class NewHits(NamedTuple):
     """Who made them, if the counter asks for that."""
 
 
-def valid_amount(amount: int) -> int:
+def check_amount(amount: int) -> int:
     """``amount`` itself if it may be recorded; raises InvalidAmount if not."""
     if type(amount) is not int or amount == 0 or abs(amount) > AMOUNT_LIMIT:
         raise InvalidAmount(

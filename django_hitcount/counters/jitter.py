@@ -21,17 +21,19 @@ DRAWS_AT_A_TIME = 256
 _draws: list[int] = []
 
 
-def lengthened(milliseconds: int) -> int:
+def lengthen(milliseconds: int) -> int:
     """
-    A time limit that is longer by a random part of most_added(); 0 stays 0.
+    A time limit that is longer by a random part of longest_addition(); 0 stays 0.
 
     From the system's source of randomness: nobody can work it out.
     """
-    return milliseconds + (_draw() * (most_added(milliseconds) + 1) >> 32) if milliseconds else 0
+    return (
+        milliseconds + (_draw() * (longest_addition(milliseconds) + 1) >> 32) if milliseconds else 0
+    )
 
 
-def most_added(milliseconds: int) -> int:
-    """What lengthened() adds to a time limit at most."""
+def longest_addition(milliseconds: int) -> int:
+    """What lengthen() adds to a time limit at most."""
     return min(milliseconds // SHARE, LONGEST_MILLISECONDS)
 
 

@@ -6,7 +6,7 @@ from django_hitcount import conf
 from django_hitcount.exceptions import UnknownCounter
 
 
-def declared_counter(counter: str) -> str:
+def check_counter(counter: str) -> str:
     """``counter`` itself; raises UnknownCounter if HITCOUNT does not declare it."""
     if counter not in conf.get_config().counters:
         raise UnknownCounter(

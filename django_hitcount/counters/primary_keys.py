@@ -125,10 +125,10 @@ def key_text(obj: models.Model) -> str:
 
     Raises InvalidKey if the type of the key has no such text.
     """
-    return text_of_key(obj._meta.model, obj.pk)
+    return convert_key(obj._meta.model, obj.pk)
 
 
-def text_of_key(model: type[models.Model], key: Any) -> str:
+def convert_key(model: type[models.Model], key: Any) -> str:
     """The text of a primary key of ``model``, see key_text()."""
     kind = key_type(model)
     field = key_field(model)
@@ -137,7 +137,7 @@ def text_of_key(model: type[models.Model], key: Any) -> str:
     return _text_in_column(field, key, kind, connections[router.db_for_read(model)])
 
 
-def with_texts(
+def find_by_texts(
     model: type[models.Model], texts: Iterable[str], *, using: str
 ) -> models.QuerySet[Any, Any]:
     """

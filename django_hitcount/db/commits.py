@@ -8,59 +8,59 @@ from collections.abc import Callable, Iterable
 from django.db import connections, transaction
 
 
-def when_committed(work: Callable[[], object], *, databases: Iterable[str]) -> Waiting | None:
+def run_after_commit(work: Callable[[], object], *, databases: Iterable[str]) -> DelayedWork | None:
     """
     Run ``work`` now, or once each of ``databases`` that is in a transaction has committed.
 
-    Returns what waits, or None if it ran now. If one of the transactions rolls back, it never
-    runs. A transaction begun by hand, with autocommit off, is not waited for: Django does not
-    tell when it ends.
+    Returns the work that waits, or None if it ran now. If one of the transactions rolls back,
+    it never runs. It does not wait for a transaction begun by hand, with autocommit off:
+    Django does not report when that ends.
     """
-    opened = [using for using in {*databases} if _tells_of_commit(using)]
+    opened = [using for using in {*databases} if _reports_commit(using)]
     if opened:
-        return Waiting(work, opened)
+        return DelayedWork(work, opened)
     work()
     return None
 
 
-def _tells_of_commit(using: str) -> bool:
+def _reports_commit(using: str) -> bool:
     connection = connections[using]
     return connection.in_atomic_block and connection.commit_on_exit
 
 
-class Waiting:
+class DelayedWork:
     """Work that waits for the COMMIT of transactions, which may end in any order."""
 
     def __init__(self, work: Callable[[], object], databases: Iterable[str]) -> None:
         self._work = work
-        self._left: list[weakref.ref[_Commit]] = []
+        self._pending: list[weakref.ref[_CommitCallback]] = []
         for using in databases:
-            commit = _Commit(self)
-            self._left.append(weakref.ref(commit))
-            transaction.on_commit(commit, using=using, robust=True)
+            callback = _CommitCallback(self)
+            self._pending.append(weakref.ref(callback))
+            transaction.on_commit(callback, using=using, robust=True)
 
     @property
-    def is_dropped(self) -> bool:
+    def is_cancelled(self) -> bool:
         """
-        Whether a rollback, also of a savepoint, has seen to it that the work never runs.
+        Whether the work never runs, because of a rollback, also of a savepoint.
 
-        Django then drops what was to be called after COMMIT, and tells nobody.
+        Django then drops the callbacks for after COMMIT without a report, so they are gone.
         """
-        return any(commit() is None for commit in self._left)
+        return any(callback() is None for callback in self._pending)
 
-    def end(self, ended: _Commit) -> None:
-        """Take note that one of the transactions has committed."""
-        self._left = [commit for commit in self._left if commit() is not ended]
-        if not self._left:
+    def note_commit(self, done: _CommitCallback) -> None:
+        """Note that one of the transactions has committed; run the work after the last one."""
+        self._pending = [callback for callback in self._pending if callback() is not done]
+        if not self._pending:
             self._work()
 
 
-class _Commit:
-    """What Django calls after the COMMIT of one transaction; it alone keeps it alive."""
+class _CommitCallback:
+    """What Django calls after the COMMIT of one transaction; only Django keeps it alive."""
 
-    def __init__(self, waiting: Waiting) -> None:
-        self._waiting = waiting
+    def __init__(self, delayed: DelayedWork) -> None:
+        self._delayed = delayed
         self.__qualname__ = type(self).__qualname__  # Django logs the name of one that fails.
 
     def __call__(self) -> None:
-        self._waiting.end(self)
+        self._delayed.note_commit(self)

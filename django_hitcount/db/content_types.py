@@ -44,12 +44,12 @@ def content_type_id(model: type[models.Model], *, using: str) -> int:
 def _look_up(manager: ContentTypeManager, model: type[models.Model], using: str) -> ContentType:
     content_type = manager.get_for_model(model)
     if _UNCOMMITTED in content_type.__dict__ and not _is_there(content_type, using):
-        forget_content_types()
+        clear_content_types()
         content_type = manager.get_for_model(model)
     return content_type
 
 
-def forget_content_types() -> None:
+def clear_content_types() -> None:
     """Look each content type up again; for rows that were made anew elsewhere."""
     ContentType.objects.clear_cache()
 
@@ -92,7 +92,7 @@ def _on_save(instance: ContentType, created: bool, using: str, **kwargs: Any) ->
 
 
 def _on_delete(**kwargs: Any) -> None:
-    forget_content_types()
+    clear_content_types()
 
 
 post_save.connect(_on_save, sender=ContentType, dispatch_uid="django_hitcount.content_types")

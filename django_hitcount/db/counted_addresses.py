@@ -13,7 +13,7 @@ from django_hitcount.db.transactions import delete_in_batches, take_write_lock
 Rows = models.QuerySet[CountedAddress, CountedAddress]
 
 
-def hits_of(address: AddressHash, *, using: str) -> int | None:
+def read_hits(address: AddressHash, *, using: str) -> int | None:
     """How many hits of an address were counted; None before the first. Costs a read."""
     take_write_lock(using)
     return _row(address, using).values_list("hits", flat=True).first()
@@ -29,7 +29,7 @@ def add_hit(address: AddressHash, known: int | None, limit: int, *, using: str) 
     row = _row(address, using)
     if known is not None:
         return bool(row.filter(hits__lt=limit).update(hits=models.F("hits") + 1))
-    upserts.add_up(CountedAddress, ("name", "hits"), [(_name(address), 1)], using)
+    upserts.insert_or_add(CountedAddress, ("name", "hits"), [(_name(address), 1)], using)
     return row.values_list("hits", flat=True).get() <= limit
 
 

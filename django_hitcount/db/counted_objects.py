@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db.models import Model
 
 from django_hitcount.counters.keys import CounterKey
-from django_hitcount.counters.names import declared_counter
+from django_hitcount.counters.names import check_counter
 from django_hitcount.counters.objects import counted_model, object_id_of
 from django_hitcount.db.content_types import content_type_id
 from django_hitcount.db.routing import hits_alias
@@ -19,7 +19,7 @@ def counter_key(obj: Model, counter: str) -> CounterKey:
 
     Raises UnknownCounter, UnsavedObject or InvalidKey, naming the value.
     """
-    declared_counter(counter)
+    check_counter(counter)
     object_id = object_id_of(obj)
     return CounterKey(content_type_id_of(obj), object_id, counter)
 

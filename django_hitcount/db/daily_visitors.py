@@ -28,7 +28,7 @@ PATIENCE_SECONDS = 30.0
 """How long a fold is tried again for before the compaction fails."""
 
 
-def put(visitors: Mapping[DailyVisitorsKey, Sketch], *, using: str) -> None:
+def write_sketches(visitors: Mapping[DailyVisitorsKey, Sketch], *, using: str) -> None:
     """
     Write sketches over those that are there, in lock order; the caller opens the transaction.
 
@@ -56,12 +56,16 @@ def put(visitors: Mapping[DailyVisitorsKey, Sketch], *, using: str) -> None:
     )
 
 
-def sketches(keys: Collection[DailyVisitorsKey], *, using: str) -> dict[DailyVisitorsKey, bytes]:
+def read_sketches(
+    keys: Collection[DailyVisitorsKey], *, using: str
+) -> dict[DailyVisitorsKey, bytes]:
     """The sketches that the table holds of ``keys``. Costs a query per 500 keys."""
     return {key: bytes(sketch) for key, sketch in _read(keys, "sketch", using).items()}
 
 
-def sketch_counts(keys: Collection[DailyVisitorsKey], *, using: str) -> dict[DailyVisitorsKey, int]:
+def read_sketch_counts(
+    keys: Collection[DailyVisitorsKey], *, using: str
+) -> dict[DailyVisitorsKey, int]:
     """How many visitors the sketches of ``keys`` have. Costs a query per 500 keys."""
     return _read(keys, "count", using)
 
@@ -77,7 +81,7 @@ def _read(
         rows = (
             DailyVisitors.objects.using(using)
             .filter(
-                slots.any_of({key.key for key in chunk}),
+                slots.match_counters({key.key for key in chunk}),
                 day__in={key.day for key in chunk},
                 visitor_key__in={key.key_id for key in chunk},
                 sketch__isnull=False,
@@ -88,7 +92,7 @@ def _read(
     return {key: found[key] for key in keys if key in found}
 
 
-def counts(
+def read_counts(
     keys: Iterable[CounterKey],
     first_day: datetime.date,
     last_day: datetime.date,
@@ -100,7 +104,7 @@ def counts(
 
     Costs one query: a fold in between would show them twice or not at all.
     """
-    wanted = slots.any_of(keys) & models.Q(day__range=(first_day, last_day))
+    wanted = slots.match_counters(keys) & models.Q(day__range=(first_day, last_day))
     folded = DailyVisitors.objects.using(using).filter(wanted)
     seen = SeenVisitor.objects.using(using).filter(wanted).values(*SeenVisitor.KEY)
     columns = DailyVisitors.KEY
@@ -147,7 +151,7 @@ def _fold(first_open_day: datetime.date, batch_size: int, using: str) -> int:
     rows = [*locked.values_list("pk", *SeenVisitor.KEY)]
     amounts = Counter(tuple(key) for _, *key in rows)
     options_of = conf.get_config().options_of
-    upserts.add_up(
+    upserts.insert_or_add(
         DailyVisitors,
         (*DailyVisitors.KEY, "count"),
         # The others were kept for the rule "daily" alone.

@@ -15,7 +15,7 @@ from django.db.models.functions import Cast, Coalesce, Collate, Concat, RTrim, S
 from django.db.models.sql.compiler import SQLCompiler
 
 from django_hitcount import conf
-from django_hitcount.counters.names import declared_counter
+from django_hitcount.counters.names import check_counter
 from django_hitcount.counters.primary_keys import KeyType, is_uuid_as_digits, key_field, key_type
 from django_hitcount.db.counted_objects import content_type_id_of
 from django_hitcount.db.fields import exact_collation
@@ -96,7 +96,7 @@ class TotalInTables(Coalesce):
     def as_sql(  # type: ignore[override]
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra_context: Any
     ) -> Any:
-        declared_counter(self.counter)
+        check_counter(self.counter)
         self._check_database(connection.alias)
         return super().as_sql(compiler, connection, **extra_context)
 

@@ -12,7 +12,7 @@ from django.db import models
 
 from django_hitcount.counters.batches import BatchId
 from django_hitcount.counters.keys import CounterKey
-from django_hitcount.db.slots import any_of
+from django_hitcount.db.slots import match_counters
 from django_hitcount.db.tables import DailyHitSlot, FlushedBatch, HitSlot
 
 FROM_SLOTS, FROM_LEDGER = "slots", "ledger"
@@ -28,7 +28,7 @@ def read_sums(
     Both come from one statement, hence from one snapshot: read one after the other, a batch
     that is applied in between would be counted twice or not at all. Costs a query.
     """
-    rows = HitSlot.objects.using(using).filter(any_of(keys))
+    rows = HitSlot.objects.using(using).filter(match_counters(keys))
     sums, applied = _read_with_ledger(rows, batch_ids, using)
     return {CounterKey(*key): int(hits) for *key, hits in sums}, applied
 
@@ -42,7 +42,9 @@ def read_sum_between(
     using: str,
 ) -> tuple[int, set[BatchId]]:
     """Read the hits of one counter from one day to another, and the ledger, see read_sums()."""
-    rows = DailyHitSlot.objects.using(using).filter(any_of([key]), day__range=(first_day, last_day))
+    rows = DailyHitSlot.objects.using(using).filter(
+        match_counters([key]), day__range=(first_day, last_day)
+    )
     sums, applied = _read_with_ledger(rows, batch_ids, using)
     return sum(int(hits) for *_, hits in sums), applied
 

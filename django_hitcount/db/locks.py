@@ -25,7 +25,7 @@ _ROLLED_BACK = frozenset(
 """Codes of errors after which nothing is committed, also if COMMIT is answered with one."""
 
 _STATEMENT_TIMEOUT = 1969
-"""MariaDB's max_statement_time is over: what limited_waits() sets for less than a second."""
+"""MariaDB's max_statement_time is over: what limit_waits() sets for less than a second."""
 
 _NOWAIT = 3572
 """What MySQL answers if a row is locked for which it is not to wait."""
@@ -55,12 +55,12 @@ def _code(error: BaseException) -> str | int | None:
 
 
 @contextmanager
-def limited_waits(using: str, *, seconds: float, is_at_begin: bool = False) -> Iterator[None]:
+def limit_waits(using: str, *, seconds: float, is_at_begin: bool = False) -> Iterator[None]:
     """
     Let statements within wait for locks for so long at most; for a transaction of our own.
 
     An error that is_conflict() tells follows. PostgreSQL applies the limit to the rest of the
-    transaction. MySQL has none for a single statement (see slot_locks.look_for_locks()), and SQLite
+    transaction. MySQL has none for a single statement (see slot_locks.check_locks()), and SQLite
     one lock for the whole file, for which each connection waits as long as its settings say.
 
     If the transaction ``is_at_begin``, it is READ COMMITTED on PostgreSQL, whatever is set:

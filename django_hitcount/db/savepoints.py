@@ -25,12 +25,12 @@ class OpenTransactions:
     def __init__(self) -> None:
         self._connections = [c for c in connections.all(initialized_only=True) if _is_open(c)]
 
-    def unspoiled(self) -> AbstractContextManager[object]:
+    def protect(self) -> AbstractContextManager[object]:
         """As savepoint(), for all of them."""
-        return self._unspoiled() if self._connections else nullcontext()
+        return self._protect() if self._connections else nullcontext()
 
     @contextmanager
-    def _unspoiled(self) -> Iterator[None]:
+    def _protect(self) -> Iterator[None]:
         with ExitStack() as stack:
             for connection in self._connections:
                 stack.enter_context(_LazySavepoint(connection))

@@ -60,7 +60,7 @@ def _refuse_repeat(hit: NewHits, beyond: Collection[AddressHash], using: str) ->
     address = hit.visitor.address
     known = None
     if limit and address:
-        known = counted_addresses.hits_of(address, using=using)
+        known = counted_addresses.read_hits(address, using=using)
         # Asked first: nothing is kept of visitors who are made up beyond the limit.
         if address in beyond or (known or 0) >= limit:
             return hit._replace(refusal=ADDRESS_LIMIT)
@@ -88,7 +88,7 @@ def _is_admitted(recent: Iterable[bytes], seconds: int, using: str) -> bool:
     if earlier:
         take_write_lock(using)
     shortest = seconds * 1000
-    lasting, other = jitter.lengthened(shortest), jitter.lengthened(shortest)
+    lasting, other = jitter.lengthen(shortest), jitter.lengthen(shortest)
     return all(admissions.is_due(old, using=using) for old in earlier) and (
         admissions.admit(name, lasting * 1000, using=using, backdated=(other - shortest) * 1000)
     )
@@ -97,16 +97,16 @@ def _is_admitted(recent: Iterable[bytes], seconds: int, using: str) -> bool:
 def _insert(hit: NewHits, visitor: VisitorHashes, using: str) -> bool:
     """Remember the visitor of a hit; False if somebody did before."""
     day = connections[using].ops.adapt_datefield_value(hit.day)
-    values = [random_row(), *hit.key, day, visitor.key_id, (visitor.of_day or b"").hex()]
+    values = [make_primary_key(), *hit.key, day, visitor.key_id, (visitor.of_day or b"").hex()]
     return upserts.insert_or_ignore(SeenVisitor, COLUMNS, values, using)
 
 
-def random_row() -> int:
+def make_primary_key() -> int:
     """A primary key that does not tell which rows were written together."""
     return 1 + secrets.randbelow(2**62)
 
 
-def oldest(days: Sequence[datetime.date], limit: int, *, using: str) -> dict[int, NewHits]:
+def read_oldest(days: Sequence[datetime.date], limit: int, *, using: str) -> dict[int, NewHits]:
     """
     Visitors of ``days`` by row, each as the mark on no hits at all. Costs a query.
 
@@ -127,6 +127,6 @@ def oldest(days: Sequence[datetime.date], limit: int, *, using: str) -> dict[int
     }
 
 
-def drop(pks: Iterable[int], *, using: str) -> None:
+def drop_rows(pks: Iterable[int], *, using: str) -> None:
     """Forget rows that somebody else has been told of. Costs a query."""
     SeenVisitor.objects.using(using).filter(pk__in=[*pks]).delete()

@@ -11,7 +11,7 @@ from django_hitcount.db import locks, slots
 from django_hitcount.db.tables import DailyHitSlot, HitSlot, RefusedHitSlot, SlotRow
 
 
-def look_for_locks(hits: Iterable[NewHits], *, slot: int, using: str) -> None:
+def check_locks(hits: Iterable[NewHits], *, slot: int, using: str) -> None:
     """
     Raise OperationalError if somebody else has locked a row that ``hits`` go to in ``slot``.
 
@@ -22,15 +22,15 @@ def look_for_locks(hits: Iterable[NewHits], *, slot: int, using: str) -> None:
         return
     counting = [hit for hit in hits if not hit.refusal]
     refused = [hit for hit in hits if hit.refusal]
-    _lock_at_once(HitSlot, slots.any_of({hit.key for hit in counting}), slot, using)
+    _check_table(HitSlot, slots.match_counters({hit.key for hit in counting}), slot, using)
     for day in sorted({hit.day for hit in counting}):
-        keys = slots.any_of({hit.key for hit in counting if hit.day == day})
-        _lock_at_once(DailyHitSlot, keys & models.Q(day=day), slot, using)
+        keys = slots.match_counters({hit.key for hit in counting if hit.day == day})
+        _check_table(DailyHitSlot, keys & models.Q(day=day), slot, using)
     for hit in refused:
         one = models.Q(day=hit.day, counter=hit.key.counter, refusal=hit.refusal)
-        _lock_at_once(RefusedHitSlot, one, slot, using)
+        _check_table(RefusedHitSlot, one, slot, using)
 
 
-def _lock_at_once(model: type[SlotRow], rows: models.Q, slot: int, using: str) -> None:
+def _check_table(model: type[SlotRow], rows: models.Q, slot: int, using: str) -> None:
     found = model._default_manager.using(using).filter(rows, slot=slot)
     [*found.order_by(*model.KEY).select_for_update(nowait=True).values_list("pk")]

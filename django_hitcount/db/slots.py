@@ -20,10 +20,10 @@ from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey, RefusedKey
 from django_hitcount.db.tables import DailyHitSlot, HitSlot, RefusedHitSlot, SlotRow
 from django_hitcount.db.transactions import take_write_lock
-from django_hitcount.db.upserts import add_up
+from django_hitcount.db.upserts import insert_or_add
 
 
-def random_slot() -> int:
+def choose_slot() -> int:
     """A slot for a writer; never slot 0, which compaction alone writes."""
     return random.randint(1, conf.get_config().slots)
 
@@ -35,11 +35,11 @@ class SlotChoice:
         self._tried: set[int] = set()
 
     def next(self) -> int:
-        slot = random_slot()
+        slot = choose_slot()
         if len(self._tried) >= conf.get_config().slots:
             self._tried = set()
         while slot in self._tried:
-            slot = random_slot()
+            slot = choose_slot()
         self._tried.add(slot)
         return slot
 
@@ -68,7 +68,7 @@ def add_hits(hits: Iterable[NewHits], *, slot: int, using: str) -> None:
 def add_totals(amounts: Mapping[CounterKey, int], *, slot: int, using: str) -> None:
     """Add to all-time totals, in ``slot``, in lock order."""
     rows = [(*key, slot, amounts[key]) for key in sorted(amounts)]
-    upsert(HitSlot, rows, using)
+    add_to_slots(HitSlot, rows, using)
 
 
 def add_daily(
@@ -76,18 +76,18 @@ def add_daily(
 ) -> None:
     """Add to daily totals, in ``slot``, in lock order."""
     rows = [(*key, day, slot, amounts[key, day]) for key, day in sorted(amounts)]
-    upsert(DailyHitSlot, rows, using)
+    add_to_slots(DailyHitSlot, rows, using)
 
 
 def add_refused(amounts: Mapping[RefusedKey, int], *, slot: int, using: str) -> None:
     """Add to the hits that were refused, in ``slot``, in lock order."""
     rows = [(*key, slot, amounts[key]) for key in sorted(amounts)]
-    upsert(RefusedHitSlot, rows, using)
+    add_to_slots(RefusedHitSlot, rows, using)
 
 
-def upsert(model: type[SlotRow], rows: Sequence[tuple[Any, ...]], using: str) -> None:
+def add_to_slots(model: type[SlotRow], rows: Sequence[tuple[Any, ...]], using: str) -> None:
     """Add rows of (*model.KEY, slot, hits), each to the row that is there already, if any."""
-    add_up(model, (*model.KEY, "slot", "hits"), rows, using)
+    insert_or_add(model, (*model.KEY, "slot", "hits"), rows, using)
 
 
 def lock_rows(rows: models.QuerySet[Any, Any], using: str) -> models.QuerySet[Any, Any]:
@@ -101,7 +101,7 @@ def lock_rows(rows: models.QuerySet[Any, Any], using: str) -> models.QuerySet[An
     return rows.order_by(*rows.model.KEY, "slot").select_for_update(skip_locked=skip_locked)
 
 
-def any_of(keys: Iterable[CounterKey]) -> models.Q:
+def match_counters(keys: Iterable[CounterKey]) -> models.Q:
     """A condition that holds for the rows of ``keys``, one index range per model and counter."""
     condition = models.Q(pk__in=[])
     by_counter = sorted(keys, key=_without_object)

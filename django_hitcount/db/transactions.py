@@ -33,10 +33,10 @@ DELETE_BATCH_SIZE = 500
 DELETE_PATIENCE_SECONDS = 5.0
 """How long a batch of deleted rows is tried again for when it meets locks: nobody waits for it."""
 
-WORTH_ANOTHER_TRY = (OperationalError, InterfaceError)
+RETRYABLE_ERRORS = (OperationalError, InterfaceError)
 """Errors that say: the database is away or locked."""
 
-DATABASE_AWAY = (*WORTH_ANOTHER_TRY, InternalError)
+DATABASE_AWAY = (*RETRYABLE_ERRORS, InternalError)
 """The same, or it is read-only, which psycopg calls an internal error."""
 
 DATABASE_ERRORS = (DatabaseError, InterfaceError)
@@ -61,7 +61,7 @@ def in_transaction(
     using: str,
     patience_seconds: float,
     repeatable: bool,
-    at_locks: LockPatience | None = None,
+    lock_patience: LockPatience | None = None,
 ) -> T:
     """
     Run ``work`` in a transaction; again after a deadlock, a lock timeout, a serialization
@@ -70,7 +70,7 @@ def in_transaction(
     The COMMIT has happened on return: within another transaction it raises RuntimeError, and
     with autocommit switched off TransactionManagementError.
 
-    Gives up once ``patience_seconds`` have passed, or those ``at_locks`` if another session
+    Gives up once ``patience_seconds`` have passed, or those ``lock_patience`` if another session
     is in the way. If ``work`` is not ``repeatable``, a COMMIT whose answer was lost is not
     tried again either, since it may have happened.
 
@@ -78,14 +78,14 @@ def in_transaction(
     """
     connection = connections[using]
     require_autocommit(using)
-    patience = _Patience(patience_seconds, at_locks or LockPatience(patience_seconds, tries=1))
+    patience = _Patience(patience_seconds, lock_patience or LockPatience(patience_seconds, tries=1))
     while True:
         attempt = _Attempt(work)
         try:
             with transaction.atomic(using=using, durable=True):
                 return attempt()
-        except WORTH_ANOTHER_TRY as exc:
-            if not patience.outlasts(exc) or not (repeatable or attempt.is_undone(exc)):
+        except RETRYABLE_ERRORS as exc:
+            if not patience.allows_retry(exc) or not (repeatable or attempt.is_undone(exc)):
                 raise
             if connection.in_atomic_block:
                 raise  # A test case's own transaction: nothing within it can be tried again.
@@ -163,19 +163,19 @@ class _Attempt(Generic[T]):
 class _Patience:
     """How much longer to try, and the pauses between."""
 
-    def __init__(self, seconds: float, at_locks: LockPatience) -> None:
+    def __init__(self, seconds: float, lock_patience: LockPatience) -> None:
         self._began_at = time.monotonic()
         self._seconds = seconds
-        self._at_locks = at_locks
+        self._lock_patience = lock_patience
         self._tries = 0
         self._pause_seconds = FIRST_PAUSE_SECONDS
 
-    def outlasts(self, error: BaseException) -> bool:
+    def allows_retry(self, error: BaseException) -> bool:
         """Whether there is to be a try after the one that failed with ``error``."""
         self._tries += 1
         passed = time.monotonic() - self._began_at
         if locks.is_conflict(error):
-            return self._tries < self._at_locks.tries or passed < self._at_locks.seconds
+            return self._tries < self._lock_patience.tries or passed < self._lock_patience.seconds
         return passed < self._seconds
 
     def pause(self) -> None:

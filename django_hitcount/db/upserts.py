@@ -13,7 +13,7 @@ ROWS_PER_STATEMENT = 1000
 """Rows of one multi-row upsert; beyond this the rate no longer grows."""
 
 
-def add_up(
+def insert_or_add(
     model: type[models.Model],
     columns: Sequence[str],
     rows: Sequence[tuple[Any, ...]],

@@ -101,8 +101,8 @@ def _fold(model: type[SlotRow], keys: list[tuple[Any, ...]], batch_size: int, us
     amounts: Counter[tuple[Any, ...]] = Counter()
     for _, hits, *key in rows:
         amounts[tuple(key)] += hits
-    with locks.limited_waits(using, seconds=LOCK_WAIT_SECONDS):
-        slots.upsert(model, [(*key, 0, amounts[key]) for key in sorted(amounts)], using)
+    with locks.limit_waits(using, seconds=LOCK_WAIT_SECONDS):
+        slots.add_to_slots(model, [(*key, 0, amounts[key]) for key in sorted(amounts)], using)
         # MariaDB scans a small table rather than its index, and meets what others have locked.
         manager.filter(pk__in=[pk for pk, *_ in rows])._raw_delete(using)
     return len(rows)
@@ -113,7 +113,7 @@ def _of(keys: list[tuple[Any, ...]], model: type[SlotRow]) -> Q:
     if model is RefusedHitSlot:
         columns = zip(model.KEY, zip(*keys, strict=True), strict=True)
         return Q(**{f"{column}__in": {*values} for column, values in columns})
-    condition = slots.any_of({CounterKey(*key[:3]) for key in keys})
+    condition = slots.match_counters({CounterKey(*key[:3]) for key in keys})
     if model is DailyHitSlot:
         condition &= Q(day__in={key[3] for key in keys})
     return condition

@@ -75,7 +75,7 @@ def flush(partitions: Iterable[int] | None = None) -> Flush:
     Costs, per partition that holds hits, four round trips or more, and one transaction of
     an insert and two statements per thousand counters. A partition that fails does not
     keep the others from being flushed. A flush of all of it also forgets deleted objects, see
-    forgetting.work_off(); if none is due, that costs a query.
+    forgetting.forget_deleted(); if none is due, that costs a query.
 
     Raises BufferUnavailable if Redis does not answer at all, and an ExceptionGroup of
     what went wrong in single partitions. Nothing is lost by that: flush again.
@@ -86,7 +86,7 @@ def flush(partitions: Iterable[int] | None = None) -> Flush:
     deleted: list[DeletedObject] = []
     if partitions is None:
         with collect_errors(errors, "reading which objects were deleted"):
-            deleted = forgetting.due()
+            deleted = forgetting.read_due()
     unflushed = {*range(conf.MOST_PARTITIONS)}
     with collect_errors(errors, "telling the buffer what it missed"):
         buffer.catch_up()
@@ -98,7 +98,7 @@ def flush(partitions: Iterable[int] | None = None) -> Flush:
         if len(errors) > count:
             unflushed.add(partition)
     with collect_errors(errors, "forgetting deleted objects"):
-        forgetting.work_off(deleted, unflushed=unflushed)
+        forgetting.forget_deleted(deleted, unflushed=unflushed)
     with collect_errors(errors, "pruning the ledger"):
         prune_ledger()
     if errors:
@@ -128,7 +128,7 @@ def flush_partition(
 
 def flush_batch(buffer: Buffer, batch: Batch, *, patience_seconds: float | None = None) -> Flush:
     """Apply and settle one batch; ``patience_seconds`` is for a page, see apply()."""
-    batch = with_known_visitors(buffer, without_unknown_models(batch))
+    batch = merge_known_visitors(buffer, set_aside_unknown_models(batch))
     is_applied_here = apply(batch, patience_seconds=patience_seconds)
     is_settled_here = buffer.settle(batch)
     if is_applied_here and not is_settled_here:
@@ -152,7 +152,7 @@ def flush_batch(buffer: Buffer, batch: Batch, *, patience_seconds: float | None 
     )
 
 
-def without_unknown_models(batch: Batch) -> Batch:
+def set_aside_unknown_models(batch: Batch) -> Batch:
     """The batch with hits of models that the database no longer knows among the malformed."""
     wanted = {
         key.content_type_id
@@ -185,7 +185,7 @@ def without_unknown_models(batch: Batch) -> Batch:
     )
 
 
-def with_known_visitors(buffer: Buffer, batch: Batch) -> Batch:
+def merge_known_visitors(buffer: Buffer, batch: Batch) -> Batch:
     """
     The batch with sketches that lack no visitor whom the table knows.
 
@@ -195,9 +195,9 @@ def with_known_visitors(buffer: Buffer, batch: Batch) -> Batch:
     round trip.
     """
     using = hits_alias()
-    counts = daily_visitors.sketch_counts(batch.visitors, using=using)
+    counts = daily_visitors.read_sketch_counts(batch.visitors, using=using)
     behind = {key for key in counts if batch.visitors[key].is_behind(counts[key])}
-    known = daily_visitors.sketches(behind, using=using)
+    known = daily_visitors.read_sketches(behind, using=using)
     if not known:
         return batch
     return replace(batch, visitors={**batch.visitors, **buffer.merge_sketches(known)})
@@ -220,18 +220,18 @@ def apply(batch: Batch, *, patience_seconds: float | None = None) -> bool:
     choice = slots.SlotChoice()
 
     def write() -> bool:
-        with locks.limited_waits(using, seconds=lock_wait) if is_page else nullcontext():
+        with locks.limit_waits(using, seconds=lock_wait) if is_page else nullcontext():
             entry = FlushedBatch(id=batch.id.uuid, **batch.id._asdict())
             entry.save(using=using, force_insert=True)
         if _is_followed(batch.id, using):
             transaction.set_rollback(True, using=using)
             return False
         slot = choice.next()
-        with locks.limited_waits(using, seconds=lock_wait):
+        with locks.limit_waits(using, seconds=lock_wait):
             slots.add_totals(batch.totals, slot=slot, using=using)
             slots.add_daily(batch.daily, slot=slot, using=using)
             slots.add_refused(batch.refused, slot=slot, using=using)
-            daily_visitors.put(batch.visitors, using=using)
+            daily_visitors.write_sketches(batch.visitors, using=using)
         return True
 
     try:

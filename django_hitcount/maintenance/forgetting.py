@@ -23,7 +23,7 @@ from django.utils import timezone
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import get_config
 from django_hitcount.counters.keys import CounterKey
-from django_hitcount.counters.primary_keys import text_of_key, with_texts
+from django_hitcount.counters.primary_keys import convert_key, find_by_texts
 from django_hitcount.db import locks
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
@@ -60,7 +60,7 @@ LOCK_WAIT_SECONDS = 1.0
 TABLES: tuple[type[CounterRow], ...] = (HitSlot, DailyHitSlot, SeenVisitor, DailyVisitors)
 """SeenVisitor before DailyVisitors: a fold turns rows of the first into rows of the second."""
 
-ObjectPair = tuple[int, str]
+ObjectKey = tuple[int, str]
 """Content type id and object id."""
 
 Place = tuple[int, str]
@@ -69,17 +69,17 @@ Place = tuple[int, str]
 logger = logging.getLogger("django_hitcount")
 
 
-def due() -> list[DeletedObject]:
+def read_due() -> list[DeletedObject]:
     """
     Deleted objects that are to be looked at now; the longest due first. Costs a query.
 
-    Flush what the buffer holds between this and work_off().
+    Flush what the buffer holds between this and forget_deleted().
     """
     rows = DeletedObject.objects.using(hits_alias()).filter(due_at__lte=timezone.now())
     return [*rows.order_by("due_at")[:DUE_PER_FLUSH]]
 
 
-def noted(objects: Iterable[ObjectPair]) -> Iterator[list[DeletedObject]]:
+def read_deleted(objects: Iterable[ObjectKey]) -> Iterator[list[DeletedObject]]:
     """The rows of objects, if their deletion was not undone. Costs a query per 500."""
     rows = DeletedObject.objects.using(hits_alias())
     iterator = iter(objects)
@@ -87,7 +87,7 @@ def noted(objects: Iterable[ObjectPair]) -> Iterator[list[DeletedObject]]:
         yield [*rows.filter(_any_of(chunk))]
 
 
-def work_off(
+def forget_deleted(
     deleted: Sequence[DeletedObject],
     *,
     unflushed: Collection[int] = (),
@@ -113,7 +113,7 @@ def work_off(
         ready = [row for row in chunk if _partition_of(row, partitions) not in unflushed]
         known = [*_answered(ready, unanswered)]
         _leave({*chunk} - {row for row, _ in known})
-        _work_off(known, patience_seconds)
+        _forget_known(known, patience_seconds)
 
 
 def _partition_of(row: DeletedObject, partitions: int) -> int:
@@ -127,7 +127,7 @@ def _leave(deleted: Collection[DeletedObject]) -> None:
         rows.filter(pk__in=[row.pk for row in deleted]).update(due_at=timezone.now())
 
 
-def _work_off(known: Sequence[tuple[DeletedObject, bool]], patience_seconds: float) -> None:
+def _forget_known(known: Sequence[tuple[DeletedObject, bool]], patience_seconds: float) -> None:
     """Work off rows of which it is known whether the object is there."""
     deleted = [row for row, _ in known]
     living = {row for row, is_living in known if is_living}
@@ -140,7 +140,7 @@ def _work_off(known: Sequence[tuple[DeletedObject, bool]], patience_seconds: flo
 
 
 def _postpone(
-    deleted: Sequence[DeletedObject], living: set[DeletedObject], found: set[ObjectPair]
+    deleted: Sequence[DeletedObject], living: set[DeletedObject], found: set[ObjectKey]
 ) -> None:
     """Drop the rows that nothing is left of, and look at the others again after a while."""
     now = timezone.now()
@@ -159,7 +159,7 @@ def _postpone(
     rows.filter(pk__in=[row.pk for row in kept]).update(due_at=now + pause)
 
 
-def _is_clean(row: DeletedObject, found: set[ObjectPair]) -> bool:
+def _is_clean(row: DeletedObject, found: set[ObjectKey]) -> bool:
     return row.swept_at is not None and row.pair not in found
 
 
@@ -211,7 +211,7 @@ def _databases_of(row: DeletedObject) -> set[str]:
     A row in the database that the object was deleted from was committed together with that:
     who is there now was made anew, and the hits from before are not theirs.
     """
-    model = model_of(row.content_type_id)
+    model = find_model(row.content_type_id)
     if not model:
         return set()
     databases = {row.database, row.saved_in, router.db_for_write(model)}
@@ -220,7 +220,7 @@ def _databases_of(row: DeletedObject) -> set[str]:
     return databases & {*connections}
 
 
-def model_of(content_type_id: int) -> type[models.Model] | None:
+def find_model(content_type_id: int) -> type[models.Model] | None:
     """The model with a content type; None if its app is gone."""
     content_types = ContentType.objects.db_manager(hits_alias())
     try:
@@ -235,18 +235,18 @@ def _existing(content_type_id: int, database: str, object_ids: Iterable[str]) ->
 
     Past all managers: one that hides drafts or what was deleted softly would have it gone.
     """
-    model = model_of(content_type_id)
+    model = find_model(content_type_id)
     if not model:
         return set()
     try:
-        rows = with_texts(model, object_ids, using=database)
+        rows = find_by_texts(model, object_ids, using=database)
     except InvalidKey:
         return set()  # The model has got another key since.
     with savepoint(database):
-        return {text_of_key(model, pk) for pk in rows.values_list("pk", flat=True)}
+        return {convert_key(model, pk) for pk in rows.values_list("pk", flat=True)}
 
 
-def _delete_rows_of(objects: Collection[ObjectPair], patience_seconds: float) -> set[ObjectPair]:
+def _delete_rows_of(objects: Collection[ObjectKey], patience_seconds: float) -> set[ObjectKey]:
     """
     Delete the rows of objects from all tables; returns the objects that had any.
 
@@ -256,7 +256,7 @@ def _delete_rows_of(objects: Collection[ObjectPair], patience_seconds: float) ->
     """
     using = hits_alias()
     lock_wait_seconds = min(LOCK_WAIT_SECONDS, patience_seconds)
-    found: set[ObjectPair] = set()
+    found: set[ObjectKey] = set()
     for model in TABLES if objects else ():
         rows = model._default_manager.using(using).filter(_any_of(objects))
         columns = rows.values_list("pk", "content_type_id", "object_id")
@@ -272,12 +272,12 @@ def _delete(model: type[CounterRow], pks: list[int], using: str, lock_wait_secon
     rows = model._default_manager.using(using).filter(pk__in=pks)
     take_write_lock(using)
     order = (*model.KEY, "slot" if issubclass(model, SlotRow) else "pk")
-    with locks.limited_waits(using, seconds=lock_wait_seconds):
+    with locks.limit_waits(using, seconds=lock_wait_seconds):
         locked = [*rows.order_by(*order).select_for_update().values_list("pk", flat=True)]
         rows.filter(pk__in=locked)._raw_delete(using)
 
 
-def _any_of(objects: Iterable[ObjectPair]) -> models.Q:
+def _any_of(objects: Iterable[ObjectKey]) -> models.Q:
     condition = models.Q(pk__in=[])
     for content_type_id, pairs in groupby(sorted(objects), key=itemgetter(0)):
         condition |= models.Q(

@@ -13,7 +13,7 @@ def run_upkeep() -> Compaction:
     """
     Delete old rows, compact, and forget deleted objects if no flush does that.
 
-    Costs what prune() and compact() cost, and without Redis what forgetting.work_off() costs.
+    Costs what prune() and compact() cost, and without Redis what forgetting.forget_deleted() costs.
     A step that fails does not keep the others from running.
 
     Raises an ExceptionGroup of what failed. Call it again.
@@ -26,7 +26,7 @@ def run_upkeep() -> Compaction:
         done = compact()
     with collect_errors(errors, "forgetting deleted objects"):
         if not get_buffer().keeps_hits:  # Otherwise flush_hits does it.
-            forgetting.work_off(forgetting.due())
+            forgetting.forget_deleted(forgetting.read_due())
     if errors:
         raise ExceptionGroup("Some steps failed: run compact_hits again.", errors)
     return done

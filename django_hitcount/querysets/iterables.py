@@ -24,9 +24,9 @@ from django.db.models.sql import Query
 
 from django_hitcount import totals, unique_visitors
 from django_hitcount.buffers import get_buffer
-from django_hitcount.counters.fresh_totals import bring_total
+from django_hitcount.counters.fresh_totals import remember_total
 from django_hitcount.counters.keys import CounterKey
-from django_hitcount.counters.names import declared_counter
+from django_hitcount.counters.names import check_counter
 from django_hitcount.db.counted_objects import counter_key
 from django_hitcount.db.expressions import TotalInTables
 from django_hitcount.db.routing import hits_alias
@@ -121,7 +121,7 @@ class _ExactIterable(BaseIterable):  # type: ignore[type-arg]
         hit_totals, hit_visitors = wanted_totals(query), wanted_visitors(query)
         set_totals = _set_totals if get_buffer().keeps_hits else self._bring_totals_of_tables
         for wanted in hit_visitors.values():
-            unique_visitors.valid_visitor_counter(declared_counter(wanted.counter))
+            unique_visitors.valid_visitor_counter(check_counter(wanted.counter))
         size = self.chunk_size if self.chunked_fetch else None
         while chunk := [*islice(rows, size)]:
             objs = [row for row in chunk if isinstance(row, Model)]
@@ -140,7 +140,7 @@ class _ExactIterable(BaseIterable):  # type: ignore[type-arg]
             return
         for name, counter in counters.items():
             for obj in objs:
-                bring_total(obj, counter, getattr(obj, name))
+                remember_total(obj, getattr(obj, name), counter=counter)
 
 
 def _set_totals(objs: Sequence[Model], counters: Mapping[str, str]) -> None:
@@ -154,7 +154,7 @@ def _set_totals(objs: Sequence[Model], counters: Mapping[str, str]) -> None:
         for obj, key in zip(objs, keys[counter], strict=True):
             if key in found:
                 setattr(obj, name, found[key])
-                bring_total(obj, counter, found[key])
+                remember_total(obj, found[key], counter=counter)
 
 
 def _set_visitors(objs: Sequence[Model], name: str, wanted: WantedVisitors) -> None:

@@ -49,7 +49,7 @@ def _applies(
     refuses: Callable[[HitContext], bool], context: HitContext, transactions: OpenTransactions
 ) -> bool:
     try:
-        with transactions.unspoiled():
+        with transactions.protect():
             answer = refuses(context)
             if answer and isawaitable(answer):
                 raise TypeError(f"{answer!r} must not be awaitable")

@@ -34,7 +34,7 @@ def identify(request: HttpRequest, *, transactions: OpenTransactions | None = No
     transactions = transactions or OpenTransactions()
     for name, identity in get_identities():
         try:
-            with transactions.unspoiled():
+            with transactions.protect():
                 if answer := identity(request):
                     return f"{name}:{answer}"
         except TransactionLost:

@@ -83,7 +83,7 @@ async def test_is_read_anew_after_arefresh_from_db(buffer):
     assert found.hits == 0
 
     await found.arefresh_from_db()
-    assert fresh_totals.fresh_total(found, "views") is None
+    assert fresh_totals.find_fresh_total(found, counter="views") is None
     await sync_to_async(connections.close_all)()
 
 
@@ -128,7 +128,7 @@ def test_of_tables_that_lag_behind_is_not_kept(articles, redis_buffer, monkeypat
     monkeypatch.setattr("django_hitcount.totals.totals_or_none", lambda keys: {})
     found = Article.objects.with_hits().first()
 
-    assert fresh_totals.fresh_total(found, "views") is None
+    assert fresh_totals.find_fresh_total(found, counter="views") is None
 
 
 def test_copy_with_a_key_of_its_own_begins_at_zero(found):

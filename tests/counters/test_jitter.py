@@ -58,10 +58,10 @@ def test_keys_of_one_call_end_apart_and_none_early(
 ):
     before = milliseconds(redis)
     count(articles, settings, 3600, visitors=True)
-    after, most = milliseconds(redis), least + jitter.most_added(least)
+    after, most = milliseconds(redis), least + jitter.longest_addition(least)
 
     ends = [redis.pexpiretime(name) for name in redis.keys(pattern)]
-    assert_spread(ends, jitter.most_added(least))
+    assert_spread(ends, jitter.longest_addition(least))
     assert all(before + least <= end <= after + most for end in ends)
 
 
@@ -80,7 +80,7 @@ def test_rows_of_one_call_tell_no_time(articles, settings):
     before = datetime.datetime.now(tz=datetime.UTC).timestamp() * 1_000_000
     count(articles, settings, 3600)
 
-    within = jitter.most_added(HOUR_MILLISECONDS) * 1000
+    within = jitter.longest_addition(HOUR_MILLISECONDS) * 1000
     rows = [*Admission.objects.values_list("admitted_at", "expires_at")]
     assert_spread([begun for begun, _ in rows], within)
     assert_spread([end for _, end in rows], within)
@@ -99,7 +99,7 @@ def test_rows_of_one_call_are_in_no_order(articles, settings):
 
 @pytest.mark.parametrize("least", [1, 1000, 60_000, 10**10])
 def test_never_shorter_and_a_tenth_or_ten_minutes_longer_at_most(least):
-    found = [jitter.lengthened(least) for _ in range(5000)]
+    found = [jitter.lengthen(least) for _ in range(5000)]
     most = min(least // 10, 600_000)
 
     assert all(least <= value <= least + most for value in found)
@@ -107,7 +107,7 @@ def test_never_shorter_and_a_tenth_or_ten_minutes_longer_at_most(least):
 
 
 def test_children_draw_for_themselves():
-    jitter.lengthened(60_000)
+    jitter.lengthen(60_000)
     known = {*jitter._draws}
     pid = children.fork(lambda: check_draws_are_not(known))
 
@@ -116,5 +116,5 @@ def test_children_draw_for_themselves():
 
 
 def check_draws_are_not(known):
-    jitter.lengthened(60_000)
+    jitter.lengthen(60_000)
     assert len(known & {*jitter._draws}) < 3

@@ -11,7 +11,7 @@ from django.core.checks import run_checks
 from django.utils.functional import SimpleLazyObject
 
 from django_hitcount import deletion
-from django_hitcount.counters.primary_keys import key_text, text_of_key, with_texts
+from django_hitcount.counters.primary_keys import convert_key, find_by_texts, key_text
 from django_hitcount.exceptions import InvalidKey
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.models import HitCountQuerySet
@@ -74,9 +74,9 @@ def test_key_is_found_by_its_text(name):
     made.save(force_insert=True)
     model = type(made)
 
-    rows = with_texts(model, ["?", "0", key_text(made)], using="default")
+    rows = find_by_texts(model, ["?", "0", key_text(made)], using="default")
 
-    assert [text_of_key(model, pk) for pk in rows.values_list("pk", flat=True)] == [key_text(made)]
+    assert [convert_key(model, pk) for pk in rows.values_list("pk", flat=True)] == [key_text(made)]
 
 
 @pytest.mark.parametrize("name", REFUSED)

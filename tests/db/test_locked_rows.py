@@ -93,7 +93,7 @@ def others(hits_in_slots) -> list[Article]:
 def with_slots(article: Article) -> Article:
     """An article that has a hit in each of its slots."""
     for slot in (1, 2):
-        with mock.patch.object(slots, "random_slot", return_value=slot):
+        with mock.patch.object(slots, "choose_slot", return_value=slot):
             assert record_hit(article).counted
     return article
 
@@ -116,7 +116,7 @@ def test_hit_on_a_locked_slot_goes_to_the_other(article, model):
 def test_refused_hit_goes_to_the_other_slot(article):
     bot = RequestFactory(headers={"User-Agent": "Googlebot/2.1"}).get("/")
     for slot in (1, 2):
-        with mock.patch.object(slots, "random_slot", return_value=slot):
+        with mock.patch.object(slots, "choose_slot", return_value=slot):
             assert record_hit(article, bot).refusal == "bot"
     today = DailyHitSlot.objects.values_list("day", flat=True)[0]
     with locked(RefusedHitSlot.objects.filter(slot=1).values_list("hits")):
@@ -243,13 +243,13 @@ class TestFlush:
         settings.HITCOUNT = {**settings.HITCOUNT, "SLOTS": 2}
         article = Article.objects.create(title="Tea")
         for slot in (1, 2):
-            with mock.patch.object(slots, "random_slot", return_value=slot):
+            with mock.patch.object(slots, "choose_slot", return_value=slot):
                 record_hit(article)
                 flush()
         return article
 
     def test_goes_to_another_slot(self, article):
-        first = mock.patch.object(slots, "random_slot", side_effect=[1, 2])
+        first = mock.patch.object(slots, "choose_slot", side_effect=[1, 2])
         record_hit(article)
         with locked(of(article).filter(slot=1)), first:
             assert children.run(flush, seconds=20) == 0

@@ -72,8 +72,8 @@ FLUSH_STEPS = {
     "after the totals, before the days": lambda: dies_before(slots, "add_daily"),
     "after the days": lambda: dies_after(slots, "add_daily"),
     "before the refused hits": lambda: dies_before(slots, "add_refused"),
-    "before the visitors": lambda: dies_before(daily_visitors, "put"),
-    "after the visitors": lambda: dies_after(daily_visitors, "put"),
+    "before the visitors": lambda: dies_before(daily_visitors, "write_sketches"),
+    "after the visitors": lambda: dies_after(daily_visitors, "write_sketches"),
     "before the COMMIT": lambda: dies_before(wrapper(), "_commit"),
     "after the COMMIT": lambda: dies_after(wrapper(), "_commit"),
     "before the settle": lambda: dies_before(RedisBuffer, "settle"),
@@ -131,9 +131,9 @@ def test_visitors_and_refused_hits_survive_a_killed_flush(redis_buffer, articles
 
 
 FOLD_STEPS = {
-    "before the count is written": lambda: dies_before(upserts, "add_up"),
+    "before the count is written": lambda: dies_before(upserts, "insert_or_add"),
     "after the count is written, before the rows are deleted": lambda: dies_after(
-        upserts, "add_up"
+        upserts, "insert_or_add"
     ),
     "before the COMMIT": lambda: dies_before(wrapper(), "_commit", call=1),
     "after the COMMIT": lambda: dies_after(wrapper(), "_commit"),
@@ -174,8 +174,10 @@ def test_totals_loaded_while_a_dead_flush_lies_there_are_exact(redis, redis_buff
 
 
 COMPACT_STEPS = {
-    "before slot 0 is written": lambda: dies_before(slots, "upsert"),
-    "after slot 0 is written, before the others are deleted": lambda: dies_after(slots, "upsert"),
+    "before slot 0 is written": lambda: dies_before(slots, "add_to_slots"),
+    "after slot 0 is written, before the others are deleted": lambda: dies_after(
+        slots, "add_to_slots"
+    ),
     "before the COMMIT": lambda: dies_before(wrapper(), "_commit"),
     "after the COMMIT": lambda: dies_after(wrapper(), "_commit"),
 }

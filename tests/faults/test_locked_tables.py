@@ -49,7 +49,7 @@ def render(articles: list[Article], tag: str) -> str:
     ("tag", "read"),
     [
         ("hit_total", (ledger, "read_sums")),
-        ("hit_visitors", (daily_visitors, "counts")),
+        ("hit_visitors", (daily_visitors, "read_counts")),
     ],
 )
 def test_locked_tables_cost_one_wait_and_then_nothing(articles, tag, read):

@@ -38,7 +38,7 @@ CRASHES = {
     "before the totals": (slots, "add_totals"),
     "before the days": (slots, "add_daily"),
     "before the refused hits": (slots, "add_refused"),
-    "before the visitors": (daily_visitors, "put"),
+    "before the visitors": (daily_visitors, "write_sketches"),
     "before the settle": (RedisBuffer, "settle"),
 }
 

@@ -79,7 +79,7 @@ def test_compact_hits_does_it_all(old_rows, run):
         ((pruning, "prune_admissions"), "deleting old admissions", "Admission"),
         ((pruning, "prune_addresses"), "deleting old addresses", "CountedAddress"),
         ((upkeep, "compact"), "compacting", "slots"),
-        ((forgetting, "work_off"), "forgetting deleted objects", "deleted"),
+        ((forgetting, "forget_deleted"), "forgetting deleted objects", "deleted"),
     ],
     ids=lambda value: value[1] if isinstance(value, tuple) else "",
 )

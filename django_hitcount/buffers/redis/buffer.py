@@ -334,7 +334,7 @@ class RedisBuffer(Buffer):
         """
         using, recorder, numbers = hits_alias(), uuid.uuid4(), itertools.count(1)
         told = 0
-        while rows := seen_visitors.oldest(open_days(), VISITORS_AT_A_TIME, using=using):
+        while rows := seen_visitors.read_oldest(open_days(), VISITORS_AT_A_TIME, using=using):
             numbered = {pk: CommandId(recorder, next(numbers)) for pk in rows}
 
             def build(run_id: str, rows: Any = rows, numbered: Any = numbered) -> list[ScriptCall]:
@@ -347,7 +347,7 @@ class RedisBuffer(Buffer):
                 ]
 
             checked(self._exchange.run(build).replies)
-            seen_visitors.drop(rows, using=using)
+            seen_visitors.drop_rows(rows, using=using)
             told += len(rows)
         return told
 

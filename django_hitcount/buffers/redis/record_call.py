@@ -146,15 +146,15 @@ def _add_hits_of_visitors(
         args.append(visitor.of_day or b"")
         if repeat_milliseconds:
             keys += [names.repeat(hashed) for hashed in visitor.recent]
-            args.append(jitter.lengthened(repeat_milliseconds))
+            args.append(jitter.lengthen(repeat_milliseconds))
         if sketch_milliseconds:
             visitors = _sketch_fields(names, DailyVisitorsKey(hit.key, hit.day, visitor.key_id))
             keys += visitors.keys
-            args += visitors.field, jitter.lengthened(sketch_milliseconds)
+            args += visitors.field, jitter.lengthen(sketch_milliseconds)
         if address_milliseconds and visitor.address:
             interval, hashed = visitor.address
             keys.append(names.addresses(interval.name, hashed[0]))
-            args += hashed[1 : 1 + ADDRESS_BYTES], jitter.lengthened(address_milliseconds)
+            args += hashed[1 : 1 + ADDRESS_BYTES], jitter.lengthen(address_milliseconds)
 
 
 @lru_cache(maxsize=64)
