@@ -259,8 +259,8 @@ def forget_now(objects: Iterable[ObjectKey]) -> None:
     others are left to the next flush_hits or compact_hits, and so is everything if a server is
     away: that does not raise.
 
-    Costs what forgetting.forget_deleted() costs. With Redis, also costs a round trip, a query, and a
-    flush of the partitions of these objects if few counters wait there.
+    Costs what forgetting.forget_deleted() costs. With Redis, also costs a round trip, a query, and
+    a flush of the partitions of these objects if few counters wait there.
     """
     pairs = [*islice(objects, OBJECTS_PER_PAGE)]
     with _leave_to_next_flush(pairs):
