@@ -56,7 +56,7 @@ class InvalidDay(InvalidHit):
 
 
 class InvalidThrottle(HitCountError, ValueError):
-    """The name or the interval of a throttle makes no sense."""
+    """The name or the interval of a throttle is invalid."""
 
 
 class VisitorsNotCounted(InvalidHit):

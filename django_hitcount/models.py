@@ -1,4 +1,4 @@
-"""Everything that a project imports from here; Django finds the tables through it."""
+"""The models, the mixin and the querysets for projects. Django finds the tables here."""
 
 from __future__ import annotations
 

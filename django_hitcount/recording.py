@@ -229,13 +229,11 @@ def _record_now(hits: Sequence[NewHits], origin: RequestOrigin | None, results: 
     try:
         recorded = get_buffer().record(hits)
     except (BufferUnavailable, *DATABASE_ERRORS) as exc:
-        logger.error("%d hits are not counted: %s", len(hits), exc)
         if is_server_away(exc):  # A page that has waited for the tables does not read them, too.
             add_wait(page_read_breaker().server, time.monotonic() - began_at)
         if isinstance(exc, IntegrityError):
             clear_content_types()  # One was deleted elsewhere; the next hit finds the new one.
-        known = totals.totals_or_none(keys)
-        results += [Hit(False, hit.refusal or UNAVAILABLE, known.get(hit.key)) for hit in hits]
+        results += _report_lost(hits, exc)
         return
     known = totals.totals_after(keys, recorded)
     for hit, result in zip(hits, recorded, strict=True):

@@ -13,7 +13,7 @@ from django_hitcount.db.tables import RefusedHitSlot
 
 
 class RefusedHits(NamedTuple):
-    """The hits of one counter that were refused on one day for one reason."""
+    """How many hits of one counter were refused on one day for one reason."""
 
     day: datetime.date
     counter: str
@@ -23,10 +23,13 @@ class RefusedHits(NamedTuple):
 
 def refused_between(first_day: datetime.date, last_day: datetime.date) -> list[RefusedHits]:
     """
-    Refused hits from one calendar day to another, both included, in TIME_ZONE.
+    How many hits were refused from one calendar day to another, both included, and why.
 
-    By day, then counter, the most frequent reason first. With Redis, those up to the last
-    flush. Costs a query. Raises InvalidDay as hits_between() does.
+    Both are dates in TIME_ZONE, with up to 3,660 days in all. Returns a list ordered by day and
+    counter, with the most frequent reason first. With Redis, it has the hits up to the last
+    flush.
+
+    Raises InvalidDay if the days are invalid. Costs a query.
     """
     list_days(first_day, last_day)
     rows = (

@@ -1,4 +1,4 @@
-"""Celery tasks, and when to run them."""
+"""Celery tasks, and a schedule for them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from django_hitcount.exceptions import BufferUnavailable
 logger = logging.getLogger("django_hitcount")
 
 SHARE_OF_PAUSE = 0.9
-"""Part of a pause within which no second run begins: a schedule that is a bit early is no other."""
+"""Share of a pause in which no second run begins. Not all of it, since a scheduler may be early."""
 
 
 @shared_task(name="django_hitcount.flush_hits", ignore_result=True)
 def flush_hits(partitions: list[int] | None = None, *, at_most_every: float | None = None) -> None:
     """
-    See flushing.flush(); does nothing if another run began less than that many seconds ago.
+    Write the hits that wait in the buffer into the tables; see flushing.flush().
 
-    So two schedulers do not flush twice as often as one.
+    Args:
+        partitions: the numbers of the partitions to flush. None means all.
+        at_most_every: seconds. Does nothing if another run with this argument began less than
+            that ago, so that two schedulers do not flush twice as often as one.
     """
     from django_hitcount.maintenance.flushing import flush
 
@@ -30,7 +33,7 @@ def flush_hits(partitions: list[int] | None = None, *, at_most_every: float | No
 
 @shared_task(name="django_hitcount.compact_hits", ignore_result=True)
 def compact_hits(*, at_most_every: float | None = None) -> None:
-    """See upkeep.run_upkeep() and, for ``at_most_every``, flush_hits()."""
+    """Keep the tables small; see upkeep.run_upkeep(). ``at_most_every`` is that of flush_hits()."""
     from django_hitcount.maintenance.upkeep import run_upkeep
 
     if _is_due(compact_hits.name, at_most_every):
@@ -45,12 +48,12 @@ def _is_due(task: str, at_most_every: float | None) -> bool:
     try:
         return Throttle(task, SHARE_OF_PAUSE * at_most_every).admit()
     except BufferUnavailable as exc:
-        logger.warning("%s runs though nobody knows when it did last: %s", task, exc)
-        return True  # A run too many does no harm.
+        logger.warning("%s runs without knowing when it last ran: %s", task, exc)
+        return True  # One run too many does no harm.
 
 
 def flush_early(partition: int) -> None:
-    """Flush a partition that grew full, without waiting for the schedule."""
+    """Send the task that flushes a full partition, without waiting for the schedule."""
     flush_hits.apply_async(args=[[partition]], retry=False)
 
 
@@ -60,8 +63,9 @@ def beat_schedule(
     """
     Entries for Celery beat: ``app.conf.beat_schedule |= beat_schedule()``.
 
-    A run that waits for a worker longer than its pause is dropped, as the next one does
-    its work; and so is one that another scheduler sends in between.
+    Both arguments are seconds between two runs. Celery drops a run that has waited that long
+    for a worker, because the next one does its work. A run that another scheduler sends in
+    between does nothing.
     """
     pauses = {flush_hits.name: flush_seconds, compact_hits.name: compact_seconds}
     return {

@@ -1,4 +1,4 @@
-"""At most once per interval, over all processes and machines."""
+"""Do something at most once per interval, over all processes and machines."""
 
 from __future__ import annotations
 
@@ -12,37 +12,42 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.exceptions import InvalidThrottle
 
 SHORTEST_SECONDS = 0.001
+"""One millisecond: Redis and SQLite measure no shorter time."""
+
 LONGEST_SECONDS = 366 * 24 * 3600
 
 
 class Throttle:
     """
-    Admits one caller per interval, whoever asks and wherever::
+    Admits one caller per interval, over all processes and machines::
 
         if Throttle("newsletter", 60).admit():
             send_newsletter()
 
-    An interval begins with an admission, and nobody else is admitted before it is over. So
-    two admissions are never closer than the interval; the slots of a calendar (one per
-    minute of the clock, say) would admit one at 0:59 and the next at 1:00.
+    An interval begins when a caller is admitted, and nobody else is admitted before it ends. So
+    two admissions are never closer than the interval. (One admission per minute of the clock
+    would allow one at 0:59 and the next at 1:00.)
 
-    Names are compared byte for byte. Under one name, the interval that counts is the one
-    of the throttle that was admitted last, and Redis and the database do not know of each
-    other's admissions.
+    Args:
+        name: a text of up to 150 characters, compared byte for byte. All throttles with one
+            name share the interval; it is as long as the throttle that was last admitted says.
+        seconds: the length of the interval, from 0.001 to 366 days.
 
-    The clock is that of the server. One that is set ahead ends intervals early; one that is
-    set back costs the database one interval more, and Redis as much as it was set back.
+    Redis and the database do not share admissions.
 
-    Redis may also forget an interval: by an eviction policy that drops keys with a time
-    limit, or when a replica takes over that has not got the key.
+    The server's clock decides. If it is set forward, the interval ends early. If it is set back,
+    the database adds one interval, and Redis adds the time that the clock was set back by.
 
-    Raises InvalidThrottle if the arguments make no sense.
+    Redis may lose an interval: if an eviction policy drops keys with a time limit, or if a
+    replica takes over that does not have the key.
+
+    Raises InvalidThrottle if an argument is invalid.
     """
 
     def __init__(self, name: str, seconds: float) -> None:
         self.name = _valid_name(name)
         self.seconds = _valid_seconds(seconds)
-        # As it is written: 2.007 * 1000 would be a little more than 2007.
+        # Exactly what was written: as a float, 2.007 * 1000 is a little more than 2007.
         self._milliseconds = ceil(Decimal(str(self.seconds)) * 1000)
 
     def __repr__(self) -> str:
@@ -70,13 +75,13 @@ class Throttle:
 def _valid_name(name: object) -> str:
     if not isinstance(name, str) or not 0 < len(name) <= conf.THROTTLE_NAME_MAX_LENGTH:
         raise InvalidThrottle(
-            f"The name of a throttle is {_shortened(name)}: pass a text of 1 to "
+            f"Invalid name of a throttle: {_shorten(name)}. Pass a text of 1 to "
             f"{conf.THROTTLE_NAME_MAX_LENGTH} characters."
         )
     if "\0" in name or any("\ud800" <= character <= "\udfff" for character in name):
         raise InvalidThrottle(
-            f"The name of a throttle is {name!r}, which holds a character that cannot be "
-            "stored (NUL or half a surrogate pair): remove it."
+            f"Invalid name of a throttle: {name!r}. Remove the character that cannot be stored "
+            "(NUL or half a surrogate pair)."
         )
     return name
 
@@ -88,12 +93,12 @@ def _valid_seconds(seconds: object) -> float:
         or not SHORTEST_SECONDS <= seconds <= LONGEST_SECONDS
     ):
         raise InvalidThrottle(
-            f"The interval of a throttle is {_shortened(seconds)}: pass a number of seconds "
+            f"Invalid interval of a throttle: {_shorten(seconds)}. Pass a number of seconds "
             f"from {SHORTEST_SECONDS} to {LONGEST_SECONDS} (366 days)."
         )
     return seconds
 
 
-def _shortened(value: object) -> str:
+def _shorten(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:60]}..."

@@ -1,4 +1,9 @@
-"""Read exact totals: table + buffer, at every instant."""
+"""
+Read exact totals: what the tables hold, plus what waits in the buffer.
+
+A flush moves hits from one to the other. If it does so between the two readings, the buffer
+notices, and both are read again.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +31,10 @@ from django_hitcount.exceptions import BufferUnavailable, TotalsMoving
 from django_hitcount.outages.page_reads import Guard, page_read_breaker
 
 ATTEMPTS = 100
-"""Tries to read the tables between two steps of a flush; the first one nearly always does."""
+"""How often a reader tries to meet no step of a flush; the first try nearly always succeeds."""
 
 KEYS_PER_STATEMENT = 5000
-"""Counters summed up by one statement: well below what each database takes as parameters."""
+"""Counters in one statement: far fewer parameters than any database limits a statement to."""
 
 logger = logging.getLogger("django_hitcount")
 
@@ -38,12 +43,19 @@ ModelT = TypeVar("ModelT", bound=Model)
 
 def get_total(obj: Model, *, counter: str = DEFAULT_COUNTER) -> int:
     """
-    The exact all-time total of a counter.
+    The exact all-time total of a counter on ``obj``.
 
-    With Redis, costs one round trip; two and a query if Redis does not know the total,
-    and always so inside a transaction in which it did not. Without Redis, one query.
+    Args:
+        obj: a saved object of any model.
+        counter: the name of a counter in HITCOUNT["COUNTERS"].
 
-    Raises InvalidHit for an undeclared counter or an unsaved object.
+    Raises InvalidHit if the counter is not declared or the object is not saved. If Redis does
+    not know the total, also raises the database's error if the database does not answer, and
+    TotalsMoving if a flush disturbed 100 readings.
+
+    With Redis, costs one round trip, or two and a query if Redis does not know the total. In
+    a transaction Redis does not keep the total, so the next call costs the same. Without
+    Redis, costs one query.
     """
     key = counter_key(obj, counter)
     return get_totals_of([key])[key]
@@ -53,7 +65,8 @@ def get_totals(objs: Iterable[ModelT], *, counter: str = DEFAULT_COUNTER) -> dic
     """
     The exact all-time totals of many objects, by object.
 
-    Costs what get_total() costs, once for all objects.
+    Takes objects of any models. Raises what get_total() raises. Costs what get_total() costs,
+    once for all objects.
     """
     keys = {obj: counter_key(obj, counter) for obj in objs}
     totals = get_totals_of(keys.values())
@@ -154,7 +167,7 @@ def totals_after(
 
 
 def total_or_none(obj: Model, *, counter: str = DEFAULT_COUNTER) -> int | None:
-    """As get_total(), but None if the database does not answer: for pages."""
+    """Like get_total(), but None if the database does not answer: for pages."""
     try:
         key = counter_key(obj, counter)
     except DATABASE_ERRORS as exc:
@@ -171,11 +184,17 @@ def hits_between(
     counter: str = DEFAULT_COUNTER,
 ) -> int:
     """
-    The exact hits from one calendar day to another, both included, in TIME_ZONE.
+    The exact hits on ``obj`` from one calendar day to another, both included.
 
-    Costs two round trips and a query with Redis, a query without.
+    Args:
+        obj: a saved object of any model.
+        first_day: a date, in TIME_ZONE.
+        last_day: a date that is not earlier, up to 3,660 days in all.
+        counter: the name of a counter in HITCOUNT["COUNTERS"].
 
-    Raises InvalidDay if the days are no dates, in the wrong order or too far apart.
+    Raises InvalidDay if the days are invalid, and otherwise what get_total() raises.
+
+    With Redis, costs two round trips and a query. Without Redis, costs a query.
     """
     days = list_days(first_day, last_day)
     key = counter_key(obj, counter)

@@ -1,4 +1,4 @@
-"""Class-based views that count."""
+"""Count hits in class-based views."""
 
 from __future__ import annotations
 
@@ -13,18 +13,24 @@ from django_hitcount.recording import record_page_hit
 
 class HitCountDetailMixin:
     """
-    Counts a hit on the object of a DetailView, without a template tag.
+    Counts a hit on the object of a DetailView, without a template tag::
 
-    Goes before DetailView in the bases. The template gets ``hit``, a Hit, to show
-    ``{{ hit.total }}``. A ``{% hit_count object %}`` on the same page counts nothing more.
+        class ArticleView(HitCountDetailMixin, DetailView):
+            model = Article
+
+    It comes before DetailView in the bases. The template gets ``hit``, a Hit, and can show
+    ``{{ hit.total }}``. If ``{% hit_count object %}`` is on the same page, the hit still counts
+    once. Costs what record_page_hit() costs.
     """
 
     hit_counter = DEFAULT_COUNTER
+    """The counter of the hit: the name of a counter in HITCOUNT["COUNTERS"]."""
+
     request: HttpRequest
     object: Model
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """Record the hit once the object is there, and add it to the context."""
+        """Record the hit and add it to the context. The view has found the object by now."""
         hit = record_page_hit(self.request, self.object, counter=self.hit_counter)
         context: dict[str, Any] = super().get_context_data(hit=hit, **kwargs)  # type: ignore[misc]
         return context

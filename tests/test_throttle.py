@@ -77,7 +77,7 @@ class TestInterval:
 class TestArguments:
     @pytest.mark.parametrize("name", ["", "x" * 151, "a\0b", "\ud800", b"mail", None, 5])
     def test_name_that_cannot_be_stored(self, name):
-        with pytest.raises(InvalidThrottle, match=r"The name of a throttle is .*: "):
+        with pytest.raises(InvalidThrottle, match=r"Invalid name of a throttle: .*\. [PR]"):
             Throttle(name, 60)
 
     @pytest.mark.parametrize(
@@ -85,11 +85,11 @@ class TestArguments:
         [0, -1, 0.0009, 366 * 86400 + 1, math.nan, math.inf, -math.inf, True, False, "60", None],
     )
     def test_interval_that_makes_no_sense(self, seconds):
-        with pytest.raises(InvalidThrottle, match=r"The interval of a throttle is .*: pass"):
+        with pytest.raises(InvalidThrottle, match=r"Invalid interval of a throttle: .*\. Pass"):
             Throttle("mail", seconds)
 
     def test_error_shows_the_value_but_not_all_of_a_long_one(self):
-        with pytest.raises(ValueError, match=r"is 'x{59}\.\.\.: pass a text of 1 to 150 char"):
+        with pytest.raises(ValueError, match=r": 'x{59}\.\.\.\. Pass a text of 1 to 150 char"):
             Throttle("x" * 10_000, 60)
 
     def test_repr_can_be_read_back(self):

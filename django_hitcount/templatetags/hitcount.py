@@ -21,7 +21,11 @@ register = template.Library()
 def hit_count(
     context: template.Context, obj: Model, *, counter: str = DEFAULT_COUNTER
 ) -> int | Literal[""]:
-    """Count this page's hit on ``obj``, once, and print the total, or nothing if it is unknown."""
+    """
+    Count this page's hit on ``obj``, once per request, and print the total.
+
+    Prints nothing if the total cannot be read now. Costs what record_page_hit() costs.
+    """
     return _or_nothing(record_page_hit(context.get("request"), obj, counter=counter).total)
 
 
@@ -29,7 +33,12 @@ def hit_count(
 def hit_total(
     context: template.Context, obj: Model, *, counter: str = DEFAULT_COUNTER
 ) -> int | Literal[""]:
-    """Print the total of ``obj``, or nothing if it is unknown; counts nothing."""
+    """
+    Print the total of ``obj`` without counting a hit.
+
+    Prints nothing if the total cannot be read now or ``obj`` is not saved. Costs what
+    get_total() costs.
+    """
     if is_unsaved(obj):
         return ""
     with CurrentPage(context.get("request")):
@@ -40,7 +49,12 @@ def hit_total(
 def hit_visitors(
     context: template.Context, obj: Model, *, counter: str = DEFAULT_COUNTER, days: int = 1
 ) -> Visitors | Literal[""]:
-    """Print the visitors of the last ``days``, today included, or nothing if they are unknown."""
+    """
+    Print how many different visitors ``obj`` had in the last ``days``, today included.
+
+    Prints nothing if the number cannot be read now or ``obj`` is not saved. Costs what
+    get_visitors() costs.
+    """
     if is_unsaved(obj):
         return ""
     with CurrentPage(context.get("request")):
