@@ -1,4 +1,4 @@
-"""Headers of requests that people's browsers send."""
+"""Headers that browsers send."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Child processes that die for real."""
+"""Child processes, which may be killed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def wait_for(pid: int, *, seconds: float = 60) -> int:
 
 
 def has_ended(pid: int) -> bool:
-    """Whether a child has ended; raises AssertionError if not well."""
+    """Whether a child has ended; raises AssertionError if its exit code is not 0."""
     if not _has_exited(pid):
         return False
     code = _exit_codes.pop(pid)
@@ -62,7 +62,7 @@ def _has_exited(pid: int) -> bool:
 
 
 def kill(pid: int) -> None:
-    """Kill a child that runs for as long as its test."""
+    """Kill a child that has not ended."""
     if not _has_exited(pid):
         _running.remove(pid)
         os.kill(pid, signal.SIGKILL)
@@ -70,7 +70,7 @@ def kill(pid: int) -> None:
 
 
 def kill_all() -> None:
-    """Kill the children that a failed test has left."""
+    """Kill the children that a failed test has left running."""
     for pid in [*_running]:
         kill(pid)
 
@@ -81,5 +81,5 @@ def run(work: Callable[[], object], *, seconds: float = 60) -> int:
 
 
 def die(*args: object) -> None:
-    """Be killed, here and now, without a chance to clean up."""
+    """Kill the current process, without a chance to clean up."""
     os.kill(os.getpid(), signal.SIGKILL)

@@ -61,7 +61,7 @@ def database_server() -> Iterator[Server | None]:
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(database_server: Server | None) -> None:
-    """The server is there before the test database is made, and until it is gone."""
+    """Start the server before the test database is created; stop it after that is dropped."""
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -82,40 +82,40 @@ def redis(valkey: Valkey):
 
 @pytest.fixture
 def patient_redis(redis, monkeypatch) -> None:
-    """However busy the machine is, Redis is not taken for away; to be named before the buffer."""
+    """Redis does not time out on a busy machine. Request this fixture before the buffer."""
     for name in ("socket_timeout", "socket_connect_timeout"):
         monkeypatch.setitem(redis.connection_pool.connection_kwargs, name, 20)
 
 
 @pytest.fixture
 def redis_buffer(redis, settings):
-    """Hits go into Redis."""
+    """The buffer in Redis."""
     settings.HITCOUNT = {**settings.HITCOUNT, "BUFFER": REDIS_BUFFER}
     return get_buffer()
 
 
 @pytest.fixture(params=[DATABASE_BUFFER, REDIS_BUFFER], ids=["database", "redis"])
 def buffer(request: pytest.FixtureRequest, redis, settings):
-    """Hits go into each of the buffers in turn."""
+    """Each of the buffers in turn."""
     settings.HITCOUNT = {**settings.HITCOUNT, "BUFFER": request.param}
     return get_buffer()
 
 
 @pytest.fixture
 def rule(buffer, settings):
-    """Set the options of the counter "views", with each of the buffers in turn."""
+    """Set the options of the counter "views"; the test runs with each of the buffers."""
     return partial(set_rule, settings)
 
 
 @pytest.fixture
 def redis_rule(redis_buffer, settings):
-    """Set the options of the counter "views", with hits going into Redis."""
+    """Set the options of the counter "views"; the test runs with Redis."""
     return partial(set_rule, settings)
 
 
 @pytest.fixture
 def hitcount(settings, redis) -> Iterator[dict[str, object]]:
-    """A good configuration with Redis and Celery beat; returns ``HITCOUNT`` to be spoilt."""
+    """A valid configuration with Redis and Celery beat; returns the dict ``HITCOUNT``."""
     settings.HITCOUNT = {"BUFFER": REDIS_BUFFER}
     current_app.conf.beat_schedule = tasks.beat_schedule()
     yield settings.HITCOUNT
@@ -129,14 +129,14 @@ def user(db) -> User:
 
 @pytest.fixture
 def nothing_fails(request: pytest.FixtureRequest, caplog) -> Iterator[None]:
-    """Only in tests of errors may refusals and identities raise: elsewhere no log would show it."""
+    """Fail if a log shows that a refusal or an identity raised, except in tests of errors."""
     yield
     assert "error" in request.node.name or not caplog.get_records("call")
 
 
 @pytest.fixture(autouse=True)
 def no_test_meets_the_buffer_of_another() -> None:
-    """A server that one test took away is not left alone in the next, nor is its salt known."""
+    """Clear what a process remembers: settings, the buffer and its breaker, reads, visitor keys."""
     get_config.cache_clear()
     get_buffer.cache_clear()
     page_read_breaker.cache_clear()

@@ -1,4 +1,4 @@
-"""What is left of deleted objects, and how their time passes."""
+"""What is left of deleted objects, and the time that passes after they are deleted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def is_nothing_left() -> bool:
 
 
 def let_pass(time: datetime.timedelta) -> None:
-    """As if so much time had passed since objects were deleted."""
+    """Shift the time at which objects were deleted into the past."""
     for row in DeletedObject.objects.all():
         row.deleted_at -= time
         row.due_at -= time

@@ -21,7 +21,7 @@ SHORT_WAITS = {
 
 @contextmanager
 def locked_tables() -> Iterator[None]:
-    """Lock all tables of django_hitcount so that nobody can read them either."""
+    """Lock all tables of django_hitcount, against reading, too."""
     names = [model._meta.db_table for model in apps.get_app_config("django_hitcount").get_models()]
     lock = {
         "sqlite": ["BEGIN EXCLUSIVE"],

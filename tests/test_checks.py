@@ -1,4 +1,4 @@
-"""Mistakes in the settings of a project, as its system checks report them."""
+"""What the system checks report about the settings of a project."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_ids_are_used_once():
 
 
 class TestW008:
-    """The settings tell of a proxy that TRUSTED_PROXIES does not name."""
+    """Other settings say that the site is behind a proxy, and TRUSTED_PROXIES does not."""
 
     LIMITED = {"likes": {}, "views": {"repeat": "daily"}}
 

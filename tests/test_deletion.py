@@ -207,7 +207,7 @@ def test_deletion_works_while_redis_is_away(redis_buffer, caplog):
 
 
 def test_deletion_works_though_forgetting_fails(buffer, caplog):
-    """Even by a mistake of ours."""
+    """Even if that is a mistake in the package."""
     article = Article.objects.create(title="Tea")
     with mock.patch.object(deletion, "forget_now", side_effect=ZeroDivisionError):
         article.delete()

@@ -1,4 +1,4 @@
-"""The demo, as a newcomer runs it: a site, a worker and a Valkey server of its own."""
+"""The demo as a newcomer runs it: a site, a worker and a Valkey server."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SECONDS = 90
 
 @pytest.fixture
 def demo(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """Start the demo with some options; kill what a failed test leaves."""
+    """Start the demo with some options; kill it if the test fails."""
     started = []
 
     def start(*options: str) -> subprocess.Popen[str]:

@@ -1,4 +1,4 @@
-"""The mixin takes no manager away."""
+"""The mixin leaves a model its managers."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def test_managers_from_querysets_know_with_hits(buffer):
 @pytest.mark.parametrize("is_mixin_first", [True, False])
 @isolate_apps("tests.app")
 def test_ordering_of_a_parent_with_a_table_is_kept_if_it_stands_first(is_mixin_first):
-    """As Django does it with any abstract class; the documentation says so."""
+    """Django does so with any abstract class; the documentation says so."""
 
     class Parent(models.Model):
         class Meta:

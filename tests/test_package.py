@@ -1,4 +1,4 @@
-"""What is shipped, and that the documentation tells all of it."""
+"""What is shipped, and that all of it is documented."""
 
 from __future__ import annotations
 

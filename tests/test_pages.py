@@ -1,4 +1,4 @@
-"""Template tags and views: thin, so that little can go wrong in them."""
+"""Template tags and views."""
 
 from __future__ import annotations
 

@@ -243,7 +243,7 @@ class TestPickle:
         assert (again.hit_total, again.hit_visitors) == (1, 1)
 
     def test_of_a_query(self, article):
-        """What Django's documentation advises to pickle."""
+        """Django's documentation recommends to pickle the query."""
         queryset = Article.objects.all()
         queryset.query = pickle.loads(
             pickle.dumps(Article.objects.with_hits().with_visitors(days=2).query)
@@ -262,7 +262,7 @@ class TestPickle:
 
 
 class Shouting(ModelIterable):
-    """What another library makes of rows."""
+    """Rows of another library."""
 
     def __iter__(self):
         for obj in super().__iter__():

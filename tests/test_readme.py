@@ -1,4 +1,4 @@
-"""The blocks of the docs, pasted one after the other, make a new project that counts."""
+"""The blocks of the docs, pasted in order, make a new project that counts hits."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SECONDS = 60
 
 
 class Project:
-    """A new project, and the commands that its owner types."""
+    """A new project, and the commands for it."""
 
     def __init__(self, directory: Path, redis_port: int) -> None:
         self.directory = directory
@@ -46,7 +46,7 @@ class Project:
         self.environment = environment
 
     def section(self, page: Path, title: str) -> None:
-        """Do what a section of a page says: paste files, type commands."""
+        """Do what a section of a page says: paste its files, run its commands."""
         pattern = rf"^{title}\n=+\n(.*?)^\S[^\n]*\n==="
         text = re.search(pattern, page.read_text(), re.MULTILINE | re.DOTALL)
         assert text, title

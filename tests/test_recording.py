@@ -1,4 +1,4 @@
-"""One contract, over every buffer: what is recorded is what is read, before and after a flush."""
+"""The contract of all buffers: what is recorded is what is read, before and after a flush."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_any_primary_key_is_counted(buffer, make):
 
 @pytest.mark.parametrize(("one", "other"), [("a", "A"), ("a", "a "), ("a", "ä"), ("1", "01")])
 def test_keys_that_look_alike_are_told_apart(buffer, one, other):
-    """Databases would call some of them equal; here they are rows of different tables' worth."""
+    """Some databases would take some of these for equal; here they are different objects."""
     pages = [Page(path=one), Page(path=other)]
     for page in pages:
         page._state.adding = False  # MariaDB would not hold both.
@@ -296,7 +296,7 @@ class TestTransactions:
         assert article.hits == 1
 
     def test_error_after_the_commit_does_not_reach_the_page(self, buffer, article, caplog):
-        """Even by a mistake of ours."""
+        """Even if that is a mistake in the package."""
         with (
             mock.patch.object(type(buffer), "record", side_effect=ZeroDivisionError),
             transaction.atomic(),

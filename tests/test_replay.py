@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long]
 
 REAL_LOG = os.environ.get("HITCOUNT_TEST_LOG")
 REPLAYS: dict[tuple[str, str], Replay] = {}
-"""Each test looks at the same replay."""
+"""All tests look at the same replay."""
 
 
 @pytest.fixture(params=["made-up", *([REAL_LOG] if REAL_LOG else [])])

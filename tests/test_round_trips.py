@@ -1,4 +1,4 @@
-"""P3: what a hit, a total and a list cost, counted by Redis and by Django."""
+"""P3: what a hit, a total and a list cost, as Redis and Django count it."""
 
 from __future__ import annotations
 

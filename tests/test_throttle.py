@@ -1,4 +1,4 @@
-"""Throttles: at most one admission per interval, whoever asks."""
+"""Throttles admit at most one caller per interval."""
 
 from __future__ import annotations
 

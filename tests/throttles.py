@@ -1,4 +1,4 @@
-"""Admissions by a throttle, and when they were."""
+"""Throttles, and the times of their admissions."""
 
 from __future__ import annotations
 

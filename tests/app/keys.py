@@ -10,7 +10,7 @@ COLLATIONS = {"sqlite": "NOCASE", "mysql": "utf8mb4_swedish_ci", "postgresql": "
 
 
 class Disguised:
-    """What a library of hashed ids shows instead of a number."""
+    """The object that a library of hashed ids returns instead of a number."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -20,7 +20,7 @@ class Disguised:
 
 
 class DisguisedField(models.BigIntegerField):  # type: ignore[type-arg]
-    """A number in the database, an object with another text in Python."""
+    """A number in the database; in Python, an object whose text is another."""
 
     def from_db_value(self, value: Any, *args: Any) -> Any:
         return self.to_python(value)
@@ -33,14 +33,14 @@ class DisguisedField(models.BigIntegerField):  # type: ignore[type-arg]
 
 
 class UlidField(models.Field):  # type: ignore[type-arg]
-    """A type of its own, not of Django's, in a column of text."""
+    """A field that does not derive from one of Django's, in a text column."""
 
     def db_type(self, connection: Any) -> str:
         return "char(26)"
 
 
 class SnowflakeField(models.IntegerField):  # type: ignore[type-arg]
-    """A number in a column that it names itself."""
+    """An integer field that names its column type itself."""
 
     def db_type(self, connection: Any) -> str:
         return "bigint unsigned" if connection.vendor == "mysql" else "bigint"
@@ -60,7 +60,7 @@ class DashedUUIDField(models.UUIDField):  # type: ignore[type-arg]
 
 
 class PaddedField(models.CharField):  # type: ignore[type-arg]
-    """PostgreSQL fills it up with blanks, and takes them away when it makes other text of it."""
+    """PostgreSQL pads it with blanks, and strips them when it casts it to text."""
 
     def db_type(self, connection: Any) -> str:
         return "char(10)"
@@ -87,7 +87,7 @@ class Legacy(models.Model):
 
 
 class Word(models.Model):
-    """Sorted as a language sorts: the tables of counts are not."""
+    """A key with the collation of a language, unlike the tables of counts."""
 
     text = models.CharField(
         primary_key=True, max_length=50, db_collation=COLLATIONS[connection.vendor]
@@ -115,19 +115,19 @@ class Host(models.Model):
 
 
 class Lease(models.Model):
-    """A key that is a foreign key to one that cannot be counted."""
+    """Its key is a foreign key to a model that cannot be counted."""
 
     host = models.OneToOneField(Host, primary_key=True, on_delete=models.CASCADE)
 
 
 class Span(models.Model):
-    """A number on some databases, and a type of its own on others."""
+    """An integer on some databases, a type of its own on others."""
 
     id = models.DurationField(primary_key=True)
 
 
 class Binary(models.Model):
-    """No table: MariaDB wants a length of such a key."""
+    """Unmanaged, as MariaDB requires a length for such a key."""
 
     id = models.BinaryField(primary_key=True)
 

@@ -12,26 +12,26 @@ from tests.app import keys  # noqa: F401 - its models are those of the app, too
 
 
 class Article(HitCountMixin, models.Model):
-    """A big integer as key."""
+    """The key is a big integer."""
 
     title = models.CharField(max_length=50)
     author = models.CharField(max_length=50, blank=True)
 
 
 class Small(HitCountMixin, models.Model):
-    """An integer as key."""
+    """The key is an integer."""
 
     id = models.AutoField(primary_key=True)
 
 
 class Photo(HitCountMixin, models.Model):
-    """A UUID as key."""
+    """The key is a UUID."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
 
 
 class Char32UUIDField(models.UUIDField):  # type: ignore[type-arg]
-    """What Django's release notes give to sites that MariaDB had no UUID type for."""
+    """The field that Django recommends for UUIDs from before MariaDB had a type for them."""
 
     def db_type(self, connection: Any) -> str:
         return "char(32)"
@@ -45,25 +45,25 @@ class Char32UUIDField(models.UUIDField):  # type: ignore[type-arg]
 
 
 class OldPhoto(HitCountMixin, models.Model):
-    """A UUID as key, in a column of 32 digits."""
+    """The key is a UUID in a column of 32 digits."""
 
     id = Char32UUIDField(primary_key=True, default=uuid.uuid4)
 
 
 class Page(HitCountMixin, models.Model):
-    """A string as key, longer than hits can be counted for."""
+    """The key is text, and may be longer than hits can be counted for."""
 
     path = models.CharField(primary_key=True, max_length=300)
 
 
 class Plain(models.Model):
-    """No mixin."""
+    """A model without the mixin."""
 
     name = models.CharField(max_length=50)
 
 
 class Featured(Article):
-    """A proxy: counts as an Article."""
+    """A proxy; it counts as an Article."""
 
     class Meta:
         proxy = True
@@ -77,32 +77,32 @@ class PlainProxy(Plain):
 
 
 class Review(Article):
-    """A child table with the key of its parent: the same object, so it counts as an Article."""
+    """A child table with its parent's key: the same object, so it counts as an Article."""
 
     stars = models.IntegerField(default=5)
 
 
 class Cover(HitCountMixin, models.Model):
-    """A key that is a foreign key to a UUID."""
+    """The key is a foreign key to a UUID."""
 
     photo = models.OneToOneField(Photo, primary_key=True, on_delete=models.CASCADE)
 
 
 class Tag(models.Model):
-    """Many articles each, so that a join or a prefetch meets one article several times."""
+    """A tag has many articles, so a join or a prefetch returns an article several times."""
 
     articles = models.ManyToManyField(Article, related_name="tags")
 
 
 class LiveQuerySet(models.QuerySet["Draft"]):
-    """A queryset class that is not ours."""
+    """A queryset class that does not inherit HitCountQuerySet."""
 
     def live(self) -> LiveQuerySet:
         return self.filter(live=True)
 
 
 class LiveManager(models.Manager.from_queryset(LiveQuerySet)):  # type: ignore[misc]
-    """Hides drafts."""
+    """A default manager that hides drafts."""
 
     def get_queryset(self) -> LiveQuerySet:
         drafts: LiveQuerySet = super().get_queryset()
@@ -110,7 +110,7 @@ class LiveManager(models.Manager.from_queryset(LiveQuerySet)):  # type: ignore[m
 
 
 class Draft(models.Model):
-    """An abstract base that hides drafts, with options in its Meta."""
+    """An abstract base with managers, and with options in its Meta."""
 
     live = models.BooleanField(default=False)
 
@@ -123,11 +123,11 @@ class Draft(models.Model):
 
 
 class Essay(HitCountMixin, Draft):
-    """The mixin before a base with managers."""
+    """The mixin comes before a base with managers."""
 
 
 class Poem(Draft, HitCountMixin):
-    """The mixin after it."""
+    """The mixin comes after a base with managers."""
 
 
 class Reader(HitCountMixin, AbstractUser):
@@ -138,14 +138,14 @@ class Reader(HitCountMixin, AbstractUser):
 
 
 class LiveHitCountQuerySet(HitCountQuerySet["Novel"]):
-    """A queryset class that inherits ours."""
+    """A queryset class that inherits HitCountQuerySet."""
 
     def live(self) -> LiveHitCountQuerySet:
         return self.filter(live=True)
 
 
 class Novel(HitCountMixin, models.Model):
-    """A manager of its own that knows with_hits()."""
+    """A model whose only manager has with_hits()."""
 
     live = models.BooleanField(default=False)
 
@@ -159,7 +159,7 @@ class Novel(HitCountMixin, models.Model):
 
 
 class LongReview(Review):
-    """A grandchild."""
+    """A child of a child."""
 
 
 class FeaturedReview(Review):
@@ -180,22 +180,22 @@ class Event(models.Model):
 
 
 class Concert(HitCountMixin, Event):
-    """A child with it: the parent is connected for its sake."""
+    """A child with the mixin; receivers are connected to its parent, too."""
 
 
 class FeaturedEvent(Event):
-    """A proxy that is made after the parent was connected."""
+    """A proxy that is defined after receivers were connected to its parent."""
 
     class Meta:
         proxy = True
 
 
 class Festival(Concert, Plain):
-    """Two parents with tables; the first gives the key."""
+    """Two parents with tables; the key is that of the first."""
 
 
 class Ticket(HitCountMixin, Event):
-    """A child with a key of its own: another object than its event."""
+    """A child with its own key: another object than its event."""
 
     number = models.AutoField(primary_key=True)
     event = models.OneToOneField(Event, parent_link=True, on_delete=models.CASCADE)

@@ -13,7 +13,7 @@ from tests.servers import wait_until
 
 
 def ask_at_once(ask: Callable[[int], object], *, requests: int, processes: int) -> None:
-    """Call ``ask`` with the number of each request, in a thread each, once all processes are up."""
+    """Call ``ask`` with the number of each request, in a thread each, when all processes run."""
     ready = Board(processes, 1)
 
     def ask_when_ready(number: int) -> None:

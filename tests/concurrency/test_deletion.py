@@ -1,4 +1,4 @@
-"""Objects are deleted while compactions fold their rows: no row is to stay."""
+"""No row stays when objects are deleted while compactions fold their rows."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long]
 PROCESSES = 50
 SECONDS = 10
 INTERVAL = 500_000
-"""In microseconds, as all times here."""
+"""The time in microseconds, as all times here."""
 
 
 class Admitted(NamedTuple):

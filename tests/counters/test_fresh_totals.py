@@ -1,4 +1,4 @@
-"""``article.hits`` of an object that brought its total along."""
+"""``article.hits`` of an object that was read with its total."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def articles(buffer):
 
 @pytest.fixture
 def found(articles) -> Article:
-    """One that brought a total along, which is another by now."""
+    """An object that was read with a total that has changed since."""
     found = Article.objects.with_hits().first()
     record_hit(articles[0])
     return found
@@ -132,7 +132,7 @@ def test_of_tables_that_lag_behind_is_not_kept(articles, redis_buffer, monkeypat
 
 
 def test_copy_with_a_key_of_its_own_begins_at_zero(found):
-    """As Django's documentation copies an object."""
+    """The object is copied as in Django's documentation."""
     found.pk = None
     found._state.adding = True
     found.save()

@@ -1,4 +1,4 @@
-"""What one call keeps of a visitor has no time in common by which it could be linked."""
+"""What one call stores of a visitor shares no time by which it could be linked."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def milliseconds(redis) -> int:
 
 
 def assert_spread(moments, within):
-    """Whether random moments cannot be told to belong together: wrong once in 10^15 times."""
+    """Whether moments are as far apart as random ones; wrong once in 10^15 times."""
     assert len(moments) == OBJECTS
     assert max(moments) - min(moments) > within / 4
     assert len(set(moments)) > OBJECTS * 3 / 4

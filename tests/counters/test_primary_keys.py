@@ -133,7 +133,7 @@ def test_other_keys_are_not_reported():
 
 
 def test_lazy_object_counts_as_what_it_stands_for(buffer):
-    """As request.user does."""
+    """An object like request.user."""
     article = Article.objects.create(title="Tea")
 
     assert record_hit(SimpleLazyObject(lambda: article)).total == 1

@@ -52,7 +52,7 @@ def clock_at(microseconds: int) -> Iterator[None]:
 
 
 def shift(microseconds: int) -> None:
-    """Have been admitted earlier."""
+    """Shift the last admissions into the past."""
     Admission.objects.update(
         admitted_at=F("admitted_at") - microseconds, expires_at=F("expires_at") - microseconds
     )
@@ -119,7 +119,7 @@ class TestDatabase:
         assert admit()
 
     def test_interval_is_over_only_when_the_clock_is_past_its_end(self):
-        """What it shows at 1.5 s may be 1.5009 s, and 1.5 s later 3.0000 s."""
+        """The clock may show 1.5 s at 1.5009 s, and 3.0 s at 3.0000 s."""
         with clock_at(1_500_000):
             assert admit(seconds=1.5)
         with clock_at(3_000_000):
@@ -140,7 +140,7 @@ class TestDatabase:
                 assert admit(seconds=1.5)
 
     def test_clock_that_was_set_back_costs_an_interval(self):
-        """From when that is noticed, as nobody knows how near the last admission is."""
+        """It begins when that is noticed, as it is unknown how near the last admission is."""
         with clock_at(9_000_000_000):
             assert admit(seconds=1.5)
         with clock_at(2_000_000):
@@ -287,7 +287,7 @@ class TestPrune:
 
 
 def is_waiting() -> bool:
-    """Whether the server shows somebody who waits for a lock; SQLite shows nothing."""
+    """Whether the server shows a session that waits for a lock; always true on SQLite."""
     shown = {
         "sqlite": "SELECT 1",
         "mysql": "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'",

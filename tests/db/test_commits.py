@@ -1,4 +1,4 @@
-"""A hit waits for every transaction that is open, and is forgotten with each that rolls back."""
+"""A hit waits for all open transactions, and is dropped if one of them rolls back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ORDERS = [(HERE, ELSEWHERE), (ELSEWHERE, HERE)]
 
 
 class Undo(Exception):
-    """What a view raises to have a transaction rolled back."""
+    """An exception by which a view rolls a transaction back."""
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def page():
 
 @pytest.fixture
 def elsewhere(settings) -> None:
-    """The counts are in a database of their own."""
+    """The counts are in another database than the objects."""
     settings.DATABASE_ROUTERS = ["tests.routers.Elsewhere"]
 
 

@@ -1,4 +1,4 @@
-"""A process never counts under the id of a content type that a rollback took back."""
+"""A process never counts under the id of a content type whose creation was rolled back."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def wait_until_cleared(thread: threading.Thread) -> None:
 
 
 class RolledBack(Exception):
-    """What the view raises."""
+    """The exception that the view raises."""
 
 
 def test_hits_count_after_the_transaction_that_made_the_content_type_rolled_back(buffer, plain):
@@ -93,7 +93,7 @@ def test_content_type_is_looked_up_once(redis_buffer, plain, django_assert_num_q
 
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one writer at a time")
 def test_another_thread_does_not_take_an_id_that_is_not_committed(buffer, plain):
-    """Django's cache is that of the process: all threads see what one has made."""
+    """Django caches content types per process: all threads see the one that a thread created."""
     hits = []
 
     def count() -> None:

@@ -1,4 +1,4 @@
-"""One statement reads the sums of slots and the ledger, and tells their rows apart."""
+"""One statement reads the sums of slots and the ledger, and distinguishes their rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another session has locked rows: their hits go elsewhere, and nobody else is concerned."""
+"""Another session has locked rows: their hits go elsewhere, and other hits are not affected."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = [
 ]
 
 A_MOMENT_SECONDS = 1.0
-"""Far more than the first try waits, and less than the shortest timeout of a server."""
+"""Longer than the first try waits, and shorter than the shortest timeout of a server."""
 
 
 @contextmanager
@@ -225,7 +225,7 @@ def test_limit_of_a_hit_ends_with_its_transaction(article):
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="psycopg's parameters")
 def test_parameters_that_the_server_binds(article, others, monkeypatch):
-    """Such a statement cannot bring its limit along."""
+    """Such a statement cannot carry its own limit."""
     monkeypatch.setitem(connection.settings_dict["OPTIONS"], "server_side_binding", True)
     monkeypatch.setattr(connection.features, "uses_server_side_binding", True)
     connection.close()

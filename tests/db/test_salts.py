@@ -1,4 +1,4 @@
-"""A salt that was deleted is not in the file of its table any more."""
+"""A deleted salt is no longer in the file of its table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TABLE = VisitorSalt._meta.db_table
 
 
 def make_salts(days: range) -> list[bytes]:
-    """Salts that were made so many days ago."""
+    """Create salts with the given ages."""
     made = []
     for day in days:
         made.append(secrets.token_bytes(SALT_BYTES))
@@ -67,7 +67,7 @@ def found(wanted: list[bytes]) -> int:
 
 @pytest.fixture(autouse=True)
 def sqlite_as_most_have_it() -> Iterator[None]:
-    """Debian's overwrites what is deleted; SQLite by itself does not."""
+    """Debian's SQLite overwrites deleted rows; SQLite by default does not."""
     if connection.vendor != "sqlite":
         yield
         return
@@ -106,7 +106,7 @@ def test_nothing_to_delete_costs_no_rewriting(django_assert_num_queries):
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="only there the table is rewritten")
 def test_table_that_somebody_reads_is_rewritten_another_time(caplog, monkeypatch):
-    """As pg_dump does, for a long time."""
+    """Another session reads the table for a long time, as pg_dump does."""
     monkeypatch.setattr(salts, "PATIENCE_SECONDS", 0.2)
     old = make_salts(range(4, 8))
     reader = connection.copy()

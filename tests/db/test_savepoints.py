@@ -1,4 +1,4 @@
-"""What we ask within a view's transaction leaves it as it was, whatever goes wrong."""
+"""Queries within a view's transaction leave it as it was, whatever fails."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_savepoint_of_who_asks_costs_two_statements(article, settings, django_as
 
 
 def lose_the_transaction(*args: object) -> bool:
-    """As a deadlock does on MySQL: all is rolled back, and savepoints are gone."""
+    """Do what a deadlock does on MySQL: roll everything back, savepoints included."""
     with connection.cursor() as cursor:
         cursor.execute("ROLLBACK")
     return ask_a_missing_table()
@@ -196,7 +196,7 @@ def close_the_connection(*args: object) -> bool:
     ],
 )
 def test_view_learns_of_a_transaction_that_is_lost(article, record, monkeypatch, loss):
-    """Else it would go on, and commit half of what it wrote."""
+    """Otherwise it would go on, and commit half of what it wrote."""
     monkeypatch.setattr("tests.db.test_savepoints.failure", loss)
     with pytest.raises(TransactionLost), transaction.atomic():
         Plain.objects.create(name="of the view, before")
@@ -208,7 +208,7 @@ def test_view_learns_of_a_transaction_that_is_lost(article, record, monkeypatch,
 
 @contextmanager
 def gone(model: type[Model]) -> Iterator[None]:
-    """Take the table of a model away for a while."""
+    """Rename the table of a model within the block."""
     table = model._meta.db_table
     with connection.schema_editor() as editor:
         editor.alter_db_table(model, table, "elsewhere")

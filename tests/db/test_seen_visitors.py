@@ -44,7 +44,7 @@ def test_rule_alone_leaves_no_visitors(settings):
 
 
 def test_one_visitor_looks_like_two_on_two_objects(settings):
-    """Rows of one visitor have nothing in common, so that nobody can be followed."""
+    """Rows of one visitor have nothing in common, so visitors cannot be followed."""
     set_rule(settings, "daily", visitors=True)
     record_hits([Article.objects.create(title=title) for title in ("Tea", "Milk")], request_of(1))
 

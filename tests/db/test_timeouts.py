@@ -1,4 +1,4 @@
-"""Databases without a time limit, as the system checks report them."""
+"""What the system checks report about databases without a time limit."""
 
 from __future__ import annotations
 

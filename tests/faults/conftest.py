@@ -13,7 +13,7 @@ from tests.servers import HOST, Valkey
 
 @pytest.fixture
 def own_valkey(tmp_path: Path, settings) -> Iterator[Valkey]:
-    """A server that keeps its memory when it is stopped, and whatever it answered when killed."""
+    """A server that keeps all when stopped, and all that it has answered when killed."""
     # With "everysec", Redis answers before it writes as long as the disk is busy.
     server = Valkey(tmp_path, options=["--appendonly", "yes", "--appendfsync", "no"])
     server.start()

@@ -36,7 +36,7 @@ def article() -> Article:
 
 
 class LockConflict(OperationalError):
-    """What Django makes of an error of psycopg."""
+    """The error that Django raises from an error of psycopg."""
 
     def __init__(self, sqlstate: str) -> None:
         super().__init__("another session was in the way")
@@ -156,7 +156,7 @@ def test_redis_counts_on_while_the_database_is_away(redis_buffer, article):
 
 
 def test_lost_commit_answer_of_a_direct_hit_is_not_repeated(article):
-    """Nobody knows whether it counted; twice it must not."""
+    """It is unknown whether the hit counted; it must not count twice."""
     with lost_commit_answer():
         assert record_hit(article).refusal == "unavailable"
 
@@ -231,7 +231,7 @@ def test_forked_children_do_not_share_the_numbers_of_their_parent(redis_buffer, 
 
 
 class SessionsAway(SessionStore):
-    """A store whose database does not answer, and counts who asks."""
+    """A session store that counts reads, and whose database does not answer."""
 
     asked = 0
 

@@ -1,4 +1,4 @@
-"""The database is frozen or stopped for real, with the timeouts that the docs advise."""
+"""The server of the database is paused or stopped, with the timeouts that the docs advise."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = [
 ]
 
 SLACK_SECONDS = 1.5
-"""For a machine that has more to do. Without timeouts, pages wait for minutes."""
+"""Enough for a busy machine. Without timeouts, pages wait for minutes."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Redis goes back in time: no hit counts twice, and only what Redis itself has lost is lost."""
+"""Redis goes back in time: no hit counts twice, and no hits are lost that Redis has not lost."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def articles():
 
 @pytest.fixture
 def use(settings):
-    """Let hits go to a server, or to a proxy before one."""
+    """Send hits to the server, or the proxy, that listens on a port."""
 
     def use(port: int) -> None:
         alias = {**settings.CACHES["hitcount"], "LOCATION": f"redis://{HOST}:{port}/0"}
@@ -51,7 +51,7 @@ def use(settings):
 
 @pytest.fixture
 def server(tmp_path: Path, use) -> Iterator[Valkey]:
-    """A server with snapshots, which are taken when a test says SAVE."""
+    """A server that takes a snapshot when a test sends SAVE."""
     server = Valkey(tmp_path)
     server.start()
     use(server.port)
@@ -73,7 +73,7 @@ def restart(server: Valkey) -> None:
 
 
 def assert_each_has(articles, hits):
-    """In the tables, in the totals, in the days; before the next flush and after it."""
+    """Check totals and days before the next flush, and the tables and totals after it."""
     expected = dict.fromkeys(articles, hits)
     today = day_of()
 
@@ -143,7 +143,7 @@ def test_snapshot_that_is_older_than_the_ledger(saved, server, articles):
 
 
 def test_redis_that_comes_back_empty_between_claim_and_apply(server, articles):
-    """Totals that were loaded meanwhile learn of the batch."""
+    """Totals that were loaded meanwhile get the hits of the batch."""
     record_hits(articles, amount=8)
     flush()
     record_hits(articles, amount=7)
@@ -175,7 +175,7 @@ STEPS = {
 
 
 def at_step(step, work):
-    """A patch under which ``work`` is done once before the step."""
+    """A patch that calls ``work`` once, before the step."""
     owner, name = STEPS[step]
     original = getattr(owner, name)
     left = [work]
@@ -200,7 +200,7 @@ def test_snapshot_from_the_middle_of_a_flush(server, articles, step):
 
 
 class Death(BaseException):
-    """The flusher ends here."""
+    """The flusher dies."""
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -299,7 +299,7 @@ def test_replica_that_takes_over_without_the_claim(tmp_path, use, articles):
 
 
 def test_client_behind_a_proxy_that_knows_of_no_restart(server, use, articles):
-    """It is told before anything is written, even if others know the server already."""
+    """The client learns of the restart before it writes, even if others knew it before."""
     proxy = KeepingProxy(server.port)
     use(proxy.port)
     record_hits(articles, amount=3)
@@ -321,7 +321,7 @@ def test_client_behind_a_proxy_that_knows_of_no_restart(server, use, articles):
 
 @contextmanager
 def lost_answers() -> Iterator[None]:
-    """Redis runs what it is sent, and nobody hears of it."""
+    """Redis runs the commands, and their answers are lost."""
     converse = transport._converse
 
     def converse_and_lose(line, commands, replies):
@@ -333,7 +333,7 @@ def lost_answers() -> Iterator[None]:
 
 
 def test_command_in_doubt_that_may_have_been_flushed_is_dropped(server, articles, caplog):
-    """Redis has run it, a flush has taken it, and then Redis forgot that it did."""
+    """Redis has run it, a flush has taken its hits, and then Redis went back in time."""
     record_hits(articles)
     server.ask("SAVE")
     with lost_answers():
@@ -372,7 +372,7 @@ def test_command_in_doubt_that_no_flush_has_taken_is_sent_again(server, articles
 
 
 def flush_until_done():
-    """The process that has met the failure leaves Redis alone for a while."""
+    """Flush until that works: after a failure, the breaker leaves Redis alone for a while."""
 
     def flushes():
         with suppress(ExceptionGroup):

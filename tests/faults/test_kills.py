@@ -1,4 +1,4 @@
-"""A flusher or compactor is killed at every single step; the next one makes it good."""
+"""A flusher or compactor is killed at each step; the next one completes its work."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def dies_before(owner: Any, name: str, *, call: int = 1) -> Callable[[], Any]:
-    """A patch under which the given call of ``owner.name`` kills the process first."""
+    """A patch that kills the process before the given call of ``owner.name``."""
     original = getattr(owner, name)
     calls = 0
 
@@ -47,7 +47,7 @@ def dies_before(owner: Any, name: str, *, call: int = 1) -> Callable[[], Any]:
 
 
 def dies_after(owner: Any, name: str) -> Callable[[], Any]:
-    """A patch under which ``owner.name`` kills the process when it has done its work."""
+    """A patch that kills the process after ``owner.name`` has done its work."""
     original = getattr(owner, name)
 
     def dying(*args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Tables are locked: a page waits for them once, and does without numbers."""
+"""Tables are locked: a page waits for them once, and shows no totals."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_totals_that_redis_knows_are_shown(redis_buffer, articles):
 
 
 def test_slow_telling_of_what_redis_missed_is_no_slowness_of_redis(own_valkey, articles):
-    """The notes cannot be read, so it is told later; hits go to Redis at once."""
+    """Missed hits cannot be read, so they reach Redis later; new hits go to Redis at once."""
     tea = articles[0]
     record_hit(tea)
     own_valkey.stop(signal.SIGKILL)

@@ -39,7 +39,7 @@ pytestmark = [
 
 TIMEOUT_SECONDS = 0.25
 MUCH_LONGER_SECONDS = 5
-"""Less than any timeout that is not ours."""
+"""Shorter than any timeout that the settings do not set."""
 
 
 def view(article: Article) -> int:

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 TIMEOUT_SECONDS = 0.25
 ONE_WAIT_SECONDS = 1
-"""At most: one timeout, and some work on a busy machine."""
+"""One timeout, and some work on a busy machine."""
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_connecting_is_part_of_the_wait(slow_redis, article):
 
 @pytest.fixture
 def silent_port(redis_buffer) -> Iterator[int]:
-    """Of a server that takes connections and never says a word."""
+    """The port of a server that accepts connections and never answers."""
     with socket.create_server((HOST, 0)) as listener:
         yield listener.getsockname()[1]
 
@@ -121,7 +121,7 @@ def test_server_that_says_nothing_is_waited_for_once(silent_port, article, setti
 
 @pytest.fixture
 def full_port(redis_buffer) -> Iterator[int]:
-    """Of a server that is busy: nobody takes a connection, and no more fit into its queue."""
+    """The port of a busy server that accepts no connection and whose queue is full."""
     with ExitStack() as stack:
         listener = stack.enter_context(socket.create_server((HOST, 0), backlog=0))
         address = listener.getsockname()

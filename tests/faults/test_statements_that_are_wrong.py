@@ -1,4 +1,4 @@
-"""A statement that the database refuses says nothing of the server: no breaker opens for it."""
+"""A statement that the database rejects opens no breaker, as it says nothing about the server."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def breaker(monkeypatch) -> Breaker:
 
 
 def visitor(key: str) -> str | None:
-    """Who a request is of that has the session ``key``."""
+    """The identity of a request with the session ``key``."""
     request = RequestFactory(headers=BROWSER).get("/")
     request.session = SessionStore(key)
     return identify(request)

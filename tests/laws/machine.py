@@ -1,4 +1,4 @@
-"""What the laws have in common: a site to begin with, and what may happen to it at any time."""
+"""What all laws have in common: an empty site, and events that may happen at any time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.conftest import DATABASE_BUFFER, REDIS_BUFFER
 
 
 class Crash(BaseException):
-    """A process ends here: nothing that it would have done afterwards is done."""
+    """The end of a process."""
 
 
 CRASHES = {
@@ -47,7 +47,7 @@ class Machine(RuleBasedStateMachine):
     buffer = REDIS_BUFFER
 
     def begin(self, **options: object) -> None:
-        """Nothing is there yet; ``options`` are keys of HITCOUNT."""
+        """Empty Redis and the tables; ``options`` are keys of HITCOUNT."""
         own: Mapping[str, object] = {"BUFFER": self.buffer, "PARTITIONS": 2, "SLOTS": 3}
         self.override = override_settings(HITCOUNT={**settings.HITCOUNT, **own, **options})
         self.override.enable()

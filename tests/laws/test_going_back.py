@@ -1,4 +1,4 @@
-"""Redis may go back in time between any two steps: what is left counts once, and is shown."""
+"""Redis may go back in time between any two steps: hits that are left count once."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class GoingBack(Machine):
 
     @rule(chosen=st.lists(st.integers(0, 2), min_size=1, max_size=3, unique=True))
     def record_behind_a_proxy(self, chosen) -> None:
-        """Of a process that does not notice when the server is started anew."""
+        """The proxy of a process that does not notice when the server restarts."""
         with mock.patch("django_hitcount.recording.get_buffer", return_value=self.behind):
             self.record(chosen)
 

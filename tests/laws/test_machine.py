@@ -1,4 +1,4 @@
-"""A law over any order of events: recorded = tables + buffer, and every total says so."""
+"""A law over any order of events: each total is what was recorded."""
 
 from __future__ import annotations
 

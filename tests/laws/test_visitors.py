@@ -23,7 +23,7 @@ from tests.laws.machine import Machine, run, with_each_buffer
 
 NOON = datetime.datetime(2026, 2, 27, 12, tzinfo=datetime.UTC)
 DAYS = [NOON.date() - datetime.timedelta(days=1), NOON.date()]
-"""The days that are open: a closed one is a number, which knows nobody."""
+"""Open days: of a closed one, only the number of visitors is kept."""
 
 VISITORS = range(3)
 """So few that two of them share a register of a sketch once in 5,000 sketches."""
@@ -79,7 +79,7 @@ class Visiting(Machine):
 
     @rule()
     def redis_loses_what_is_flushed(self) -> None:
-        """The sketches alone: the filters are all that knows who has been counted."""
+        """Only the sketches: nothing but the filters knows which visitors have counted."""
         flush()
         self.drop_keys("hitcount:*:visitors:*")
         self.lost |= self.seen.keys()

@@ -67,7 +67,7 @@ def test_flush_in_bounded_statements(redis_buffer):
 
 
 def test_two_flushers_of_one_batch_apply_it_once(article):
-    """The second finds the first's row in the ledger, whoever settles."""
+    """The second finds the first's row in the ledger, whichever of them settles."""
     record_hit(article)
     buffer = get_buffer()
     partition = partition_of(article)

@@ -1,4 +1,4 @@
-"""A row says what is to be forgotten, until nothing is left of it: whoever dies, and when."""
+"""A row names each deleted object until its counts are deleted, whatever dies meanwhile."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ class TestWhoLives:
 
     @pytest.mark.usefixtures("buffer")
     def test_object_made_anew_before_hits_are_forgotten_begins_when_they_are(self):
-        """Nobody can tell the hits of the one from those of the other."""
+        """The hits of the two objects cannot be distinguished."""
         page = Page.objects.create(path="/tea")
         record_hits([page], amount=5)
         with mock.patch.object(deletion, "forget_now"), transaction.atomic():
@@ -281,7 +281,7 @@ class TestForgetByHand:
 
 @pytest.mark.parametrize("put", ["set", "rpush", "sadd"])
 def test_values_of_somebody_else_are_in_nobodys_way(redis, redis_buffer, put, caplog):
-    """Nor is a key deleted that only their set names, nor Redis taken for away."""
+    """Their members are not deleted, and no breaker opens."""
     article = Article.objects.create(title="Tea")
     record_hit(article)
     key = counter_key(article, "views")

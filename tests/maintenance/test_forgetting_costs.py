@@ -42,7 +42,7 @@ def test_ten_thousand_objects_cost_few_statements(buffer, django_assert_max_num_
 
 
 def test_callbacks_of_others_do_not_split_a_deletion(buffer, django_assert_max_num_queries):
-    """A search index, say, wants to know of every single object."""
+    """A receiver, such as that of a search index, needs a signal for each object."""
     Article.objects.bulk_create(Article(title=str(n)) for n in range(100))
 
     def tell(**kwargs):
@@ -129,7 +129,7 @@ def flush_and_disconnect() -> None:
 
 class TestFullPartition:
     def fill(self, redis, article, counters: int) -> None:
-        """Let hits of other objects wait in the partition of the article."""
+        """Record hits of other objects in the partition of the article."""
         key = counter_key(article, "views")
         names = names_of(redis, key, get_config().partitions)
         for start in range(0, counters, 1000):

@@ -78,7 +78,7 @@ class TestSeveralDatabases:
 
 
 class TestDatabaseThatDoesNotAnswer:
-    """An object may live there, so it is left to the next flush; all others are not."""
+    """Its objects are left to the next flush, as they may exist there."""
 
     @pytest.fixture
     def moved(self, buffer) -> Article:

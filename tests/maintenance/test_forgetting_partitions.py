@@ -1,4 +1,4 @@
-"""A partition that fails: its objects are left to the next flush, and all others are not."""
+"""When a partition fails, only its objects are left to the next flush."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def partition_of(obj: Model) -> int:
 
 
 class TestPartitionThatFails:
-    """Those that work are not kept from forgetting, and nothing is forgotten twice."""
+    """The other partitions go on, and nothing is deleted twice."""
 
     @pytest.fixture
     def page(self, redis_buffer) -> Page:

@@ -37,7 +37,7 @@ def test_ledger_is_pruned_even_if_a_partition_fails(article, monkeypatch):
 
 
 def test_ledger_is_pruned_after_seven_days_but_for_the_last_batch(article):
-    """Whatever a Redis that goes back in time offers again is at most that one."""
+    """A Redis that goes back in time offers at most that batch again."""
     add_to_ledger([30, 8, 6, 0])
     add_to_ledger([30, 20, 9])
     flush()
@@ -46,7 +46,7 @@ def test_ledger_is_pruned_after_seven_days_but_for_the_last_batch(article):
 
 
 def add_to_ledger(days):
-    """Batches of a generation of their own, flushed so many days ago."""
+    """Add batches of one new generation, flushed the given numbers of days ago."""
     generation = uuid.uuid4().hex
     FlushedBatch.objects.bulk_create(
         FlushedBatch(

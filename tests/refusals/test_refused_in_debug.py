@@ -24,7 +24,7 @@ def article(buffer, settings) -> Article:
 
 @pytest.fixture
 def said(caplog):
-    """What a console shows that nobody has set up: warnings and worse."""
+    """The lines that a console shows by default: warnings and errors."""
     return lambda: [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
 
 

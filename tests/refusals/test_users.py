@@ -61,7 +61,7 @@ class TestStaff:
 
 @pytest.mark.parametrize("key", ["\0" * 32, "\U0001f36a" * 32])
 def test_session_that_no_backend_makes_is_of_nobody(refuse, key):
-    """Its user is not asked for: databases answer such a key with an error."""
+    """Its user is not read, as databases answer such a key with an error."""
     refuse("django_hitcount.refusals.staff")
     request = get(user=SimpleLazyObject(lambda: 1 / 0))
     request.session = SessionStore(key)
@@ -200,7 +200,7 @@ class TestAsync:
         await sync_to_async(connections.close_all)()
 
     async def test_refusal_may_ask_the_database(self, buffer, refuse):
-        """Who the lazy user is, and of which groups."""
+        """It reads the lazy user, and the user's groups."""
         refuse((f"{BUILT_IN}groups", {"names": ["editors"]}))
         article = await Article.objects.acreate(title="Tea")
         user = await User.objects.acreate(username="ann")

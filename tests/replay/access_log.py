@@ -26,11 +26,11 @@ LINE = re.compile(
 
 
 class Asked(NamedTuple):
-    """A line of the log that asks for a page."""
+    """A line of the log that requests a page."""
 
     address: str
     name: str
-    """Whose session the browser has; "-" without one."""
+    """The user whose session the browser has; "-" without a session."""
 
     at: datetime.datetime
     method: str
@@ -92,7 +92,7 @@ BOTS = [
 
 
 def made_up_lines() -> Iterator[str]:
-    """People who come back, some from one address or with one session, and bots."""
+    """Visitors who come back, some from one address or with one session, and bots."""
     rng = random.Random(2015)
     agents = [pattern.format(n=n) for pattern in BROWSERS for n in range(100, 130)]
     # Three people behind each address, networks of IPv6, users with two browsers, and guests

@@ -1,4 +1,4 @@
-"""What a log comes to, worked out in a few lines of their own."""
+"""What must be counted of a log, computed without the package."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COUNTERS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Counts:
-    """What a log comes to, by page, counter and day."""
+    """The counts of a log, by page, counter and day."""
 
     refused: dict[tuple[datetime.date, str, str], int]
     hits: dict[tuple[str, str, datetime.date], int]

@@ -1,4 +1,4 @@
-"""A site with a page for each in a log, to which the log is replayed."""
+"""A site with the pages of a log, to which the log is replayed."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Replay:
     due: Counts
     found: Counts
     visitors_later: dict[tuple[str, datetime.date], int]
-    """Days later, when the tables alone know."""
+    """The visitors some days later, when only the tables have them."""
 
     kept: bytes
-    """All that was ever seen in tables and Redis."""
+    """Everything that was in the tables and in Redis at any time."""
 
     session_keys: list[str]
     is_exact: bool
-    """Without Redis, nothing is an estimate."""
+    """Are visitors exact? They are estimates with Redis."""
 
 
 def show_page(request: HttpRequest, pk: int) -> HttpResponse:
@@ -69,7 +69,7 @@ def browser_of(name: str) -> Client:
 
 
 class Site:
-    """A site with a page for each in a log."""
+    """A site with the pages of a log."""
 
     def __init__(self, pages: Iterable[str], redis) -> None:
         self.redis = redis

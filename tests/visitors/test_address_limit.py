@@ -27,7 +27,7 @@ LIMIT = 20
 
 
 def request_of(visitor: int, address: str | None = ADDRESS, user=None, **meta):
-    """A request of a browser that calls itself something else each time."""
+    """A request with a new User-Agent each time."""
     agent = f"Mozilla/5.0 (X11; Linux x86_64; rv:{visitor}.0) Gecko/20100101 Firefox/{visitor}.0"
     headers = {"User-Agent": agent, "Accept": "text/html"}
     request = RequestFactory(headers=headers).get("/", REMOTE_ADDR=address or "", **meta)
@@ -130,7 +130,7 @@ def test_without_an_address_there_is_no_limit(article, limit):
 
 
 def test_whoever_is_nobody_has_the_limit_of_the_address(article, limit):
-    """Who leaves out the cookie that tells visitors apart would count each time."""
+    """Otherwise requests without the cookie would count each time."""
     limit(per_address=2, visitors=True, VISITOR_IDENTITY=["cookie"], VISITOR_COOKIE="visitor")
     found = [article.record_hit(request_of(1)).refusal for _ in range(3)]
 

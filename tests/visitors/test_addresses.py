@@ -1,4 +1,4 @@
-"""The address of a client, whatever it and the proxies before the site write into headers."""
+"""The address of a client, whatever clients and proxies write into headers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user agent says of who is asking."""
+"""Which user agents are bots."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class TestPages:
 
     @pytest.fixture(autouse=True, params=RULES, ids=str)
     def site(self, request, settings, article):
-        """A site with users, and a counter that tells visitors apart."""
+        """A site with users, and a counter that distinguishes visitors."""
         contrib = "django.contrib"
         settings.MIDDLEWARE = [
             f"{contrib}.sessions.middleware.SessionMiddleware",

@@ -1,4 +1,4 @@
-"""Which hits are repeats of the same visitor's."""
+"""Which hits are repeats, and do not count."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_many_objects_at_once(article, rule, repeat):
     ("seconds_before_midnight", "counts"), [(0.1, False), (59, False), (61, True)]
 )
 def test_hit_overtaken_at_midnight_is_a_repeat(article, rule, seconds_before_midnight, counts):
-    """Its process is behind, by its clock or as it waited."""
+    """Its process has a late clock, or has waited."""
     rule(3600)
     midnight = datetime.datetime(2026, 3, 10, 23, tzinfo=datetime.UTC)
     with time_machine.travel(midnight, tick=False):
@@ -96,7 +96,7 @@ def test_hit_overtaken_at_midnight_is_a_repeat(article, rule, seconds_before_mid
 
 
 def test_list_across_midnight_is_judged_by_one_moment(buffer, rule, monkeypatch):
-    """The clock goes on while a list is marked; the key rotates in between."""
+    """The clock goes on while visitors are hashed, and the key rotates meanwhile."""
     rule(7200, PARTITIONS=1)
     articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(6))
     record_hits(articles)

@@ -1,4 +1,4 @@
-"""Patterns that a user agent can keep busy are found, in a moment, and the others are not."""
+"""Patterns that a user agent can make slow are found, quickly; other patterns are not."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def visitor() -> Client:
 
 @pytest.fixture
 def editor(home) -> Client:
-    """Somebody who is logged in to Wagtail's admin, with a browser."""
+    """The browser of a user who is logged in to Wagtail's admin."""
     from tests.wagtail.cooks.models import Cook
 
     Cook.objects.create_superuser("cook", password="bread")

@@ -1,4 +1,4 @@
-"""A Wagtail site of its own; servers and databases are those of the other tests."""
+"""A Wagtail site, with the servers and databases of the other tests."""
 
 from __future__ import annotations
 

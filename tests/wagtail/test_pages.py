@@ -1,4 +1,4 @@
-"""What visitors of a Wagtail site see, and what becomes of counts when pages are edited."""
+"""What visitors of a Wagtail site see, and what happens to counts when pages are edited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The filters that tell repeat visitors: their geometry, and the script that uses them."""
+"""The Bloom filters of repeats: their geometry, and the script that uses them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ A, B, C = b"a" * 16, b"b" * 16, b"c" * 16
 
 @pytest.fixture
 def see(patient_redis, redis):
-    """Calls the script once for each list of marks; how many were seen before."""
+    """Call the script once for each list of hashes; returns how many of each were seen before."""
     exchange = RedisTransport("hitcount", timeout_seconds=60)
 
     def run(*lists, geometry=SMALL, ttl_seconds=60):
@@ -38,7 +38,7 @@ def some_marks(count):
 
 
 def fill_with_zeros(redis, layers, geometry):
-    """Make a filter of full layers that hold no mark."""
+    """Make a filter of full layers without any hash."""
     header = struct.pack(">I", geometry.capacity(layers)) + geometry.for_script[4:8]
     redis.set(FILTER, header.ljust(math.ceil(geometry.bits(layers) / 8), b"\0"), ex=60)
 
@@ -57,7 +57,7 @@ class TestGeometry:
 
     @staticmethod
     def rate_of(geometry, layer):
-        """What a full layer is wrong with, by Bloom 1970."""
+        """The error rate of a full layer, by Bloom 1970."""
         bits = geometry.bits(layer + 1) - geometry.bits(layer)
         marks = geometry.capacity(layer + 1) - geometry.capacity(layer)
         hashes = geometry.hashes(layer)
@@ -199,7 +199,7 @@ class TestSee:
         ids=["stay", "stay after a while", "there and back"],
     )
     def test_no_bit_is_met_twice(self, redis, see, step, growth):
-        """Where the remainders of a mark say to step by 0, or by half the layer each time."""
+        """The remainders of this hash give steps of 0, or of half the layer."""
         length = DEFAULT.bits(1) - HEADER_BITS
         mark = b"".join((n % length).to_bytes(size) for n, size in ((5, 6), (step, 5), (growth, 5)))
         see([mark], geometry=DEFAULT)
@@ -231,7 +231,7 @@ class TestJudgement:
         assert 0 < misjudged <= rate * len(marks)
 
     def test_nobody_who_was_seen_is_new(self, see):
-        """Beside a plain set, in filters that grow often and are often wrong."""
+        """Compared with a plain set; the filters grow often and are often wrong."""
         source = random.Random(2)
         pool = some_marks(1000)
         asked = [source.choice(pool) for _ in range(4000)]

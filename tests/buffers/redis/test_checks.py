@@ -1,4 +1,4 @@
-"""What could lose hits in Redis, as the system checks report it."""
+"""What the system checks report about Redis."""
 
 from __future__ import annotations
 

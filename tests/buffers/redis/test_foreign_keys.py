@@ -1,4 +1,4 @@
-"""Keys of somebody else where ours should be fail no page and lose no other hits."""
+"""Foreign keys in Redis, under our names, fail no page and lose no other hits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STRANGERS = {
 @pytest.mark.long
 @pytest.mark.skipif(test_settings.DATABASE != "sqlite", reason="Redis alone is concerned")
 class TestKeysOfSomebodyElse:
-    """Whatever stands where ours should: no page fails, each hit counts once, all is flushed."""
+    """Whatever they hold: no page fails, each hit counts once, all are flushed."""
 
     NAMES = (
         *("pending", "pending_daily", "pending_refused", "pending_visitors"),
@@ -45,7 +45,7 @@ class TestKeysOfSomebodyElse:
         settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": views}}
 
     def visit(self, article, client):
-        """A visitor comes, and comes again."""
+        """Record two hits of a visitor; returns the total."""
         request = RequestFactory(headers=BROWSER).get("/", REMOTE_ADDR=f"203.0.113.{client}")
         hits = [record_hit(article, request) for _ in range(2)]
         assert [hit.refusal for hit in hits] == [None, "repeat"]

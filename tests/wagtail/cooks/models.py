@@ -8,4 +8,4 @@ from django_hitcount.models import HitCountMixin
 
 
 class Cook(HitCountMixin, AbstractUser):
-    """A user whose profile people look at."""
+    """A user whose profile views are counted."""

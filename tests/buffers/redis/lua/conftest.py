@@ -1,4 +1,4 @@
-"""Scripts are called by themselves, as the buffer calls them."""
+"""Calls of single scripts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.buffers.redis.lua.partition import KEYS, RECORDER, TODAY
 
 @pytest.fixture
 def transport(redis) -> RedisTransport:
-    """To an empty Redis."""
+    """A transport to an empty Redis."""
     return RedisTransport("hitcount", timeout_seconds=1)
 
 

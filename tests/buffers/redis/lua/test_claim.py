@@ -86,7 +86,7 @@ class TestClaim:
     )
     @pytest.mark.parametrize("name", ["batch_id", "sequence"])
     def test_name_that_is_not_of_our_making_is_moved(self, redis, call, name, text):
-        """It would not be the same text once it was read."""
+        """Read and written again, it would be another text."""
         key = f"hitcount:{{3}}:{RUN_ID}:{name}"
         redis.hset(KEYS.pending, A, 1)
         redis.set(key, text)
