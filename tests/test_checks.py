@@ -121,7 +121,7 @@ def test_e006_no_autocommit(monkeypatch):
     assert "'default'" in message.msg
 
 
-def test_e003_knows_this_database():
+def test_e003_is_silent_for_the_database_of_the_tests():
     assert "E003" not in ids(run_checks())
 
 

@@ -109,7 +109,7 @@ def test_hundreds_of_objects_cost_a_few_queries(redis_buffer, django_assert_max_
     assert not DailyHitSlot.objects.exists()
 
 
-def test_cascade_forgets_too(buffer):
+def test_cascade_deletes_counts_too(buffer):
     photo = Photo.objects.create()
     cover = Cover.objects.create(photo=photo)
     record_hits([photo, cover])
@@ -227,7 +227,7 @@ def test_deletion_that_meets_a_lock_is_tried_again(redis_buffer):
     assert not HitSlot.objects.exists()
 
 
-def test_signal_outside_of_a_transaction_forgets_at_once(redis_buffer):
+def test_signal_outside_of_a_transaction_deletes_counts_at_once(redis_buffer):
     article = Article.objects.create(title="Tea")
     record_hit(article)
     post_delete.send(Article, instance=article, using="default")

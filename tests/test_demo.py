@@ -73,7 +73,7 @@ def demo(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def test_replay_tells_who_was_refused_and_ends_with_agreement(demo, tmp_path):
+def test_replay_reports_refusals_and_ends_with_agreement(demo, tmp_path):
     log = tmp_path / "access.log"
     log.write_text(
         "".join(

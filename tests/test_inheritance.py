@@ -115,7 +115,7 @@ DELETIONS = {
 
 
 @pytest.mark.parametrize("way", DELETIONS)
-def test_deleting_child_or_parent_forgets_the_hits_of_both(buffer, way):
+def test_deleting_child_or_parent_deletes_the_hits_of_both(buffer, way):
     review, other = [Review.objects.create(title="child") for _ in range(2)]
     record_hits([review, Article.objects.get(pk=review.pk), other])
     flush()

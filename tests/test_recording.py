@@ -137,7 +137,7 @@ def test_any_primary_key_is_counted(buffer, make):
 
 
 @pytest.mark.parametrize(("one", "other"), [("a", "A"), ("a", "a "), ("a", "ä"), ("1", "01")])
-def test_keys_that_look_alike_are_told_apart(buffer, one, other):
+def test_keys_that_look_alike_are_distinguished(buffer, one, other):
     """Some databases would take some of these for equal; here they are different objects."""
     pages = [Page(path=one), Page(path=other)]
     for page in pages:

@@ -37,7 +37,7 @@ def article(buffer):
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_leaves_the_totals_and_is_counted_under_its_name(article, request_, name):
+def test_refused_hit_leaves_the_totals_and_is_counted_under_its_name(article, request_, name):
     record_hit(article, get())
     hits = [record_hit(article, request_) for _ in range(2)]
     flush()
@@ -63,7 +63,7 @@ def test_mixin_takes_a_callable_too(article):
     assert article.record_hit(get(), refuse=lambda context: False).refusal is None
 
 
-def test_by_day_counter_and_reason(article, rule):
+def test_refused_hits_by_day_counter_and_reason(article, rule):
     rule("daily")
     bot = RequestFactory(headers={"user-agent": "Googlebot/2.1"})
     for _ in range(3):
@@ -94,7 +94,7 @@ def test_taking_back_is_refused_without_a_count(article, rule):
     assert article.hits == 0
 
 
-def test_command(article, rule):
+def test_command_lists_refused_hits(article, rule):
     with time_machine.travel(NOON):
         article.record_hit(RequestFactory().get("/"))
         flush()

@@ -59,7 +59,7 @@ def of_counter(hits, wanted):
     return {(page, *day): n for (page, counter, *day), n in hits.items() if counter == wanted}
 
 
-def assert_so_many(found, due, *, is_exact):
+def assert_visitors(found, due, *, is_exact):
     """
     Equal, or as near as an estimate by HyperLogLog is: 2 %, and two where there are few.
 
@@ -102,7 +102,7 @@ def test_hits_of_each_page_and_day_are_exact(replay):
 
 
 def test_visitors_of_each_page_and_day(replay):
-    assert_so_many(replay.found.visitors, replay.due.visitors, is_exact=replay.is_exact)
+    assert_visitors(replay.found.visitors, replay.due.visitors, is_exact=replay.is_exact)
 
 
 def test_visitors_are_the_same_when_their_days_are_closed(replay):
@@ -130,10 +130,10 @@ def test_each_repeat_is_a_refused_hit(replay):
     assert found + counted == wanted + due
 
 
-def test_nothing_that_is_kept_tells_who_came(source, replay):
+def test_nothing_that_is_stored_identifies_a_visitor(source, replay):
     log = log_of(source)
-    told = [(asked.address, household(asked.address), asked.agent, asked.name) for asked in log]
-    traces = {*chain(*told, replay.session_keys)}
+    visitors = [(asked.address, household(asked.address), asked.agent, asked.name) for asked in log]
+    traces = {*chain(*visitors, replay.session_keys)}
     # What is shorter, such as "-", may stand anywhere.
     traces = {trace for trace in traces if len(trace) > 5}
 

@@ -39,7 +39,7 @@ class TestInterval:
         wait_until(lambda: admit(seconds=0.5), "an admission under constant demand", 2)
         assert before is None or times()[0] - before[0] < 1_000_000
 
-    def test_that_of_whoever_was_admitted_counts(self, buffer):
+    def test_interval_of_the_admitted_caller_counts(self, buffer):
         assert admit("long", HOUR)
         assert not admit("long", BLINK)
         assert admit("short", BLINK)
@@ -66,7 +66,7 @@ class TestInterval:
 
         await sync_to_async(connections.close_all)()
 
-    def test_buffer_of_somebody_else_has_it_too(self):
+    def test_custom_buffer_admits_by_the_database(self):
         class Other(Buffer):
             def record(self, hits):
                 raise AssertionError

@@ -79,7 +79,7 @@ def test_range_says_whether_visitors_could_be_compared(
 
 
 @pytest.mark.parametrize(("n", "text"), [(0, "nobody"), (1, "1 visitor"), (2, "2 visitors, many")])
-def test_it_is_a_number_to_templates(n, text):
+def test_result_is_a_number_in_templates(n, text):
     template = Template(
         "{% if v %}{{ v }} visitor{{ v|pluralize }}{% else %}nobody{% endif %}"
         "{% if v > 1 %}, many{% endif %}"
@@ -88,7 +88,7 @@ def test_it_is_a_number_to_templates(n, text):
     assert template.render(Context({"v": Visitors(n, 1)})) == text
 
 
-def test_it_is_a_number_that_knows_more():
+def test_result_is_a_number_with_the_spans():
     found = pickle.loads(pickle.dumps(Visitors(1200, 7)))
 
     assert (found, found.spans, found.is_distinct) == (1200, 7, False)
@@ -96,7 +96,7 @@ def test_it_is_a_number_that_knows_more():
     assert json.dumps(found) == "1200"
 
 
-def test_nobody(article, rule):
+def test_no_visitors(article, rule):
     rule(visitors=True)
 
     assert article.visitors_between(DAY, DAY) == 0
@@ -104,12 +104,12 @@ def test_nobody(article, rule):
     assert get_visitors([]) == {}
 
 
-def test_counter_that_counts_none_says_how_to(article):
+def test_counter_without_visitors_is_an_error_with_the_fix(article):
     with pytest.raises(VisitorsNotCounted, match=r"'views' does not count visitors.*True"):
         article.visitors_on(DAY)
 
 
-def test_bad_days(article, rule):
+def test_invalid_days_are_rejected(article, rule):
     rule(visitors=True)
 
     with pytest.raises(InvalidDay, match="2026-03-10 to 2026-03-09"):
@@ -118,7 +118,7 @@ def test_bad_days(article, rule):
         Template("{% load hitcount %}{% hit_visitors a days=0 %}").render(Context({"a": article}))
 
 
-def test_tag(article, rule):
+def test_tag_shows_visitors_of_some_days(article, rule):
     rule(visitors=True)
     with time_machine.travel(NOON - datetime.timedelta(days=1)):
         article.record_hit(request_of(1))
@@ -130,7 +130,7 @@ def test_tag(article, rule):
         assert Template(source).render(Context({"a": article})) == "2 3"
 
 
-def test_queryset(article, rule, django_assert_num_queries):
+def test_queryset_with_visitors(article, rule, django_assert_num_queries):
     rule(visitors=True)
     articles = [article, *(Article.objects.create(title=str(n)) for n in range(9))]
     for n, each in enumerate(articles):
@@ -180,7 +180,7 @@ async def no_connection_of_the_thread_is_left():
 
 
 @pytest.mark.usefixtures("no_connection_of_the_thread_is_left")
-async def test_async(article, rule):
+async def test_async_twins_do_the_same(article, rule):
     rule(visitors=True)
     await article.arecord_hit(request_of(1))
 

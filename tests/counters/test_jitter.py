@@ -65,7 +65,7 @@ def test_keys_of_one_call_end_apart_and_none_early(
     assert all(before + least <= end <= after + most for end in ends)
 
 
-def test_mark_and_sketch_of_one_hit_end_apart(articles, redis, redis_buffer, settings):
+def test_hash_and_sketch_of_one_hit_expire_apart(articles, redis, redis_buffer, settings):
     apart = set()
     for article in articles:
         redis.flushdb()
@@ -76,7 +76,7 @@ def test_mark_and_sketch_of_one_hit_end_apart(articles, redis, redis_buffer, set
     assert len(apart) > OBJECTS * 3 / 4
 
 
-def test_rows_of_one_call_tell_no_time(articles, settings):
+def test_rows_of_one_call_hold_no_time(articles, settings):
     before = datetime.datetime.now(tz=datetime.UTC).timestamp() * 1_000_000
     count(articles, settings, 3600)
 

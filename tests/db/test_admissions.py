@@ -194,7 +194,7 @@ class TestDatabase:
         assert Admission.objects.get(name=f"throttle:{name}").admitted_at >= released_at
 
     @locks_rows
-    def test_nobody_waits_for_whoever_is_about_to_be_admitted(self):
+    def test_callers_do_not_wait_for_one_that_is_being_admitted(self):
         admit()
         end_intervals()
 
@@ -234,7 +234,7 @@ class TestDatabase:
         with failing_at_first(admissions, "_take", OperationalError("deadlock"), times=2):
             assert admit()
 
-    def test_lost_answer_is_no_admission_to_anybody(self):
+    def test_lost_answer_admits_no_caller(self):
         with lost_commit_answer(), pytest.raises(OperationalError):
             admit()
 

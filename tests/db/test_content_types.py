@@ -54,7 +54,7 @@ def test_hits_count_after_the_transaction_that_made_the_content_type_rolled_back
     assert {row.content_type for row in HitSlot.objects.all()} == {rows().get()}
 
 
-def test_hits_count_though_somebody_else_made_the_content_type(buffer, plain):
+def test_hits_count_though_another_process_created_the_content_type(buffer, plain):
     with pytest.raises(RolledBack), transaction.atomic():
         ContentType.objects.get_for_model(Plain)
         raise RolledBack
@@ -73,7 +73,7 @@ def test_hits_count_after_a_savepoint_was_rolled_back(buffer, plain):
     assert {row.content_type for row in HitSlot.objects.all()} == {rows().get()}
 
 
-def test_rollback_that_somebody_else_caused_in_the_same_transaction(buffer, plain):
+def test_rollback_that_other_code_caused_in_the_same_transaction(buffer, plain):
     with transaction.atomic():
         with pytest.raises(RolledBack), transaction.atomic():
             record_hit(plain)

@@ -24,7 +24,7 @@ def article(buffer) -> Article:
 
 
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite locks the database, not rows")
-def test_slow_view_keeps_nobody_waiting(article, settings):
+def test_slow_view_makes_no_other_wait(article, settings):
     """It has recorded its hit and goes on; others record, flush and compact meanwhile."""
     settings.HITCOUNT = {**settings.HITCOUNT, "SLOTS": 1}
     record_hit(article)

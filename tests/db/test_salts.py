@@ -105,7 +105,7 @@ def test_nothing_to_delete_costs_no_rewriting(django_assert_num_queries):
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="only there the table is rewritten")
-def test_table_that_somebody_reads_is_rewritten_another_time(caplog, monkeypatch):
+def test_table_that_is_being_read_is_rewritten_another_time(caplog, monkeypatch):
     """Another session reads the table for a long time, as pg_dump does."""
     monkeypatch.setattr(salts, "PATIENCE_SECONDS", 0.2)
     old = make_salts(range(4, 8))
@@ -143,7 +143,7 @@ def test_old_snapshot_keeps_them_until_another_time():
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="only there the table is rewritten")
-def test_role_that_does_not_own_the_table_is_told_so(caplog):
+def test_role_that_does_not_own_the_table_gets_an_error(caplog):
     old = make_salts(range(4, 8))
     with connection.cursor() as cursor, transaction.atomic():
         cursor.execute("CREATE ROLE a_guest")

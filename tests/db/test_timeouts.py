@@ -46,7 +46,7 @@ class TestW009:
     def test_silent_if_anything_is(self, monkeypatch, options):
         assert not self.found_with(monkeypatch, options)
 
-    def test_silent_if_libpq_is_told_otherwise(self, monkeypatch):
+    def test_silent_if_the_environment_sets_one(self, monkeypatch):
         monkeypatch.setenv("PGCONNECT_TIMEOUT", "3")
         if connection.vendor == "postgresql":
             assert not self.found_with(monkeypatch, {})

@@ -240,7 +240,7 @@ class SessionsAway(SessionStore):
         raise OperationalError("away")
 
 
-def test_sessions_that_are_away_are_asked_once(redis_buffer, settings, monkeypatch, caplog):
+def test_sessions_that_are_away_are_read_once(redis_buffer, settings, monkeypatch, caplog):
     options = {"repeat": "daily", "visitors": True}
     settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": options}}
     monkeypatch.setattr(sessions, "_breaker", Breaker("The database of sessions"))

@@ -298,7 +298,7 @@ def test_replica_that_takes_over_without_the_claim(tmp_path, use, articles):
         master.stop(signal.SIGKILL)
 
 
-def test_client_behind_a_proxy_that_knows_of_no_restart(server, use, articles):
+def test_client_behind_a_proxy_that_hides_a_restart(server, use, articles):
     """The client learns of the restart before it writes, even if others knew it before."""
     proxy = KeepingProxy(server.port)
     use(proxy.port)

@@ -91,7 +91,7 @@ def test_database_that_does_not_take_a_hit_in_time_is_not_read(articles, monkeyp
     assert not reads.called
 
 
-def test_whoever_asks_for_a_total_waits_for_it(articles):
+def test_get_total_waits_for_it(articles):
     """get_total() raises: what to do without the number is for its caller to say."""
     with locked_tables():
         render(articles, "hit_total")
@@ -100,7 +100,7 @@ def test_whoever_asks_for_a_total_waits_for_it(articles):
                 get_total(articles[0])
 
 
-def test_totals_that_redis_knows_are_shown(redis_buffer, articles):
+def test_totals_that_are_in_redis_are_shown(redis_buffer, articles):
     tea, _, water = articles
     record_hits([tea, water])
     get_totals([tea, water])
@@ -111,7 +111,7 @@ def test_totals_that_redis_knows_are_shown(redis_buffer, articles):
         assert render(articles, "hit_total") == "[1][][1]"
 
 
-def test_slow_telling_of_what_redis_missed_is_no_slowness_of_redis(own_valkey, articles):
+def test_slow_read_of_missed_hits_does_not_count_as_a_slow_redis(own_valkey, articles):
     """Missed hits cannot be read, so they reach Redis later; new hits go to Redis at once."""
     tea = articles[0]
     record_hit(tea)

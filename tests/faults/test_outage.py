@@ -77,7 +77,9 @@ def test_totals_are_exact_as_soon_as_redis_is_back(own_valkey, article, caplog):
 
 
 @pytest.mark.parametrize("error", [OperationalError, InterfaceError])
-def test_database_that_is_away_when_redis_is_back_is_told_of_later(own_valkey, article, error):
+def test_missed_hits_are_sent_later_if_the_database_is_away_when_redis_is_back(
+    own_valkey, article, error
+):
     own_valkey.stop()
     view(article)
     own_valkey.start()
@@ -206,7 +208,7 @@ def test_full_redis_can_be_flushed(own_valkey, article):
     assert get_totals([article, other]) == {article: 1, other: 1}
 
 
-def test_page_tells_redis_some_of_what_it_missed_and_the_flush_the_rest(own_valkey, article):
+def test_page_sends_some_missed_hits_and_the_flush_the_rest(own_valkey, article):
     own_valkey.stop()
     with mock.patch.object(missed_records, "NOTES_AT_A_TIME", 2):
         for _ in range(5):
@@ -222,7 +224,7 @@ def test_page_tells_redis_some_of_what_it_missed_and_the_flush_the_rest(own_valk
 
 
 @pytest.mark.parametrize("step", ["before Redis is told", "after Redis was told"])
-def test_killed_while_telling_redis_what_it_missed(own_valkey, article, step):
+def test_process_is_killed_while_it_sends_missed_hits(own_valkey, article, step):
     view(article)
     own_valkey.pause()
     view(article)

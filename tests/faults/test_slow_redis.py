@@ -213,7 +213,7 @@ def test_redis_that_is_slow_again_and_again_is_left_alone(
     assert shown[:SLOW_CALLS] == [2, 3, 4]
 
 
-def test_redis_that_is_slow_now_and_then_is_asked(slow_redis, long_timeout, article):
+def test_redis_that_is_slow_now_and_then_is_used(slow_redis, long_timeout, article):
     for delay_seconds in [0, 0.6, 0.6, 0] * 2:
         slow_redis.delay_seconds = delay_seconds
         view(article)
@@ -255,9 +255,7 @@ def test_only_the_command_that_is_refused_is_taken_for_refused(
 
 
 @pytest.mark.parametrize("pool", ["ConnectionPool", "BlockingConnectionPool"])
-def test_connection_that_somebody_else_opened_before_knows_the_timeout(
-    slow_redis, article, settings, pool
-):
+def test_connection_that_other_code_opened_gets_the_timeout(slow_redis, article, settings, pool):
     location = f"redis://{HOST}:{slow_redis.port}/1"
     set_location(settings, location, CONNECTION_POOL_CLASS=f"redis.connection.{pool}")
     get_redis_connection("hitcount").ping()

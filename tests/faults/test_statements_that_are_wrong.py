@@ -63,7 +63,9 @@ def sessions_in_latin1() -> Iterator[None]:
 
 
 @pytest.mark.skipif(connection.vendor != "mysql", reason="others have no such tables")
-def test_emoji_in_a_cookie_blinds_nobody(breaker, session_key, sessions_in_latin1, caplog):
+def test_emoji_in_a_cookie_affects_no_other_visitor(
+    breaker, session_key, sessions_in_latin1, caplog
+):
     """Nor would it if it were looked for."""
     assert str(visitor("\U0001f36a" * 8)).startswith("address:")
     assert not caplog.records
@@ -137,7 +139,7 @@ def test_server_that_is_not_there(breaker):
 
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has no server")
 @pytest.mark.parametrize("setting", ["USER", "NAME"])
-def test_server_that_lets_nobody_in(breaker, setting):
+def test_server_that_accepts_no_connection(breaker, setting):
     other = connection.copy()
     other.settings_dict = {**other.settings_dict, setting: "somebody_else"}
     with pytest.raises(OperationalError), breaker.guard():

@@ -64,7 +64,7 @@ class TestWhoeverDies:
         article.save(force_insert=True)
         assert get_total(article) == 0
 
-    def test_compaction_forgets_without_redis(self, redis):
+    def test_compaction_deletes_counts_without_redis(self, redis):
         article = Article.objects.create(title="Tea")
         record_hit(article)
         with mock.patch.object(deletion, "forget_now", side_effect=children.die):
@@ -87,7 +87,7 @@ class TestWhoeverDies:
 
         assert is_nothing_left()
 
-    def test_callback_of_somebody_that_raises(self, article):
+    def test_other_callback_that_raises(self, article):
         with pytest.raises(ZeroDivisionError), transaction.atomic():
             transaction.on_commit(fail)
             article.delete()
@@ -280,7 +280,7 @@ class TestForgetByHand:
 
 
 @pytest.mark.parametrize("put", ["set", "rpush", "sadd"])
-def test_values_of_somebody_else_are_in_nobodys_way(redis, redis_buffer, put, caplog):
+def test_foreign_values_in_redis_do_no_harm(redis, redis_buffer, put, caplog):
     """Their members are not deleted, and no breaker opens."""
     article = Article.objects.create(title="Tea")
     record_hit(article)

@@ -45,15 +45,15 @@ def test_callbacks_of_others_do_not_split_a_deletion(buffer, django_assert_max_n
     """A receiver, such as that of a search index, needs a signal for each object."""
     Article.objects.bulk_create(Article(title=str(n)) for n in range(100))
 
-    def tell(**kwargs):
+    def add_callback(**kwargs):
         transaction.on_commit(lambda: None)
 
-    pre_delete.connect(tell, sender=Article)
+    pre_delete.connect(add_callback, sender=Article)
     try:
         with django_assert_max_num_queries(30):
             Article.objects.all().delete()
     finally:
-        pre_delete.disconnect(tell, sender=Article)
+        pre_delete.disconnect(add_callback, sender=Article)
     assert connection.run_on_commit == []
 
 

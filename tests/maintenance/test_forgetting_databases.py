@@ -118,7 +118,7 @@ class TestDatabaseThatDoesNotAnswer:
         assert DeletedObject.objects.filter(swept_at=None).count() == 1
         assert caplog.text.count("does not say whether they are there: away") == 1
 
-    def test_it_is_asked_once_in_a_flush(self, moved, away, caplog):
+    def test_it_is_queried_once_in_a_flush(self, moved, away, caplog):
         second = Article.objects.create(title="Moved, too")
         second.save(using="elsewhere")
         with mock.patch.object(deletion, "forget_now"):

@@ -47,7 +47,7 @@ def test_socket_waits_until_the_deadline(sockets):
             bounded.recv_into(bytearray(1))
 
 
-def test_socket_waits_as_long_as_it_was_told_if_that_is_shorter(sockets):
+def test_socket_keeps_its_own_timeout_if_that_is_shorter(sockets):
     bounded = BoundedSocket(sockets[0], 0.01)
     with Deadline(60), pytest.raises(TimeoutError):
         bounded.recv(1)

@@ -74,14 +74,14 @@ class TestList:
 
 
 class TestCaller:
-    def test_is_asked_what_is_counted_for_whom(self):
+    def test_is_called_with_the_context_of_the_hit(self):
         asked = []
         request, obj = get(), Article(pk=7)
         find_refusal(HitContext(request, obj, "downloads"), refuse=asked.append)
 
         assert asked == [HitContext(request, obj, "downloads")]
 
-    def test_is_asked_last(self):
+    def test_is_called_last(self):
         asked = []
 
         assert reason(get(Purpose="prefetch"), refuse=asked.append) == "prefetch"

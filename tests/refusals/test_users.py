@@ -55,12 +55,12 @@ class TestStaff:
         assert reason(get(user=lazy)) == ("staff" if is_staff else None)
 
     @pytest.mark.parametrize("user", [None, SimpleNamespace(is_staff=True, is_authenticated=False)])
-    def test_nobody_is_logged_in(self, user):
+    def test_anonymous_user_is_not_refused(self, user):
         assert reason(get(user=user)) is None
 
 
 @pytest.mark.parametrize("key", ["\0" * 32, "\U0001f36a" * 32])
-def test_session_that_no_backend_makes_is_of_nobody(refuse, key):
+def test_session_key_that_no_backend_creates_has_no_user(refuse, key):
     """Its user is not read, as databases answer such a key with an error."""
     refuse("django_hitcount.refusals.staff")
     request = get(user=SimpleLazyObject(lambda: 1 / 0))
@@ -91,7 +91,7 @@ class TestGroups:
         assert reason(get(user=user)) == expected
 
     @pytest.mark.django_db(transaction=True)
-    def test_costs_a_query_if_somebody_is_logged_in(self, user, django_assert_num_queries):
+    def test_costs_a_query_if_a_user_is_logged_in(self, user, django_assert_num_queries):
         with django_assert_num_queries(0):
             assert reason(get()) is None
         with django_assert_num_queries(1):
@@ -120,7 +120,7 @@ class TestPermissions:
         assert reason(get(user=User.objects.create(is_superuser=True, is_active=False))) is None
 
     @pytest.mark.django_db(transaction=True)
-    def test_costs_two_queries_if_somebody_is_logged_in(self, user, django_assert_num_queries):
+    def test_costs_two_queries_if_a_user_is_logged_in(self, user, django_assert_num_queries):
         with django_assert_num_queries(0):
             assert reason(get()) is None
         with django_assert_num_queries(2):
@@ -158,7 +158,7 @@ class TestOwner:
 
         assert reason(get(user=user), Draft(editor_id=name)) == ("owner" if name == "ann" else None)
 
-    def test_owner_of_another_model_with_the_same_key_is_somebody_else(self, by, user):
+    def test_owner_of_another_model_with_the_same_key_is_not_the_user(self, by, user):
         by("section")
         section = Group.objects.create(name="Sports", pk=user.pk)
 

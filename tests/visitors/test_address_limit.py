@@ -129,7 +129,7 @@ def test_without_an_address_there_is_no_limit(article, limit):
     assert all(article.record_hit(request_of(n, None)).counted for n in range(5))
 
 
-def test_whoever_is_nobody_has_the_limit_of_the_address(article, limit):
+def test_hit_without_a_visitor_has_the_limit_of_its_address(article, limit):
     """Otherwise requests without the cookie would count each time."""
     limit(per_address=2, visitors=True, VISITOR_IDENTITY=["cookie"], VISITOR_COOKIE="visitor")
     found = [article.record_hit(request_of(1)).refusal for _ in range(3)]

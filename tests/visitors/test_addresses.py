@@ -176,7 +176,7 @@ class TestUnixSocket:
     """The server knows no address of its peer."""
 
     @pytest.mark.parametrize("peer", ["", None, "unix:", "@"])
-    def test_nobody_is_known_by_default(self, peer):
+    def test_no_proxy_is_trusted_by_default(self, peer):
         assert address(FORGED, peer=peer) is None
 
     def test_no_address_at_all(self):

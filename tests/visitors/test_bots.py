@@ -88,7 +88,7 @@ def test_changed_setting_takes_effect_though_the_answer_was_remembered(settings)
     assert not is_bot(FIREFOX)
 
 
-def test_library_is_asked_once_for_each_user_agent(settings):
+def test_library_is_called_once_for_each_user_agent(settings):
     settings.HITCOUNT = {}
     with mock.patch.object(Bots, "is_bot", return_value=False) as library:
         answers = [is_bot(text) for text in BROWSERS * 3]

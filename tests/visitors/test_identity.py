@@ -32,20 +32,20 @@ def broken_answer(request: HttpRequest) -> object:
 
 
 class TestUser:
-    def test_who_is_logged_in(self, user):
+    def test_user_who_is_logged_in(self, user):
         request = get()
         request.user = user
 
         assert identify(request) == "user:5"
 
     @pytest.mark.parametrize("found", [AnonymousUser(), None])
-    def test_nobody_is(self, found):
+    def test_anonymous_user_is_not_the_identity(self, found):
         request = get()
         request.user = found
 
         assert identify(request).startswith("address:")
 
-    def test_the_same_whether_or_not_the_page_has_asked_for_the_user(self, login):
+    def test_same_identity_whether_or_not_the_page_has_read_the_user(self, login):
         requests = [through_middleware(get(**login())) for _ in range(2)]
         assert requests[0].user.is_authenticated
 
@@ -60,7 +60,7 @@ class TestUser:
         with django_assert_num_queries(1):
             assert request.user.username == "ann"
 
-    def test_session_of_nobody(self, db):
+    def test_session_without_a_user(self, db):
         cookies = {"sessionid": new_session()}
 
         assert identify(through_middleware(get(**cookies))) == f"session:{cookies['sessionid']}"
@@ -126,7 +126,7 @@ class TestAddress:
         del other.META["HTTP_USER_AGENT"]
         assert identify(other) == "address:203.0.113.9 "
 
-    def test_forged_header_is_nobody_else(self, identify_by):
+    def test_forged_header_changes_nothing(self, identify_by):
         request = get()
         request.META["HTTP_X_FORWARDED_FOR"] = "198.51.100.66"
         assert identify(request) == identify(get())

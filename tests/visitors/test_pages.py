@@ -92,7 +92,7 @@ class TestPages:
         assert not Session.objects.exists()
         assert not [*tmp_path.iterdir()]
 
-    def test_refused_hit_looks_for_nobody(self, buffer, article, session_that_breaks):
+    def test_refused_hit_reads_no_session(self, buffer, article, session_that_breaks):
         client = Client(headers={"user-agent": "curl/8.5.0"})
         client.cookies["sessionid"] = "x" * 32
 
@@ -117,7 +117,7 @@ def test_user_with_two_browsers_is_one_visitor(buffer, settings, login):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_counter_that_tells_nobody_apart_reads_no_session(buffer, session_that_breaks):
+def test_counter_that_distinguishes_no_visitors_reads_no_session(buffer, session_that_breaks):
     article = Article.objects.create(title="Tea")
 
     assert record_hit(article, through_middleware(get(sessionid="x" * 32))).total == 1

@@ -95,7 +95,7 @@ def test_hit_overtaken_at_midnight_is_a_repeat(article, rule, seconds_before_mid
         assert article.record_hit(request_of(1)).counted is counts
 
 
-def test_list_across_midnight_is_judged_by_one_moment(buffer, rule, monkeypatch):
+def test_list_across_midnight_has_one_moment(buffer, rule, monkeypatch):
     """The clock goes on while visitors are hashed, and the key rotates meanwhile."""
     rule(7200, PARTITIONS=1)
     articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(6))
@@ -128,7 +128,7 @@ def test_same_object_twice_at_once(article, rule, repeat):
 
 
 @pytest.mark.parametrize("repeat", [3600, "daily"])
-def test_hits_that_nobody_made_are_no_repeats(article, rule, repeat):
+def test_hits_without_a_visitor_are_no_repeats(article, rule, repeat):
     rule(repeat, VISITOR_IDENTITY=["user"])
 
     assert [article.record_hit(request_of(1)).counted for _ in range(2)] == [True, True]
@@ -176,7 +176,7 @@ def test_seconds_go_on_while_the_key_rotates(article, rule, rotation):
         assert article.record_hit(request_of(2)).counted
 
 
-def test_in_a_transaction_it_is_judged_at_commit(article, rule):
+def test_repeats_of_a_transaction_are_refused_at_commit(article, rule):
     rule("daily")
     for _ in range(2):
         with transaction.atomic():

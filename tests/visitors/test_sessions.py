@@ -22,14 +22,14 @@ def engine(request, settings, db) -> str:
     return request.param
 
 
-def test_existing_one_tells(engine):
+def test_existing_session_identifies_a_visitor(engine):
     key = new_session(engine)
 
     assert identify(through_middleware(get(sessionid=key))) == f"session:{key}"
 
 
 @pytest.mark.parametrize("key", ["forged" * 5, "x", ""])
-def test_forged_one_does_not(engine, key):
+def test_forged_session_does_not(engine, key):
     request = through_middleware(get(sessionid=key))
 
     assert identify(request).startswith("address:")
@@ -44,14 +44,14 @@ def test_key_that_no_backend_makes_is_not_looked_for(engine, character, django_a
         assert identify(request).startswith("address:")
 
 
-def test_none_is_made(engine):
+def test_no_session_is_created(engine):
     request = through_middleware(get())
 
     assert identify(request).startswith("address:")
     assert request.session.session_key is None
 
 
-def test_one_that_is_just_being_made_tells_nobody_yet(engine):
+def test_new_session_does_not_identify_a_visitor_yet(engine):
     request = through_middleware(get())
     request.session["basket"] = [1]
 

@@ -23,16 +23,18 @@ A, B, C = b"a" * 16, b"b" * 16, b"c" * 16
 @pytest.fixture
 def see(patient_redis, redis):
     """Call the script once for each list of hashes; returns how many of each were seen before."""
-    exchange = RedisTransport("hitcount", timeout_seconds=60)
+    transport = RedisTransport("hitcount", timeout_seconds=60)
 
     def run(*lists, geometry=SMALL, ttl_seconds=60):
         words = [geometry.for_script, ttl_seconds]
-        return exchange.run_all([ScriptCall("see", [FILTER], [*words, *marks]) for marks in lists])
+        return transport.run_all(
+            [ScriptCall("see", [FILTER], [*words, *entries]) for entries in lists]
+        )
 
     return run
 
 
-def some_marks(count):
+def some_entries(count):
     source = random.Random(1)
     return [source.randbytes(16) for _ in range(count)]
 
@@ -59,11 +61,11 @@ class TestGeometry:
     def rate_of(geometry, layer):
         """The error rate of a full layer, by Bloom 1970."""
         bits = geometry.bits(layer + 1) - geometry.bits(layer)
-        marks = geometry.capacity(layer + 1) - geometry.capacity(layer)
+        entries = geometry.capacity(layer + 1) - geometry.capacity(layer)
         hashes = geometry.hashes(layer)
-        return (1 - math.exp(-hashes * marks / bits)) ** hashes
+        return (1 - math.exp(-hashes * entries / bits)) ** hashes
 
-    def test_no_more_than_24_bits_for_a_mark_in_any_string_of_redis(self):
+    def test_no_more_than_24_bits_for_an_entry_in_any_string_of_redis(self):
         fitting = [*takewhile(lambda layers: DEFAULT.bits(layers) <= 2**32, range(1, 40))]
 
         assert DEFAULT.capacity(fitting[0]) == 1000
@@ -79,33 +81,33 @@ class TestGeometry:
 
 
 class TestSee:
-    def test_mark_is_new_once(self, see):
+    def test_entry_is_new_once(self, see):
         assert see([A], [A], [B], [A, B]) == [0, 1, 0, 2]
 
-    def test_marks_of_one_call(self, see):
+    def test_entries_of_one_call(self, see):
         assert see([A, B, A, C, A]) == [2]
 
     @pytest.mark.parametrize("part", [slice(0, 6), slice(6, 11), slice(11, 16)])
-    def test_all_parts_of_a_mark_count(self, see, part):
+    def test_all_parts_of_an_entry_count(self, see, part):
         other = bytearray(A)
         other[part] = B[part]
 
         assert see([A], [bytes(other)]) == [0, 0]
 
-    def test_no_marks(self, redis, see):
+    def test_no_entries(self, redis, see):
         assert see([]) == [0]
         assert redis.keys() == []
 
     def test_filter_is_as_long_as_its_layers(self, redis, see):
         lengths = set()
-        for mark in some_marks(SMALL.capacity(4) + 1):
-            see([mark])
+        for entry in some_entries(SMALL.capacity(4) + 1):
+            see([entry])
             lengths.add(redis.strlen(FILTER))
 
         assert lengths == {math.ceil(SMALL.bits(layers) / 8) for layers in range(1, 6)}
 
     @pytest.mark.parametrize("layers", range(1, 14))
-    def test_memory_is_no_more_than_24_bits_for_a_mark(self, redis, see, layers):
+    def test_memory_is_no_more_than_24_bits_for_an_entry(self, redis, see, layers):
         """Though a string that grows has a reserve."""
         fill_with_zeros(redis, layers - 1, DEFAULT)
         see([A], geometry=DEFAULT)
@@ -114,10 +116,10 @@ class TestSee:
         assert 8 * redis.memory_usage(FILTER) <= 24 * DEFAULT.capacity(layers)
 
     def test_what_was_seen_stays_seen_while_the_filter_grows(self, see):
-        marks = some_marks(SMALL.capacity(5))
-        see(marks)
+        entries = some_entries(SMALL.capacity(5))
+        see(entries)
 
-        assert see(marks) == [len(marks)]
+        assert see(entries) == [len(entries)]
 
     @pytest.mark.parametrize("layer", range(10))
     def test_layers_lie_where_python_says(self, redis, see, layer):
@@ -129,7 +131,7 @@ class TestSee:
         assert redis.bitcount(FILTER, begin, end, "BIT") == DEFAULT.hashes(layer)
         assert bits_set(redis) == DEFAULT.hashes(layer)
 
-    def test_repeated_mark_writes_nothing(self, redis, see):
+    def test_repeated_entry_writes_nothing(self, redis, see):
         see([A, B])
         before = redis.get(FILTER)
         see([A, B])
@@ -142,13 +144,13 @@ class TestSee:
         assert 50 < redis.ttl(FILTER) <= 60
 
         redis.expire(FILTER, 30)
-        see([B], some_marks(SMALL.capacity(3)), ttl_seconds=60)
+        see([B], some_entries(SMALL.capacity(3)), ttl_seconds=60)
         assert 20 < redis.ttl(FILTER) <= 30
 
     def test_lost_time_to_live_comes_back(self, redis, see):
         see([A])
         redis.persist(FILTER)
-        see(some_marks(SMALL.capacity(3)), ttl_seconds=60)
+        see(some_entries(SMALL.capacity(3)), ttl_seconds=60)
 
         assert 50 < redis.ttl(FILTER) <= 60
 
@@ -183,14 +185,14 @@ class TestSee:
         assert redis.ttl(FILTER) > 0
 
     @pytest.mark.parametrize(
-        "mark",
+        "entry",
         [bytes(16), b"\xff" * 16, b"12345678" * 2, b"\0" * 6 + b"\xff" * 10],
         ids=["zeros", "ones", "equal halves", "zeros and ones"],
     )
-    def test_odd_marks_set_as_many_bits_as_others(self, redis, see, mark):
-        assert see([mark], [mark], [A], geometry=DEFAULT) == [0, 1, 0]
+    def test_odd_entries_set_as_many_bits_as_others(self, redis, see, entry):
+        assert see([entry], [entry], [A], geometry=DEFAULT) == [0, 1, 0]
         redis.delete(FILTER)
-        see([mark], geometry=DEFAULT)
+        see([entry], geometry=DEFAULT)
         assert bits_set(redis) == DEFAULT.hashes(0)
 
     @pytest.mark.parametrize(
@@ -201,8 +203,10 @@ class TestSee:
     def test_no_bit_is_met_twice(self, redis, see, step, growth):
         """The remainders of this hash give steps of 0, or of half the layer."""
         length = DEFAULT.bits(1) - HEADER_BITS
-        mark = b"".join((n % length).to_bytes(size) for n, size in ((5, 6), (step, 5), (growth, 5)))
-        see([mark], geometry=DEFAULT)
+        entry = b"".join(
+            (n % length).to_bytes(size) for n, size in ((5, 6), (step, 5), (growth, 5))
+        )
+        see([entry], geometry=DEFAULT)
 
         assert bits_set(redis) == DEFAULT.hashes(0)
 
@@ -223,22 +227,22 @@ class TestSee:
 
 class TestJudgement:
     @pytest.mark.parametrize("rate", [0.01, 0.001])
-    def test_misjudged_are_no_more_than_the_rate(self, see, rate):
-        marks = some_marks(30_000)
-        chunks = [marks[n : n + 1000] for n in range(0, len(marks), 1000)]
-        misjudged = sum(see(*chunks, geometry=Geometry(rate=rate)))
+    def test_false_repeats_are_no_more_than_the_rate(self, see, rate):
+        entries = some_entries(30_000)
+        chunks = [entries[n : n + 1000] for n in range(0, len(entries), 1000)]
+        false_repeats = sum(see(*chunks, geometry=Geometry(rate=rate)))
 
-        assert 0 < misjudged <= rate * len(marks)
+        assert 0 < false_repeats <= rate * len(entries)
 
-    def test_nobody_who_was_seen_is_new(self, see):
+    def test_entry_that_was_seen_is_never_new(self, see):
         """Compared with a plain set; the filters grow often and are often wrong."""
         source = random.Random(2)
-        pool = some_marks(1000)
+        pool = some_entries(1000)
         asked = [source.choice(pool) for _ in range(4000)]
-        replies = see(*([mark] for mark in asked), geometry=Geometry(rate=0.1, first_capacity=3))
+        replies = see(*([entry] for entry in asked), geometry=Geometry(rate=0.1, first_capacity=3))
 
         seen = set()
-        for mark, reply in zip(asked, replies, strict=True):
-            assert reply or mark not in seen
-            seen.add(mark)
+        for entry, reply in zip(asked, replies, strict=True):
+            assert reply or entry not in seen
+            seen.add(entry)
         assert sum(replies) - (len(asked) - len(seen)) <= 0.1 * len(seen)

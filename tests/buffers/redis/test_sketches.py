@@ -20,7 +20,7 @@ from tests.visiting import DAY, is_about, request_of, visit
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_range_is_merged_after_redis_has_forgotten(redis, redis_rule):
+def test_range_is_merged_after_redis_lost_its_sketches(redis, redis_rule):
     redis_rule(visitors=True, VISITOR_KEY_ROTATION="month")
     article = Article.objects.create(title="Tea")
     for n in range(3):
@@ -35,7 +35,7 @@ def test_range_is_merged_after_redis_has_forgotten(redis, redis_rule):
 
 
 @pytest.mark.parametrize("key_id", ["", "v1"])
-def test_sketch_of_somebody_else_is_left_out(redis, redis_rule, key_id):
+def test_foreign_sketch_is_left_out(redis, redis_rule, key_id):
     redis_rule(visitors=True)
     article = Article.objects.create(title="Tea")
     article.record_hit(request_of(1))
@@ -64,7 +64,7 @@ def test_what_redis_lost_is_not_lost(redis, redis_rule):
     assert is_about(13, article.visitors_on(day_of()))
 
 
-def test_left_over_batch_does_not_overwrite_what_the_table_knows(redis, redis_rule):
+def test_left_over_batch_does_not_overwrite_what_the_table_has(redis, redis_rule):
     """A sketch is evicted between the claim of a flusher that died and the next flush."""
     redis_rule(visitors=True)
     article = Article.objects.create(title="Tea")

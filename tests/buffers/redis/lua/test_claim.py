@@ -85,7 +85,7 @@ class TestClaim:
         "text", ["rubbish", "x:007", "x:" + "9" * 30, "y" * 101 + ":1", b"\xff:1", "a\0b:1", ":1"]
     )
     @pytest.mark.parametrize("name", ["batch_id", "sequence"])
-    def test_name_that_is_not_of_our_making_is_moved(self, redis, call, name, text):
+    def test_foreign_name_of_a_batch_is_moved(self, redis, call, name, text):
         """Read and written again, it would be another text."""
         key = f"hitcount:{{3}}:{RUN_ID}:{name}"
         redis.hset(KEYS.pending, A, 1)
@@ -97,7 +97,7 @@ class TestClaim:
 
     @pytest.mark.parametrize("name", ["epoch", "batch_id", "sequence"])
     @pytest.mark.parametrize("put", ["set", "rpush"])
-    def test_other_keys_that_are_not_ours_are_in_nobodys_way(self, redis, call, name, put):
+    def test_foreign_values_of_other_keys_do_no_harm(self, redis, call, name, put):
         redis.hset(KEYS.pending, A, 1)
         getattr(redis, put)(f"hitcount:{{3}}:{RUN_ID}:{name}", "rubbish")
 

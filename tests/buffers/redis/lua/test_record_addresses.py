@@ -20,8 +20,8 @@ from tests.buffers.redis.lua.partition import (
 
 
 def visitor_at_home(number):
-    mark = bytes([number]) * 16
-    return VisitorHashes("k1", mark, (mark,), HOME)
+    own = bytes([number]) * 16
+    return VisitorHashes("k1", own, (own,), HOME)
 
 
 @pytest.mark.parametrize("repeat", [60, "daily", "always"])
@@ -40,7 +40,7 @@ def test_address_counts_up_to_its_limit(redis, record, rule, repeat):
 
 
 @pytest.mark.parametrize("value", [None, "x", str(2**63 - 1), "-5"])
-def test_nothing_is_in_the_way_of_an_address(redis, record, rule, value):
+def test_foreign_values_do_not_keep_an_address_from_counting(redis, record, rule, value):
     rule("daily", per_address=2)
     if value is None:
         redis.lpush(AT_HOME, "somebody else's")
@@ -78,7 +78,7 @@ def test_nothing_is_kept_of_visitors_beyond_the_limit(redis, record, rule):
     assert (redis.dump(KEYS.seen(TODAY, "k1")), redis.dump(KEYS.sketch(VISITORS))) == before
 
 
-def test_whoever_is_nobody_has_the_limit_of_the_address(redis, record, rule):
+def test_hit_without_a_visitor_has_the_limit_of_its_address(redis, record, rule):
     rule("daily", visitors=True, per_address=1)
     nobody = VisitorHashes("k1", None, (), HOME)
 

@@ -103,7 +103,7 @@ def test_sketch_that_does_not_change_is_not_noted(redis, record, rule):
 
 @pytest.mark.parametrize("name", ["pending_refused", "pending_visitors"])
 @pytest.mark.parametrize("repeat", [60, "daily", "always"])
-def test_nothing_is_in_the_way_of_a_judged_hit(redis, record, rule, name, repeat):
+def test_foreign_values_do_not_keep_a_visitor_from_counting(redis, record, rule, name, repeat):
     rule(repeat, visitors=True)
     strangers = [KEYS.sketch(VISITORS), KEYS.sketches_of(5, "a"), KEYS.seen(TODAY, "k1")]
     for key in [f"hitcount:{{3}}:{RUN_ID}:{name}", *strangers]:
@@ -118,7 +118,7 @@ def test_nothing_is_in_the_way_of_a_judged_hit(redis, record, rule, name, repeat
 
 
 @pytest.mark.parametrize("repeat", [60, "daily", "always"])
-def test_no_hits_tell_of_a_visitor_only(redis, record, rule, repeat):
+def test_amount_of_zero_records_the_visitor_only(redis, record, rule, repeat):
     rule(repeat, visitors=True)
     for n in (1, 2):
         record(n, 0, visitor=VisitorHashes("k1", ANN.of_day))
