@@ -8,11 +8,11 @@ from django_hitcount.conf.caches import cached_for_settings
 
 __all__ = ["Buffer", "get_buffer"]
 
-INSTALL_EXTRA = 'Install what it needs: pip install "django-buffered-hitcount[redis]".'
+INSTALL_EXTRA = 'Install the extra: pip install "django-buffered-hitcount[redis]".'
 
 NAME_A_BUFFER = (
-    "Name 'django_hitcount.buffers.database.DatabaseBuffer', "
-    "'django_hitcount.buffers.redis.RedisBuffer' or a subclass of Buffer of your own."
+    "Use 'django_hitcount.buffers.database.DatabaseBuffer', "
+    "'django_hitcount.buffers.redis.RedisBuffer', or the path of your own subclass of Buffer."
 )
 
 
@@ -29,13 +29,13 @@ def get_buffer() -> Buffer:
     except ImportError as exc:
         raise conf.SettingError(
             "BUFFER",
-            f"HITCOUNT['BUFFER'] is {path!r}, which cannot be imported: {exc}.",
+            f"Invalid value for HITCOUNT['BUFFER']: {path!r} cannot be imported ({exc}).",
             INSTALL_EXTRA if exc.name in {"django_redis", "redis", "hiredis"} else NAME_A_BUFFER,
         ) from exc
     if not (isinstance(cls, type) and issubclass(cls, Buffer)):
         raise conf.SettingError(
             "BUFFER",
-            f"HITCOUNT['BUFFER'] is {path!r}, which is no subclass of "
+            f"Invalid value for HITCOUNT['BUFFER']: {path!r} is not a subclass of "
             "django_hitcount.buffers.Buffer.",
             NAME_A_BUFFER,
         )

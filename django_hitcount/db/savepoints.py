@@ -23,7 +23,9 @@ class OpenTransactions:
     """
 
     def __init__(self) -> None:
-        self._connections = [c for c in connections.all(initialized_only=True) if _is_open(c)]
+        self._connections = [
+            c for c in connections.all(initialized_only=True) if _is_in_transaction(c)
+        ]
 
     def protect(self) -> AbstractContextManager[object]:
         """As savepoint(), for all of them."""
@@ -48,10 +50,10 @@ def savepoint(using: str) -> AbstractContextManager[object]:
     Raises TransactionLost if there is no way back.
     """
     connection = connections[using]
-    return _LazySavepoint(connection) if _is_open(connection) else nullcontext()
+    return _LazySavepoint(connection) if _is_in_transaction(connection) else nullcontext()
 
 
-def _is_open(connection: BaseDatabaseWrapper) -> bool:
+def _is_in_transaction(connection: BaseDatabaseWrapper) -> bool:
     """Whether there is a transaction that can be spoiled, begun by atomic() or by hand."""
     is_connected = connection.connection is not None
     return is_connected and not connection.autocommit and not connection.needs_rollback

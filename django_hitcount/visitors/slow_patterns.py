@@ -34,7 +34,7 @@ SECONDS_PER_PATTERN = 0.5
 """How long a pattern is tried, so that the check stays fast."""
 
 MOST_ATTACKS = 500
-"""Ways to build texts that are tried for a pattern. Most patterns have fewer."""
+"""How many ways to build texts are tried for a pattern."""
 
 ALPHABET = "a1 /.;-_()AZ09~\xe9"
 """A letter of each class that patterns distinguish, besides those in the pattern itself."""
@@ -64,7 +64,7 @@ def find_slow_text(pattern: re.Pattern[str], longest: int) -> SlowText | None:
     Takes up to half a second, and far less with most patterns. May miss some slow patterns.
     """
     give_up_at = time.perf_counter() + SECONDS_PER_PATTERN
-    for attack in islice(_attacks(pattern), MOST_ATTACKS):
+    for attack in islice(_build_attacks(pattern), MOST_ATTACKS):
         for text in attack.texts(longest):
             seconds = _measure_search(pattern, text)
             if seconds > SLOW_SECONDS:
@@ -96,13 +96,13 @@ class _Attack(NamedTuple):
         yield self.start + self.repeated * most + self.end
 
 
-def _attacks(pattern: re.Pattern[str]) -> Iterator[_Attack]:
+def _build_attacks(pattern: re.Pattern[str]) -> Iterator[_Attack]:
     places = [("", "")]
     letters = ALPHABET
     if parser:
         tree = parser.parse(pattern.pattern, pattern.flags)
-        places += _repeats(tree, "")
-        letters += "".join({*_literals(tree)} - {*ALPHABET})
+        places += _find_repeats(tree, "")
+        letters += "".join({*_find_literals(tree)} - {*ALPHABET})
     starts = dict.fromkeys(start for start, _ in places)
     bodies = ((start, body) for start, body in places if body)
     for start, repeated in chain(bodies, product(starts, letters)):
@@ -110,15 +110,15 @@ def _attacks(pattern: re.Pattern[str]) -> Iterator[_Attack]:
             yield _Attack(start, repeated, end)
 
 
-def _repeats(nodes: Any, start: str) -> Iterator[tuple[str, str]]:
+def _find_repeats(nodes: Any, start: str) -> Iterator[tuple[str, str]]:
     """Yield what is matched up to each repeat, and what the repeat matches once."""
     for node in nodes:
         for part in _parts(node):
             if _is_repeat(node):
                 for once in (False, True):
-                    yield start, _sample(part, once=once)
-            yield from _repeats(part, start)
-        start += _sample([node], once=True)
+                    yield start, _build_sample(part, once=once)
+            yield from _find_repeats(part, start)
+        start += _build_sample([node], once=True)
 
 
 def _parts(node: tuple[Any, Any]) -> Sequence[Any]:
@@ -137,29 +137,29 @@ def _is_repeat(node: tuple[Any, Any]) -> bool:
     return str(node[0]).endswith("_REPEAT")
 
 
-def _literals(nodes: Any) -> Iterator[str]:
+def _find_literals(nodes: Any) -> Iterator[str]:
     for node in nodes:
         if str(node[0]) == "LITERAL":
             yield chr(node[1])
         for part in _parts(node):
-            yield from _literals(part)
+            yield from _find_literals(part)
 
 
-def _sample(nodes: Any, *, once: bool) -> str:
+def _build_sample(nodes: Any, *, once: bool) -> str:
     """Return a text that ``nodes`` match. Optional parts are included ``once``, or left out."""
-    return "".join(_sample_of(node, once) for node in nodes)
+    return "".join(_sample_node(node, once) for node in nodes)
 
 
-def _sample_of(node: tuple[Any, Any], once: bool) -> str:
+def _sample_node(node: tuple[Any, Any], once: bool) -> str:
     name, value = str(node[0]), node[1]
     if name == "LITERAL":
         return chr(value)
     if name in {"ANY", "NOT_LITERAL", "IN"}:
         return next((letter for letter in _candidates(value) if _is_in(letter, node)), "")
     if _is_repeat(node):
-        return _sample(value[-1], once=once) * int(value[0] or once)
+        return _build_sample(value[-1], once=once) * int(value[0] or once)
     if name in {"BRANCH", "SUBPATTERN", "ATOMIC_GROUP"}:
-        return _sample(_parts(node)[0], once=once)
+        return _build_sample(_parts(node)[0], once=once)
     return ""  # An assertion matches no text, and a reference one that is already there.
 
 

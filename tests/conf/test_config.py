@@ -292,8 +292,8 @@ def test_all_errors_are_reported_at_once(settings):
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("nowhere.Buffer", "HITCOUNT['BUFFER'] is 'nowhere.Buffer', which cannot be imported"),
-        ("datetime.date", "which is no subclass of django_hitcount.buffers.Buffer"),
+        ("nowhere.Buffer", "HITCOUNT['BUFFER']: 'nowhere.Buffer' cannot be imported (No "),
+        ("datetime.date", "is not a subclass of django_hitcount.buffers.Buffer"),
     ],
 )
 def test_wrong_buffer_is_an_error_with_value_and_fix(settings, path, message):

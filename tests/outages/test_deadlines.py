@@ -63,7 +63,7 @@ def test_timeout_of_one_call_is_not_that_of_the_next(sockets):
     assert here.gettimeout() == 60
 
 
-def test_socket_that_is_not_to_wait_does_not(sockets):
+def test_non_blocking_socket_does_not_wait(sockets):
     bounded = BoundedSocket(sockets[0], 60)
     bounded.settimeout(0)
     with Deadline(60), pytest.raises(BlockingIOError):

@@ -1,4 +1,4 @@
-"""Which refusals are asked, in which order, and what becomes of their errors."""
+"""Which refusals are tried, in which order, and what happens to their errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def preview(context: HitContext) -> bool:
     return "preview" in context.request.GET
 
 
-@refusal("broken", "Nobody knows.")
+@refusal("broken", "It is broken.")
 def broken(context: HitContext) -> bool:
     raise ZeroDivisionError
 
