@@ -6,6 +6,7 @@ import re
 from dataclasses import fields
 from importlib.metadata import distributions
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 from docutils.core import publish_doctree
@@ -24,6 +25,14 @@ REFUSALS = [
     *(refusals.CALLER, refusals.NO_REQUEST, refusals.REPEAT, refusals.UNAVAILABLE),
     refusals.UNSAVED,
 ]
+PATHS = sorted(
+    path
+    for path in {*re.findall(r"\bdjango_hitcount(?:\.\w+)+", DOCS)}
+    if not re.fullmatch(
+        r"django_hitcount\.([EW]\d\d\d|E|W|flush_hits|compact_hits|refusals\.\w+)", path
+    )
+)
+"""Names of Python objects. Checks, tasks and refusals have tests of their own."""
 SOURCE = sorted((ROOT / "django_hitcount").rglob("*.py"))
 
 
@@ -99,6 +108,14 @@ def test_every_check_is_documented(check):
 )
 def test_every_public_name_is_documented(name):
     assert name in DOCS
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_path_in_the_docs_can_be_imported_and_is_not_internal(path):
+    resolve_name(path)
+
+    where = path.split(".")[1]
+    assert where in {"buffers", "refusals"} or (ROOT / "django_hitcount" / f"{where}.py").exists()
 
 
 def test_exceptions_are_drawn_as_they_are():

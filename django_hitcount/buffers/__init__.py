@@ -1,12 +1,44 @@
-"""Where hits wait before they reach the tables; the class is named by HITCOUNT["BUFFER"]."""
+"""
+Where hits wait before they reach the tables; HITCOUNT["BUFFER"] names the class.
+
+A project that writes a buffer of its own imports Buffer from here, and the values that its
+methods take and return.
+"""
 
 from __future__ import annotations
 
 from django_hitcount import conf
 from django_hitcount.buffers.base import Buffer
 from django_hitcount.conf.caches import cached_for_settings
+from django_hitcount.counters.batches import (
+    Batch,
+    BatchId,
+    BufferState,
+    FlushPosition,
+    RecordResult,
+    UnsettledHits,
+)
+from django_hitcount.counters.hits import NewHits, VisitorHashes
+from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, RefusedKey
+from django_hitcount.counters.sketches import Sketch, SketchUnion
 
-__all__ = ["Buffer", "get_buffer"]
+__all__ = [
+    "Batch",
+    "BatchId",
+    "Buffer",
+    "BufferState",
+    "CounterKey",
+    "DailyVisitorsKey",
+    "FlushPosition",
+    "NewHits",
+    "RecordResult",
+    "RefusedKey",
+    "Sketch",
+    "SketchUnion",
+    "UnsettledHits",
+    "VisitorHashes",
+    "get_buffer",
+]
 
 INSTALL_EXTRA = 'Install the extra: pip install "django-buffered-hitcount[redis]".'
 

@@ -1,0 +1,7 @@
+"""Whether a user agent is that of a bot, for a project's own code."""
+
+from __future__ import annotations
+
+from django_hitcount.visitors.bots import is_bot
+
+__all__ = ["is_bot"]

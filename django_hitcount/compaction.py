@@ -1,0 +1,9 @@
+"""What the task and the command compact_hits do, and its steps, for a project's own code."""
+
+from __future__ import annotations
+
+from django_hitcount.maintenance.compaction import Compaction, compact
+from django_hitcount.maintenance.pruning import prune
+from django_hitcount.maintenance.upkeep import run_upkeep
+
+__all__ = ["Compaction", "compact", "prune", "run_upkeep"]

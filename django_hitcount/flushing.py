@@ -1,0 +1,8 @@
+"""What the task and the command flush_hits do, for a project's own code."""
+
+from __future__ import annotations
+
+from django_hitcount.maintenance.flushing import Flush, flush
+from django_hitcount.maintenance.pruning import prune_ledger
+
+__all__ = ["Flush", "flush", "prune_ledger"]
