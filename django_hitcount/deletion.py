@@ -20,6 +20,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.signals import class_prepared, post_delete, pre_delete
 
 from django_hitcount.buffers import get_buffer
+from django_hitcount.counters.keys import ObjectKey
 from django_hitcount.counters.objects import counted_model, deleted_object_id
 from django_hitcount.db.commits import run_after_commit
 from django_hitcount.db.counted_objects import content_type_id_of
@@ -30,7 +31,7 @@ from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable, InvalidKey
 from django_hitcount.maintenance import forgetting
 from django_hitcount.maintenance.flushing import flush_partition
-from django_hitcount.maintenance.forgetting import ObjectKey
+from django_hitcount.maintenance.living_objects import find_model
 from django_hitcount.outages.waits import bind_to_page
 
 COUNTERS_PER_PAGE = 1000
@@ -247,7 +248,7 @@ def forget(objects: Iterable[ObjectKey]) -> None:
 
 
 def _database_of(content_type_id: int) -> str:
-    model = forgetting.find_model(content_type_id)
+    model = find_model(content_type_id)
     return router.db_for_write(model) if model else hits_alias()
 
 

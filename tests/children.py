@@ -80,6 +80,6 @@ def run(work: Callable[[], object], *, seconds: float = 60) -> int:
     return wait_for(fork(work), seconds=seconds)
 
 
-def die(*args: object) -> None:
+def die(*args: object, **kwargs: object) -> None:
     """Kill the current process, without a chance to clean up."""
     os.kill(os.getpid(), signal.SIGKILL)

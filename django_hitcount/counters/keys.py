@@ -32,6 +32,10 @@ class CounterKey(NamedTuple):
         return crc32(f"{self.content_type_id}:{self.object_id}".encode()) % partitions
 
 
+ObjectKey = tuple[int, str]
+"""An object: its content type id and its object id."""
+
+
 class RefusedKey(NamedTuple):
     """What refused hits are counted by; sorts in lock order."""
 

@@ -12,6 +12,7 @@ from django.db.models.signals import pre_delete
 
 from django_hitcount import deletion
 from django_hitcount.buffers import get_buffer
+from django_hitcount.db import counter_rows
 from django_hitcount.db.counted_objects import content_type_id_of, counter_key
 from django_hitcount.db.tables import DeletedObject, HitSlot
 from django_hitcount.exceptions import BufferUnavailable
@@ -47,9 +48,9 @@ class TestWhoeverDies:
     STEPS = {
         "after the COMMIT": (deletion, "forget_now"),
         "before the buffer": (deletion, "_flush_partitions_of"),
-        "before the tables": (forgetting, "_delete_rows_of"),
-        "within the tables": (forgetting, "take_write_lock"),
-        "before it is over": (forgetting, "_postpone"),
+        "before the tables": (forgetting, "delete_rows_of"),
+        "within the tables": (counter_rows, "take_write_lock"),
+        "before it is over": (forgetting, "_finish_or_postpone"),
     }
 
     @pytest.mark.parametrize("step", STEPS)
@@ -111,7 +112,7 @@ class TestWhoeverDies:
     def test_locked_tables(self, article):
         error = OperationalError("lock timeout")
         with (
-            mock.patch.object(forgetting, "in_transaction", side_effect=error),
+            mock.patch.object(counter_rows, "in_transaction", side_effect=error),
             mock.patch.object(get_buffer(), "quick_partitions", return_value=None),
         ):
             article.delete()

@@ -11,7 +11,7 @@ from django.db import OperationalError, transaction
 from django_hitcount import deletion
 from django_hitcount.buffers import get_buffer
 from django_hitcount.db.tables import DeletedObject, HitSlot
-from django_hitcount.maintenance import forgetting
+from django_hitcount.maintenance import forgetting, living_objects
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.maintenance.forgetting import FIRST_PAUSE, KEPT_FOR
 from django_hitcount.maintenance.upkeep import run_upkeep
@@ -92,7 +92,7 @@ class TestDatabaseThatDoesNotAnswer:
 
     @pytest.fixture
     def away(self, monkeypatch):
-        existing = forgetting._existing
+        existing = living_objects._read_existing
 
         def fail_elsewhere(content_type_id, database, object_ids):
             if database == "elsewhere":
@@ -100,7 +100,7 @@ class TestDatabaseThatDoesNotAnswer:
             return existing(content_type_id, database, object_ids)
 
         with monkeypatch.context() as patch:
-            patch.setattr(forgetting, "_existing", fail_elsewhere)
+            patch.setattr(living_objects, "_read_existing", fail_elsewhere)
             patch.setattr(forgetting, "OBJECTS_AT_A_TIME", 1)
             yield patch
 
@@ -116,7 +116,7 @@ class TestDatabaseThatDoesNotAnswer:
         assert not HitSlot.objects.filter(object_id__in=ids).exists()
         assert HitSlot.objects.count() == 1
         assert DeletedObject.objects.filter(swept_at=None).count() == 1
-        assert caplog.text.count("does not say whether they are there: away") == 1
+        assert caplog.text.count("does not say whether the objects exist: away") == 1
 
     def test_it_is_queried_once_in_a_flush(self, moved, away, caplog):
         second = Article.objects.create(title="Moved, too")
@@ -126,7 +126,7 @@ class TestDatabaseThatDoesNotAnswer:
 
         self.flush_or_compact()
 
-        assert caplog.text.count("does not say whether they are there: away") == 1
+        assert caplog.text.count("does not say whether the objects exist: away") == 1
         assert DeletedObject.objects.filter(swept_at=None).count() == 2
 
     def test_object_that_lives_there_keeps_its_hits(self, moved, away):

@@ -7,6 +7,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from django_hitcount import conf
+from django_hitcount.counters.keys import ObjectKey
 from django_hitcount.db.fields import ObjectIdField
 
 
@@ -94,6 +95,6 @@ class DeletedObject(models.Model):
         return f"{self.content_type_id}:{self.object_id}, deleted at {self.deleted_at}"
 
     @property
-    def pair(self) -> tuple[int, str]:
-        """Content type id and object id."""
+    def object_key(self) -> ObjectKey:
+        """The content type id and the object id."""
         return self.content_type_id, self.object_id

@@ -1,0 +1,79 @@
+"""SQL that deletes the rows of deleted objects from every table that counts by object."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+
+from django.db import models
+
+from django_hitcount.counters.keys import ObjectKey
+from django_hitcount.db import locks
+from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.tables import (
+    CounterRow,
+    DailyHitSlot,
+    DailyVisitors,
+    HitSlot,
+    SeenVisitor,
+    SlotRow,
+)
+from django_hitcount.db.transactions import in_transaction, take_write_lock
+
+ROWS_PER_TRANSACTION = 500
+"""Few enough for the 999 parameters of an old SQLite, and for locks that are held briefly."""
+
+LOCK_WAIT_SECONDS = 1.0
+"""How long one statement waits for a lock, before the transaction gives up the locks it has."""
+
+TABLES: tuple[type[CounterRow], ...] = (HitSlot, DailyHitSlot, SeenVisitor, DailyVisitors)
+"""SeenVisitor before DailyVisitors: a fold turns rows of the first into rows of the second."""
+
+
+def delete_rows_of(objects: Collection[ObjectKey], *, patience_seconds: float) -> set[ObjectKey]:
+    """
+    Delete the rows of objects from all tables; returns the objects that had any.
+
+    A table is done once a read without a lock finds nothing. A read with a lock that had to
+    wait would prove nothing: it does not see the row that a compaction has folded others into.
+    But until that compaction commits, a read without a lock sees the rows that it folds.
+
+    Costs a query per table, and a query and a transaction of two statements per 500 rows.
+
+    Raises OperationalError if a batch meets locks for longer than ``patience_seconds``.
+    """
+    using = hits_alias()
+    lock_wait_seconds = min(LOCK_WAIT_SECONDS, patience_seconds)
+    found: set[ObjectKey] = set()
+    for model in TABLES if objects else ():
+        rows = model._default_manager.using(using).filter(match_objects(objects))
+        columns = rows.values_list("pk", "content_type_id", "object_id")
+        while some := [*columns[:ROWS_PER_TRANSACTION]]:
+            delete = partial(_delete_rows, model, [pk for pk, *_ in some], using, lock_wait_seconds)
+            in_transaction(delete, using=using, patience_seconds=patience_seconds, repeatable=True)
+            found |= {(content_type_id, object_id) for _, content_type_id, object_id in some}
+    return found
+
+
+def _delete_rows(
+    model: type[CounterRow], pks: list[int], using: str, lock_wait_seconds: float
+) -> None:
+    """Delete rows, locked in the order of all writers."""
+    rows = model._default_manager.using(using).filter(pk__in=pks)
+    take_write_lock(using)
+    order = (*model.KEY, "slot" if issubclass(model, SlotRow) else "pk")
+    with locks.limit_waits(using, seconds=lock_wait_seconds):
+        locked = [*rows.order_by(*order).select_for_update().values_list("pk", flat=True)]
+        rows.filter(pk__in=locked)._raw_delete(using)
+
+
+def match_objects(objects: Iterable[ObjectKey]) -> models.Q:
+    """A condition that holds for the rows of ``objects``, one index range per model."""
+    condition = models.Q(pk__in=[])
+    for content_type_id, keys in groupby(sorted(objects), key=itemgetter(0)):
+        condition |= models.Q(
+            content_type_id=content_type_id, object_id__in=[object_id for _, object_id in keys]
+        )
+    return condition
