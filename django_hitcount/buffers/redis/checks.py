@@ -1,4 +1,4 @@
-"""What could make RedisBuffer lose hits, seen from its settings and its server."""
+"""System checks of RedisBuffer: what could make it lose hits, in its settings and its server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def check(exchange: RedisTransport) -> Iterator[CheckMessage]:
     except BufferUnavailable as exc:
         yield _unreachable(exc)
         return
-    values = _values(info) if isinstance(info, bytes) else {}  # Else the server may not tell.
+    values = _values(info) if isinstance(info, bytes) else {}  # Otherwise INFO is not allowed.
     yield from _check_eviction(values)
     yield from _check_persistence(values, save)
     yield from _check_run_id(run_id)
@@ -39,14 +39,14 @@ def _unreachable(exc: BufferUnavailable) -> CheckMessage:
     alias = conf.get_config().cache_alias
     return CheckWarning(
         f"{exc} (cache alias {alias!r})",
-        hint="Start Redis, or correct the LOCATION of the alias. Until then each hit is written "
-        "to the database.",
+        hint="Start Redis, or correct the LOCATION of the alias. Until you fix it, each hit is "
+        "written to the database.",
         id="django_hitcount.W001",
     )
 
 
 def _check_shared() -> Iterator[CheckMessage]:
-    """W002: whoever clears another cache on the same Redis database deletes pending hits."""
+    """W002: clearing another cache in the same Redis database deletes pending hits."""
     alias = conf.get_config().cache_alias
     databases = {name: _databases(cache.get("LOCATION")) for name, cache in settings.CACHES.items()}
     sharing = [name for name in databases if name != alias and databases[name] & databases[alias]]
@@ -54,18 +54,18 @@ def _check_shared() -> Iterator[CheckMessage]:
         sharing.append(alias)
     if sharing:
         yield CheckWarning(
-            f"The Redis database of the buffer is also the cache {', '.join(map(repr, sharing))}: "
-            "cache.clear() would delete all hits that wait there.",
+            f"The Redis database of the buffer is also the cache {', '.join(map(repr, sharing))}. "
+            "cache.clear() would delete all pending hits.",
             hint=(
-                "Give the buffer a cache alias and a Redis database number of its own, and name "
-                "the alias in HITCOUNT['CACHE_ALIAS']."
+                "Give the buffer a cache alias and a Redis database number of its own, and set "
+                "HITCOUNT['CACHE_ALIAS'] to the alias."
             ),
             id="django_hitcount.W002",
         )
 
 
 def _databases(location: object) -> set[tuple[object, ...]]:
-    """What distinguishes the Redis databases that LOCATION names, in any of its spellings."""
+    """Return a value for each Redis database that LOCATION names, whatever its spelling."""
     urls = location if isinstance(location, list | tuple) else str(location).split(",")
     found: set[tuple[object, ...]] = set()
     for url in map(str, urls):
@@ -73,49 +73,49 @@ def _databases(location: object) -> set[tuple[object, ...]]:
             try:
                 options = parse_url(url)  # type: ignore[no-untyped-call]
             except ValueError:
-                continue  # Whoever uses that cache will hear of it.
+                continue  # Using that cache raises the same error.
             server = options.get("path") or (options.get("host"), options.get("port", 6379))
             found.add((server, options.get("db", 0)))
     return found
 
 
 def _check_eviction(info: Mapping[str, str]) -> Iterator[CheckMessage]:
-    """W003: hits have no TTL, so that only an allkeys policy would evict them."""
+    """W003: Redis may evict pending hits. They have no TTL, so only allkeys policies do so."""
     policy = info.get("maxmemory_policy", "")
     if policy.startswith("allkeys-"):
         yield CheckWarning(
-            f"Redis evicts any key when memory runs out (maxmemory-policy {policy}), pending "
-            "hits among them.",
+            f"Redis evicts any key when memory runs out (maxmemory-policy {policy}), including "
+            "pending hits.",
             hint="Set maxmemory-policy to noeviction.",
             id="django_hitcount.W003",
         )
 
 
 def _check_persistence(info: Mapping[str, str], save: Reply) -> Iterator[CheckMessage]:
-    """W005: a crash takes Redis back to its last snapshot."""
+    """W005: after a crash, Redis starts from its last snapshot."""
     if _has_snapshots(save) and info.get("aof_enabled") == "0":
         yield CheckWarning(
-            "Redis keeps hits in snapshots alone (save is on, appendonly is off): a crash loses "
-            "the hits since the last one that were not flushed.",
+            "Redis only keeps hits in snapshots (save is on, appendonly is off). A crash loses the "
+            "hits since the last snapshot that were not flushed.",
             hint="Set appendonly to yes.",
             id="django_hitcount.W005",
         )
 
 
 def _has_snapshots(reply: Reply) -> bool:
-    """What CONFIG GET says; as a list or, in version 3 of the protocol, as a map."""
+    """Read the reply of CONFIG GET: a list or, in version 3 of the protocol, a map."""
     if isinstance(reply, BufferUnavailable):
-        return False  # The server may not tell.
+        return False  # CONFIG is not allowed.
     values = reply.values() if isinstance(reply, dict) else reply[1::2]
     return any(values)
 
 
 def _check_run_id(run_id: str) -> Iterator[CheckMessage]:
-    """W006: nobody notices if Redis goes back in time."""
+    """W006: a restart of Redis from an older state goes unnoticed."""
     if run_id == UNKNOWN_RUN:
         yield CheckWarning(
-            "Redis does not say its run_id, so that nobody notices if it is started anew: hits "
-            "may be lost when it starts from an older state.",
-            hint="Let the user of the cache alias run INFO, and do not hide its section 'server'.",
+            "Redis does not report its run_id, so its restarts go unnoticed. Hits may be lost if "
+            "it starts from an older state.",
+            hint="Allow the user of the cache alias to run INFO, including its section 'server'.",
             id="django_hitcount.W006",
         )

@@ -182,7 +182,8 @@ def _connection_pool(alias: str) -> Any:
     except (InvalidCacheBackendError, NotImplementedError, ValueError) as exc:
         raise conf.SettingError(
             "CACHE_ALIAS",
-            f"HITCOUNT['CACHE_ALIAS'] is {alias!r}, no usable cache of django-redis: {exc}",
+            f"Invalid value for HITCOUNT['CACHE_ALIAS']: {alias!r} is not a cache of django-redis "
+            f"that can be used ({exc}).",
             "Add it to CACHES with the BACKEND 'django_redis.cache.RedisCache' and a LOCATION "
             "such as 'redis://127.0.0.1:6379/1'.",
         ) from exc
