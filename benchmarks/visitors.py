@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from typing import Any
 
@@ -13,8 +14,10 @@ from benchmarks.options import Options
 from benchmarks.report import Target, print_table, thousands
 from benchmarks.timing import seconds_of
 from django_hitcount.buffers.redis.bloom import BITS_PER_HALVING, HEADER_BITS, TIGHTENING, Geometry
-from django_hitcount.buffers.redis.scripts import Command, ScriptCall
+from django_hitcount.buffers.redis.scripts import Command
 from django_hitcount.buffers.redis.transport import RedisTransport
+from tests.buffers.redis.filters import capacity, see_command
+from tests.redis_server import replies_to
 
 RATE = 0.001
 MOST_BITS = 24
@@ -31,7 +34,7 @@ KEY_SECONDS = 24 * 3600
 MARKS_PER_CALL = 250
 CALLS_AT_A_TIME = 20
 
-Send = Callable[[Sequence[bytes]], ScriptCall | Command]
+Send = Callable[[Sequence[bytes]], Command]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,8 +94,8 @@ def _measure_growing(visitors: int) -> list[Target]:
 
 def _sizes_when_full(geometry: Geometry, visitors: int) -> list[int]:
     sizes = []
-    while (capacity := geometry.capacity(len(sizes) + 1)) < visitors:
-        sizes.append(capacity)
+    while (visitors_when_full := capacity(geometry, len(sizes) + 1)) < visitors:
+        sizes.append(visitors_when_full)
     return sizes
 
 
@@ -123,8 +126,7 @@ def _of_reference_size(visitors: int) -> Geometry:
 def _fill(geometry: Geometry, sizes: Sequence[int]) -> Iterator[Progress]:
     """Let different visitors come, and tell what is known at these numbers of them."""
 
-    def see(marks: Sequence[bytes]) -> ScriptCall:
-        return ScriptCall("see", [KEY], [geometry.for_script, KEY_SECONDS, *marks])
+    see = partial(see_command, KEY, geometry=geometry, ttl_seconds=KEY_SECONDS)
 
     client = get_redis_connection("hitcount")
     client.delete(KEY)
@@ -162,7 +164,7 @@ def _measure_sketch(visitors: int) -> list[Target]:
 
 def _send(command: Send, start: int, end: int) -> tuple[list[Any], float]:
     """The replies to commands with the marks start .. end, and the seconds that Redis took."""
-    exchange = RedisTransport("hitcount", timeout_seconds=60)
+    transport = RedisTransport("hitcount", timeout_seconds=60)
     replies: list[Any] = []
     seconds = 0.0
     step = MARKS_PER_CALL * CALLS_AT_A_TIME
@@ -171,7 +173,7 @@ def _send(command: Send, start: int, end: int) -> tuple[list[Any], float]:
         calls = [
             command(marks[n : n + MARKS_PER_CALL]) for n in range(0, len(marks), MARKS_PER_CALL)
         ]
-        seconds += seconds_of(lambda calls=calls: replies.extend(exchange.run_all(calls)))
+        seconds += seconds_of(lambda calls=calls: replies.extend(replies_to(transport, calls)))
     return replies, seconds
 
 

@@ -9,6 +9,7 @@ from asgiref.sync import sync_to_async
 
 from django_hitcount import conf
 from django_hitcount.buffers import get_buffer
+from django_hitcount.buffers.admitting import admit
 from django_hitcount.exceptions import InvalidThrottle
 
 SHORTEST_SECONDS = 0.001
@@ -65,7 +66,7 @@ class Throttle:
         Raises BufferUnavailable if Redis, or DatabaseError if the database does not answer:
         nobody is admitted then, although an interval may have begun.
         """
-        return get_buffer().admit(self.name, self._milliseconds)
+        return admit(get_buffer(), self.name, milliseconds=self._milliseconds)
 
     async def aadmit(self) -> bool:
         """See admit()."""

@@ -173,7 +173,7 @@ def get_visitors_of(
     """Like get_visitors(), but for keys of counters; reads the tables within ``guard``."""
     list_days(first_day, last_day)
     using = hits_alias()
-    in_buffer = get_buffer().visitors(keys, first_day, last_day)
+    in_buffer = get_buffer().count_visitors(keys, first_day, last_day)
     with guard(), savepoint(using):
         in_tables = daily_visitors.read_counts(keys, first_day, last_day, using=using)
     spans: dict[Span, list[DailyVisitorsKey]] = defaultdict(list)
@@ -206,7 +206,7 @@ def _count_merged_days(
     spans and the buffer can merge.
     """
     using, buffer = hits_alias(), get_buffer()
-    if not spans or not buffer.keeps_hits:
+    if not spans or not buffer.merges_sketches:
         return {}
     with guard(), savepoint(using):
         sketches = daily_visitors.read_sketches([*chain.from_iterable(spans.values())], using=using)
@@ -220,8 +220,8 @@ def _count_merged_days(
         # A day without a sketch was counted one by one.
         if all(day in in_buffer or day in sketches for day in days)
     }
-    counts = buffer.unions([*unions.values()])
-    return dict(zip(unions, counts, strict=False))
+    counts = buffer.count_unions([*unions.values()])
+    return {} if counts is None else dict(zip(unions, counts, strict=True))
 
 
 def visitors_or_none(objs: Iterable[ModelT], *, days: int, counter: str) -> dict[ModelT, Visitors]:

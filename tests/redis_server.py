@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from unittest import mock
@@ -11,7 +11,8 @@ from redis import Redis
 from redis.connection import Connection
 
 from django_hitcount.buffers.redis.keys import RunKeys, run_keys
-from django_hitcount.buffers.redis.transport import RUN_ID_LETTERS
+from django_hitcount.buffers.redis.scripts import Command, ScriptCall
+from django_hitcount.buffers.redis.transport import RUN_ID_LETTERS, RedisTransport, Reply, checked
 from django_hitcount.counters.keys import CounterKey
 
 
@@ -53,3 +54,8 @@ def sends() -> Iterator[Callable[[], int]]:
 
     with mock.patch.object(Connection, "send_packed_command", counting):
         yield lambda: len(calls)
+
+
+def replies_to(transport: RedisTransport, commands: Sequence[ScriptCall | Command]) -> list[Reply]:
+    """The replies to commands; raises the first exception among them."""
+    return checked(transport.send(lambda run_id: commands).replies)

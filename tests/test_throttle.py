@@ -12,7 +12,9 @@ from django.db import connections, transaction
 from redis.connection import Connection
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from django_hitcount import throttle
 from django_hitcount.buffers import Buffer, get_buffer
+from django_hitcount.db.tables import Admission
 from django_hitcount.exceptions import AnswerLost, BufferUnavailable, InvalidThrottle
 from django_hitcount.throttle import Throttle
 from tests.redis_server import round_trips
@@ -50,10 +52,10 @@ class TestInterval:
         [(0.001, 1), (0.0011, 2), (2.007, 2007), (0.1 + 0.2, 301), (366 * 86400, 31_622_400_000)],
     )
     def test_is_never_rounded_down(self, buffer, seconds, milliseconds):
-        with mock.patch.object(type(buffer), "admit", return_value=True) as asked:
+        with mock.patch.object(throttle, "admit", return_value=True) as asked:
             assert admit(seconds=seconds)
 
-        asked.assert_called_once_with("mail", milliseconds)
+        asked.assert_called_once_with(buffer, "mail", milliseconds=milliseconds)
 
     def test_names_are_compared_byte_for_byte(self, buffer):
         names = ["a", "A", "a ", " a", "ä", "a\u0308", "x" * 149, "x" * 150, "{3}:total", "😀"]
@@ -71,7 +73,10 @@ class TestInterval:
             def record(self, hits):
                 raise AssertionError
 
-        assert [Other().admit("mail", 1000) for _ in range(2)] == [True, False]
+        with mock.patch.object(throttle, "get_buffer", Other):
+            assert [admit() for _ in range(2)] == [True, False]
+
+        assert Admission.objects.count() == 1
 
 
 class TestArguments:

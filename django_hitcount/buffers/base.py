@@ -17,14 +17,17 @@ from django_hitcount.counters.sketches import Sketch, SketchUnion
 
 class Buffer(ABC):
     """
-    Takes hits in and says what it still holds, so that totals stay exact.
+    Takes hits in and reports what it still holds, so that totals stay exact.
 
-    A subclass keeps every promise at every instant and in every process. Bad hits never
-    get here: recording has checked them.
+    A subclass keeps every promise at every instant and in every process. It never gets invalid
+    hits: recording checks them first.
     """
 
     keeps_hits: ClassVar[bool] = True
     """Do hits wait here for a flush? If not, the tables alone hold the totals."""
+
+    merges_sketches: ClassVar[bool] = False
+    """Can count_unions() count the visitors of several days together?"""
 
     @abstractmethod
     def record(self, hits: Sequence[NewHits]) -> list[RecordResult]:
@@ -62,24 +65,27 @@ class Buffer(ABC):
         """
         The partitions to flush so that all hits of (content type id, object id) pairs are applied.
 
-        None if more than so many counters wait in all of them, or the buffer has to catch up.
+        None if more than ``counters`` wait in all of them, or the buffer has to catch up.
         """
         return ()
 
-    def forget(  # noqa: B027 - most buffers keep nothing more
-        self, objects: Collection[tuple[int, str]]
-    ) -> None:
+    def discard_objects(self, objects: Collection[tuple[int, str]]) -> None:
         """Drop what the buffer keeps of objects whose hits have been deleted from the tables."""
+        return
 
-    def visitors(
+    def discard_totals(self, keys: Collection[CounterKey]) -> None:
+        """Drop the totals that the buffer keeps of ``keys``, so that they are loaded anew."""
+        return
+
+    def count_visitors(
         self, keys: Collection[CounterKey], first_day: datetime.date, last_day: datetime.date
     ) -> Mapping[DailyVisitorsKey, int]:
         """How many visitors of counters the buffer knows, by day; estimates."""
         return {}
 
-    def unions(self, unions: Sequence[SketchUnion]) -> Sequence[int]:
-        """How many different visitors each has; nothing if nobody can tell now."""
-        return ()
+    def count_unions(self, unions: Sequence[SketchUnion]) -> Sequence[int] | None:
+        """How many different visitors each has; None if that cannot be counted now."""
+        return None
 
     def merge_sketches(
         self, known: Mapping[DailyVisitorsKey, bytes]
@@ -87,33 +93,22 @@ class Buffer(ABC):
         """Merge sketches of the table into those of the buffer, and return these."""
         return {}
 
-    def drop_totals(self, keys: Collection[CounterKey]) -> None:
-        """Drop the totals that the buffer keeps of ``keys``, so that they are loaded anew."""
-        return
-
     def partitions(self) -> Iterable[int]:
         """The partitions that may hold hits to flush."""
         return ()
 
     def claim(self, partition: int) -> Batch | None:
-        """Set the pending hits of a partition aside, or return what is set aside already."""
+        """Set the pending hits of a partition aside; returns an older batch if one is set aside."""
         return None
 
     def settle(self, batch: Batch) -> bool:
-        """Drop a batch that the tables hold; False if somebody else has."""
+        """Drop a batch that the tables hold; False if another flusher has dropped it."""
         return False
 
     def catch_up(self) -> int:
-        """Learn what happened while the buffer was away; returns how many notes there were."""
+        """Take in what the buffer missed while it was away; returns how much there was."""
         return 0
 
     def check(self) -> list[CheckMessage]:
         """System checks of this buffer."""
         return []
-
-    def admit(self, name: str, milliseconds: int) -> bool:
-        """Whether nobody else was admitted under ``name`` within the interval; see Throttle."""
-        from django_hitcount.db import admissions
-        from django_hitcount.db.routing import hits_alias
-
-        return admissions.admit(f"throttle:{name}", milliseconds * 1000, using=hits_alias())

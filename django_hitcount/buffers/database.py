@@ -48,8 +48,8 @@ LOCKS = "Locks of other sessions"
 HURRY_SECONDS = 1.0
 """How long hits are tried in so many slots only once one has waited for locks in vain."""
 
-Notes = Callable[[Sequence[NewHits], Sequence[NewHits]], Iterable[MissedRecord]]
-"""Makes notes on hits that are written, and on those that are left in doubt."""
+MakeRecords = Callable[[Sequence[NewHits], Sequence[NewHits]], Iterable[MissedRecord]]
+"""Makes rows for hits that are written, and for those that are left in doubt."""
 
 Part = tuple[Sequence[NewHits], Sequence[NewHits]]
 """Hits that are written in one transaction, and those that it leaves in doubt."""
@@ -78,7 +78,10 @@ class DatabaseBuffer(Buffer):
         return self.write(hits)
 
     def write(
-        self, hits: Sequence[NewHits], doubtful: Sequence[NewHits] = (), notes: Notes | None = None
+        self,
+        hits: Sequence[NewHits],
+        doubtful: Sequence[NewHits] = (),
+        make_records: MakeRecords | None = None,
     ) -> list[RecordResult]:
         """
         Judge hits, write those that are not ``doubtful``, and notes on all, or nothing at all.
@@ -88,17 +91,17 @@ class DatabaseBuffer(Buffer):
         """
         is_one_counter = len({hit.key for hit in (*hits, *doubtful)}) == 1
         try:
-            return self._run(hits, doubtful, notes, is_patient=is_one_counter)
+            return self._run(hits, doubtful, make_records, is_patient=is_one_counter)
         except DATABASE_ERRORS as exc:
             if is_one_counter or not locks.is_conflict(exc):
                 raise
-            return self._write_apart(hits, doubtful, notes)
+            return self._write_apart(hits, doubtful, make_records)
 
     def _run(
         self,
         hits: Sequence[NewHits],
         doubtful: Sequence[NewHits],
-        notes: Notes | None,
+        make_records: MakeRecords | None,
         *,
         is_patient: bool,
     ) -> list[RecordResult]:
@@ -108,7 +111,7 @@ class DatabaseBuffer(Buffer):
         lock_patience = LockPatience(
             PATIENCE_SECONDS if is_patient else 0, tries=1 if has_waited else TRIES_AT_LOCKS
         )
-        write = _Write(hits, doubtful, notes, lock_patience.seconds)
+        write = _Write(hits, doubtful, make_records, lock_patience.seconds)
         with self._breaker.guard() as is_probe:
             run = partial(
                 in_transaction,
@@ -131,7 +134,7 @@ class DatabaseBuffer(Buffer):
                     raise
 
     def _write_apart(
-        self, hits: Sequence[NewHits], doubtful: Sequence[NewHits], notes: Notes | None
+        self, hits: Sequence[NewHits], doubtful: Sequence[NewHits], make_records: MakeRecords | None
     ) -> list[RecordResult]:
         """
         Write the hits of each counter in a transaction of their own, in lock order.
@@ -151,7 +154,7 @@ class DatabaseBuffer(Buffer):
         ends_at = time.monotonic() + PATIENCE_SECONDS
         for counter, part in parts.items():
             try:
-                results[counter] = self._run(*part, notes, is_patient=False)
+                results[counter] = self._run(*part, make_records, is_patient=False)
             except (BufferUnavailable, *DATABASE_ERRORS) as exc:
                 is_over = time.monotonic() >= ends_at
                 failed = parts.keys() - results.keys() if is_over else {counter}
@@ -188,12 +191,12 @@ class _Write:
         self,
         hits: Sequence[NewHits],
         doubtful: Sequence[NewHits],
-        notes: Notes | None,
+        make_records: MakeRecords | None,
         seconds_at_locks: float,
     ) -> None:
         self._hits = hits
         self._doubtful = doubtful
-        self._notes = notes
+        self._make_records = make_records
         self._locks_until = time.monotonic() + seconds_at_locks
         self._lock_wait_seconds = FIRST_LOCK_WAIT_SECONDS
         self._choice = slots.SlotChoice()
@@ -211,8 +214,8 @@ class _Write:
             sure, unsure = judged[: len(self._hits)], judged[len(self._hits) :]
             slot_locks.check_locks(sure, slot=slot, using=using)
             slots.add_hits(sure, slot=slot, using=using)
-            for note in self._notes(sure, unsure) if self._notes else ():
-                note.save(using=using, force_insert=True)
+            for record in self._make_records(sure, unsure) if self._make_records else ():
+                record.save(using=using, force_insert=True)
         return [RecordResult(None, hit.refusal) for hit in judged]
 
     def _next_lock_wait(self) -> float:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
+from django_hitcount.counters.keys import CounterKey
+
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
@@ -21,3 +23,11 @@ def in_order(keys: Sequence[K], groups: Mapping[K, Iterable[T]]) -> list[T]:
     """The items of groups in the order in which they were before grouped()."""
     remaining = {key: iter(group) for key, group in groups.items()}
     return [next(remaining[key]) for key in keys]
+
+
+def grouped_by_partition(
+    keys: Iterable[CounterKey], partitions: int
+) -> dict[int, list[CounterKey]]:
+    """Counters by the partition that their object falls into."""
+    keys = [*keys]
+    return grouped([key.partition(partitions) for key in keys], keys)

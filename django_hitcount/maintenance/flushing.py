@@ -133,7 +133,7 @@ def flush_batch(buffer: Buffer, batch: Batch, *, patience_seconds: float | None 
     is_settled_here = buffer.settle(batch)
     if is_applied_here and not is_settled_here:
         # Redis may have lost the batch, and loaded totals before it came into the tables.
-        buffer.drop_totals(batch.totals)
+        buffer.discard_totals(batch.totals)
     malformed = tuple(batch.malformed) if is_settled_here else ()
     if malformed:
         logger.error(

@@ -104,7 +104,7 @@ def _forget_known(known: Sequence[tuple[DeletedObject, bool]], patience_seconds:
     gone = [row for row in deleted if row not in living]
     found = delete_rows_of({row.object_key for row in gone}, patience_seconds=patience_seconds)
     # After the tables: a total that is loaded meanwhile may be from before.
-    get_buffer().forget(found | {row.object_key for row in gone if not row.swept_at})
+    get_buffer().discard_objects(found | {row.object_key for row in gone if not row.swept_at})
     if deleted:
         _finish_or_postpone(deleted, living, found)
 

@@ -1,4 +1,4 @@
-"""Numbers on commands, so that Redis runs each of them once at most."""
+"""Ids of commands, so that Redis runs each command once at most."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections import deque
 from typing import NamedTuple
 
 REMEMBERED_SECONDS = 7 * 24 * 3600
-"""How long Redis knows a recorder's last number: longer than any outage worth surviving."""
+"""How long Redis remembers a recorder's last number: longer than any outage worth surviving."""
 
 
 class CommandId(NamedTuple):
-    """The number of one command: no two commands of a recorder share one."""
+    """Names one command: no two commands of a recorder share a number."""
 
     recorder: uuid.UUID
     sequence: int
@@ -20,11 +20,11 @@ class CommandId(NamedTuple):
 
 class CommandIdPool:
     """
-    Hands out numbers that grow, each recorder to one command at a time.
+    Hands out ids whose numbers grow, each recorder to one command at a time.
 
-    Redis remembers one number per recorder and runs a command only if its number is
-    greater; so it may be sent again after its answer was lost. One recorder per command
-    under way is enough, and they are used again: a process needs as many as threads.
+    Redis remembers one number per recorder and runs a command only if its number is greater.
+    So a command can be sent again after its answer was lost. Each command under way needs a
+    recorder of its own. They are used again, so a process needs no more than it has threads.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class CommandIdPool:
         self._pid = os.getpid()
 
     def take(self) -> CommandId:
-        """The number for a command; give it back when the command was answered."""
+        """The id of a new command; give it back when the command was answered."""
         if self._pid != os.getpid():
             # A forked child must not use the numbers of its parent.
             self._idle, self._pid = deque(), os.getpid()
@@ -42,6 +42,6 @@ class CommandIdPool:
             return CommandId(uuid.uuid4(), 1)
         return CommandId(recorder, sequence + 1)
 
-    def give_back(self, numbered: CommandId) -> None:
-        """Let the recorder be used again. Not to be called if the answer was lost."""
-        self._idle.append(numbered)
+    def give_back(self, command_id: CommandId) -> None:
+        """Let the recorder be used again. Do not call this if the answer was lost."""
+        self._idle.append(command_id)

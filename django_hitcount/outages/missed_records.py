@@ -1,4 +1,4 @@
-"""What Redis missed while it was away: kept in the database until Redis has been told."""
+"""What Redis missed while it was away: kept in the database until it is delivered."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from django_hitcount.db.tables import FlushedBatch, MissedRecord
 from django_hitcount.outages.command_ids import CommandId
 from django_hitcount.outages.deadlines import pause_deadline
 
-NOTES_AT_A_TIME = 500
+RECORDS_AT_A_TIME = 500
 
 CLOCK_SKEW = datetime.timedelta(seconds=2)
 """By how much the clocks of two processes may differ."""
 
 
-class Sent(NamedTuple):
-    """A command that was sent, or was to be."""
+class SentCommand(NamedTuple):
+    """A command that was sent, or failed before it could be sent."""
 
-    numbered: CommandId
+    id: CommandId
     run_id: str
     """The run of Redis that it was for."""
 
@@ -30,13 +30,13 @@ class Sent(NamedTuple):
     """When, or a bit before."""
 
 
-class Note(NamedTuple):
+class MissedHits(NamedTuple):
     """A MissedRecord as read back."""
 
     id: int
     hits: list[NewHits]
-    numbered: CommandId | None
-    """Under what number to send the hits again; None if they are in the slots."""
+    command_id: CommandId | None
+    """The command to send again with these hits; None if they are in the slots."""
 
     run_id: str
     """The run of Redis that they were sent to."""
@@ -44,14 +44,14 @@ class Note(NamedTuple):
     missed_at: datetime.datetime
 
 
-def notes(
-    sent: Sent, in_slots: Sequence[NewHits], in_doubt: Sequence[NewHits]
+def make_records(
+    sent: SentCommand, in_slots: Sequence[NewHits], in_doubt: Sequence[NewHits]
 ) -> Iterator[MissedRecord]:
     """
-    Notes on hits that Redis missed.
+    Make rows, not saved yet, for hits that Redis missed.
 
-    Those ``in_slots`` are in the tables, though the running totals do not know it; of those
-    ``in_doubt``, Redis may or may not have run the command.
+    Hits ``in_slots`` are in the tables, but the running totals do not include them. Redis may or
+    may not have run the command with the hits ``in_doubt``.
     """
     counted = [hit for hit in in_slots if not hit.refusal]
     if counted:
@@ -59,22 +59,22 @@ def notes(
     if in_doubt:
         yield MissedRecord(
             hits=_as_json(in_doubt),
-            recorder=sent.numbered.recorder,
-            sequence=sent.numbered.sequence,
+            recorder=sent.id.recorder,
+            sequence=sent.id.sequence,
             run_id=sent.run_id,
             missed_at=sent.at,
         )
 
 
 @pause_deadline()
-def oldest_notes() -> list[Note]:
-    """The oldest notes. Costs one query."""
-    records = MissedRecord.objects.using(hits_alias()).order_by("pk")[:NOTES_AT_A_TIME]
+def read_oldest() -> list[MissedHits]:
+    """Read the oldest rows. Costs one query."""
+    records = MissedRecord.objects.using(hits_alias()).order_by("pk")[:RECORDS_AT_A_TIME]
     return [
-        Note(
+        MissedHits(
             record.pk,
             _from_json(record.hits),
-            _numbered(record),
+            _command_id(record),
             record.run_id,
             record.missed_at,
         )
@@ -83,24 +83,24 @@ def oldest_notes() -> list[Note]:
 
 
 @pause_deadline()
-def was_flushed_since(note: Note, partition: int) -> bool:
+def was_flushed_since(missed: MissedHits, partition: int) -> bool:
     """Whether hits of the same run and partition were flushed since the command was sent."""
     return (
         FlushedBatch.objects.using(hits_alias())
-        .filter(partition=partition, generation__startswith=f"{note.run_id}:")
-        .filter(flushed_at__gte=note.missed_at - CLOCK_SKEW)
+        .filter(partition=partition, generation__startswith=f"{missed.run_id}:")
+        .filter(flushed_at__gte=missed.missed_at - CLOCK_SKEW)
         .exists()
     )
 
 
 @pause_deadline()
-def drop(notes: Iterable[Note]) -> None:
-    """Forget notes that Redis has been told of. Costs one query."""
+def drop(missed: Iterable[MissedHits]) -> None:
+    """Delete the rows of hits that Redis has now. Costs one query."""
     records = MissedRecord.objects.using(hits_alias())
-    records.filter(pk__in=[note.id for note in notes]).delete()
+    records.filter(pk__in=[hits.id for hits in missed]).delete()
 
 
-def _numbered(record: MissedRecord) -> CommandId | None:
+def _command_id(record: MissedRecord) -> CommandId | None:
     if record.recorder is None or record.sequence is None:
         return None
     return CommandId(record.recorder, record.sequence)

@@ -322,13 +322,13 @@ def test_client_behind_a_proxy_that_hides_a_restart(server, use, articles):
 @contextmanager
 def lost_answers() -> Iterator[None]:
     """Redis runs the commands, and their answers are lost."""
-    converse = transport._converse
+    send_and_read = transport._send_and_read
 
-    def converse_and_lose(line, commands, replies):
-        converse(line, commands, [])
+    def send_and_lose(opened, commands, replies):
+        send_and_read(opened, commands, [])
         raise TimeoutError
 
-    with mock.patch.object(transport, "_converse", converse_and_lose):
+    with mock.patch.object(transport, "_send_and_read", send_and_lose):
         yield
 
 

@@ -14,7 +14,7 @@ from redis.connection import BlockingConnectionPool, Connection, ConnectionPool
 from redis.exceptions import BusyLoadingError
 
 from django_hitcount.buffers import get_buffer
-from django_hitcount.buffers.redis.buffer import RedisBuffer
+from django_hitcount.buffers.redis.catching_up import CatchUp
 from django_hitcount.buffers.redis.transport import RedisTransport, _limit_waits
 from django_hitcount.db.counted_objects import counter_key
 from django_hitcount.db.tables import DeletedObject, HitSlot, MissedRecord
@@ -83,7 +83,7 @@ def test_missed_hits_are_sent_later_if_the_database_is_away_when_redis_is_back(
     own_valkey.stop()
     view(article)
     own_valkey.start()
-    with mock.patch.object(missed_records, "oldest_notes", side_effect=error) as read:
+    with mock.patch.object(missed_records, "read_oldest", side_effect=error) as read:
         wait_until(lambda: get_total(article) and read.called, "Redis", 10)
         assert view(article) == 2
 
@@ -135,7 +135,7 @@ def test_hanging_redis_costs_one_short_timeout_and_then_nothing(own_valkey, arti
     view(article)
     own_valkey.pause()
     with mock.patch.object(
-        RedisTransport, "run", autospec=True, side_effect=RedisTransport.run
+        RedisTransport, "send", autospec=True, side_effect=RedisTransport.send
     ) as run:
         started = time.monotonic()
         view(article)
@@ -210,7 +210,7 @@ def test_full_redis_can_be_flushed(own_valkey, article):
 
 def test_page_sends_some_missed_hits_and_the_flush_the_rest(own_valkey, article):
     own_valkey.stop()
-    with mock.patch.object(missed_records, "NOTES_AT_A_TIME", 2):
+    with mock.patch.object(missed_records, "RECORDS_AT_A_TIME", 2):
         for _ in range(5):
             view(article)
         own_valkey.start()
@@ -229,7 +229,7 @@ def test_process_is_killed_while_it_sends_missed_hits(own_valkey, article, step)
     own_valkey.pause()
     view(article)
     own_valkey.resume()
-    target = (RedisBuffer, "_news_of") if step.startswith("before") else (missed_records, "drop")
+    target = (CatchUp, "_build_calls") if step.startswith("before") else (missed_records, "drop")
     with mock.patch.object(*target, lambda *args: children.die()):
         assert children.run(flush) == -signal.SIGKILL
     flush()

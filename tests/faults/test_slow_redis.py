@@ -27,6 +27,7 @@ from django_hitcount.recording import record_hits
 from tests.app.models import Article
 from tests.browsers import BROWSER
 from tests.proxies import Proxy
+from tests.redis_server import replies_to
 from tests.servers import HOST, wait_until
 from tests.tables import slot_sums
 
@@ -146,7 +147,7 @@ def test_sentinels_share_the_wait(silent_port, monkeypatch):
     pool = SentinelConnectionPool("name", sentinel)
     monkeypatch.setattr(transport, "_connection_pool", lambda alias: pool)
     with waits_once(), pytest.raises(BufferUnavailable):
-        RedisTransport("hitcount", timeout_seconds=TIMEOUT_SECONDS).run([("PING",)])
+        RedisTransport("hitcount", timeout_seconds=TIMEOUT_SECONDS).send([("PING",)])
 
 
 @pytest.fixture
@@ -244,14 +245,14 @@ def test_only_the_command_that_is_refused_is_taken_for_refused(
     """Redis runs those after it, as when it has just loaded its data."""
     options = {"PARSER_CLASS": parser} if parser else {}
     set_location(settings, f"redis://{HOST}:{slow_redis.port}/1", **options)
-    exchange = RedisTransport("hitcount", timeout_seconds=TIMEOUT_SECONDS)
+    own_transport = RedisTransport("hitcount", timeout_seconds=TIMEOUT_SECONDS)
     slow_redis.rewrite = lambda answer: answer.replace(b"+PONG", refusal)
     commands = [("PING",), ("INCR", "other"), ("INCR", "other")]
-    refused, *others = exchange.run(lambda run_id: commands).replies
+    refused, *others = own_transport.send(lambda run_id: commands).replies
 
     assert type(refused) is BufferUnavailable
     assert others == [1, 2]
-    assert exchange.run_all([("GET", "other")]) == [b"2"]
+    assert replies_to(own_transport, [("GET", "other")]) == [b"2"]
 
 
 @pytest.mark.parametrize("pool", ["ConnectionPool", "BlockingConnectionPool"])

@@ -65,10 +65,6 @@ class Geometry:
         hashes, more_hashes = self._hashes
         return struct.pack(">IIIdd", self.first_capacity, bits, more_bits, hashes, more_hashes)
 
-    def capacity(self, layers: int) -> int:
-        """VisitorHashes in so many layers when they are full."""
-        return self.first_capacity * ((1 << layers) - 1)
-
     def bits(self, layers: int) -> int:
         """Bits of a string with so many layers."""
         bits, more_bits = self._layer_bits

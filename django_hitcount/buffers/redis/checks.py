@@ -14,11 +14,11 @@ from django_hitcount.buffers.redis.transport import UNKNOWN_RUN, RedisTransport,
 from django_hitcount.exceptions import BufferUnavailable
 
 
-def check(exchange: RedisTransport) -> Iterator[CheckMessage]:
+def check(transport: RedisTransport) -> Iterator[CheckMessage]:
     """Check the cache alias, then the server behind it; costs one round trip."""
     yield from _check_shared()
     try:
-        run_id, (pong, info, save) = exchange.run(
+        run_id, (pong, info, save) = transport.send(
             lambda run_id: [("PING",), ("INFO",), ("CONFIG", "GET", "save")]
         )
         checked([pong])

@@ -5,14 +5,15 @@ from __future__ import annotations
 import logging
 import re
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple, TypeVar
 
 from django_hitcount.buffers.redis import sketches
+from django_hitcount.buffers.redis.guarded import GuardedRedis
 from django_hitcount.buffers.redis.keys import PartitionKeys, run_keys
-from django_hitcount.buffers.redis.scripts import Build, Command, ScriptCall
-from django_hitcount.buffers.redis.transport import Answers, Reply
+from django_hitcount.buffers.redis.scripts import ScriptCall
+from django_hitcount.buffers.redis.transport import Reply
 from django_hitcount.counters.batches import Batch, BatchId
 from django_hitcount.counters.parsing import parse_daily, parse_key, parse_refused, parse_visitors
 
@@ -27,9 +28,6 @@ BATCH_NAME = re.compile(rb"([A-Za-z0-9:]{1,100}):(0|[1-9][0-9]{0,14})")
 
 T = TypeVar("T")
 
-Run = Callable[[Sequence[ScriptCall | Command]], list[Reply]]
-
-RunForRun = Callable[[Build], Answers]
 
 logger = logging.getLogger("django_hitcount")
 
@@ -42,27 +40,27 @@ class Claim(NamedTuple):
     is_left_over: bool
 
 
-def claim(run: RunForRun, partition: int) -> Claim | None:
+def claim(redis: GuardedRedis, partition: int) -> Claim | None:
     """
     Set hits of a partition aside, what earlier runs of Redis have left before anything else.
 
     Costs one round trip, and one more for each earlier run.
     """
-    answers = run(
+    sent = redis.send_to_run(
         lambda run_id: [
             ("MGET", PartitionKeys(partition).runs),
-            *_calls(partition, run_id, of_run=run_id),
+            *_claim_calls(partition, run_id, of_run=run_id),
         ]
     )
-    (runs,), reply = answers.replies
-    for earlier in runs_in(runs) - {answers.run_id}:
-        left = run(partial(_calls, partition, of_run=earlier))
+    (runs,), reply = sent.replies
+    for earlier in runs_in(runs) - {sent.run_id}:
+        left = redis.send_to_run(partial(_claim_calls, partition, of_run=earlier))
         if found := _claimed(left.replies[0], partition, earlier):
             return found._replace(is_left_over=True)
-    return _claimed(reply, partition, answers.run_id)
+    return _claimed(reply, partition, sent.run_id)
 
 
-def _calls(partition: int, run_id: str, *, of_run: str) -> list[ScriptCall]:
+def _claim_calls(partition: int, run_id: str, *, of_run: str) -> list[ScriptCall]:
     now, names = run_keys(partition, run_id), run_keys(partition, of_run)
     keys = [now.epoch, names.batch_id, names.sequence, *names.pendings, *names.batches]
     generation = f"{of_run}:{uuid.uuid4().hex}"
@@ -90,13 +88,13 @@ def read_batch_id(text: bytes | None, partition: int) -> BatchId | None:
     return BatchId(partition, found[1].decode(), int(found[2])) if found else None
 
 
-def read(run: Run, claim: Claim) -> Batch:
+def read(redis: GuardedRedis, claim: Claim) -> Batch:
     """The content of a claimed batch; costs a round trip per 2,000 fields and per 100 sketches."""
     names = run_keys(claim.id.partition, claim.run_id)
-    totals, odd = _read_fields(parse_key, scan(run, names.batch))
-    daily, odd_daily = _read_fields(parse_daily, scan(run, names.batch_daily))
-    refused, odd_refused = _read_fields(parse_refused, scan(run, names.batch_refused))
-    touched, odd_touched = _read_fields(parse_visitors, scan(run, names.batch_visitors))
+    totals, odd = _read_fields(parse_key, scan(redis, names.batch))
+    daily, odd_daily = _read_fields(parse_daily, scan(redis, names.batch_daily))
+    refused, odd_refused = _read_fields(parse_refused, scan(redis, names.batch_refused))
+    touched, odd_touched = _read_fields(parse_visitors, scan(redis, names.batch_visitors))
     if claim.is_left_over:
         # Redis may have been started since, with older sketches than the table has.
         touched = dict.fromkeys(touched, 1)
@@ -106,17 +104,17 @@ def read(run: Run, claim: Claim) -> Batch:
         totals=totals,
         daily=daily,
         refused=refused,
-        visitors=sketches.read(run, names, touched),
+        visitors=sketches.read(redis, names, touched),
         malformed=[*odd, *odd_daily, *odd_refused, *odd_touched],
         is_left_over=claim.is_left_over,
     )
 
 
-def scan(run: Run, name: str) -> Iterable[tuple[bytes, bytes]]:
+def scan(redis: GuardedRedis, name: str) -> Iterable[tuple[bytes, bytes]]:
     """The fields and values of a hash, some at a time."""
     cursor: bytes | int = 0
     while True:
-        ((cursor, flat),) = run([("HSCAN", name, cursor, "COUNT", SCAN_COUNT)])
+        ((cursor, flat),) = redis.send([("HSCAN", name, cursor, "COUNT", SCAN_COUNT)])
         yield from zip(flat[::2], flat[1::2], strict=True)
         if int(cursor) == 0:
             return

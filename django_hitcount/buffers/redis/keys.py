@@ -12,9 +12,12 @@ VISITORS_SECONDS = 3 * 24 * 3600
 """How long Redis keeps what it knows of the visitors of a day, from the first of them on: for
 that day, and for two more in which a hit of that day may come late or a flush may not run."""
 
+KINDS = ("", "_daily", "_refused", "_visitors")
+"""Of the hashes that a flush moves: hits, hits by day, refused hits, and changed sketches."""
+
 
 def throttle_key(name: str) -> str:
-    """The key that is there for as long as a throttle admits nobody else."""
+    """The key that exists for as long as a throttle admits nobody else."""
     return f"hitcount:throttle:{name}"
 
 
@@ -40,9 +43,9 @@ class PartitionKeys:
         """The number of the last command that a recorder had run."""
         return f"{self._prefix}recorder:{recorder.hex}"
 
-    def repeat(self, mark: bytes) -> str:
-        """There for as long as a visitor does not count again."""
-        return f"{self._prefix}repeat:{mark.hex()}"
+    def repeat(self, visitor: bytes) -> str:
+        """The key that exists for as long as a visitor does not count again."""
+        return f"{self._prefix}repeat:{visitor.hex()}"
 
     def seen(self, day: datetime.date, key_id: str) -> str:
         """The filter of the visitors who have been counted on a day."""
@@ -73,45 +76,26 @@ class RunKeys(PartitionKeys):
     def __init__(self, partition: int, run_id: str) -> None:
         super().__init__(partition)
         prefix = f"{self._prefix}{run_id}:"
-        self.pending = f"{prefix}pending"
-        self.pending_daily = f"{prefix}pending_daily"
-        self.pending_refused = f"{prefix}pending_refused"
-        self.pending_visitors = f"{prefix}pending_visitors"
-        self.batch = f"{prefix}batch"
-        self.batch_daily = f"{prefix}batch_daily"
-        self.batch_refused = f"{prefix}batch_refused"
-        self.batch_visitors = f"{prefix}batch_visitors"
-        self.batch_id = f"{prefix}batch_id"
-        self.epoch = f"{prefix}epoch"
-        self.sequence = f"{prefix}sequence"
-        """The name of the last batch that was claimed; it tells that of the next one."""
-
-        self.merged_sketches = f"{prefix}merged_sketches"
-        """The sketches of which a flush of this run is told to merge what the table has."""
-
-        self._totals = f"{prefix}total:"
-        self.pendings = (
-            self.pending,
-            self.pending_daily,
-            self.pending_refused,
-            self.pending_visitors,
+        self.pendings = tuple(f"{prefix}pending{kind}" for kind in KINDS)
+        self.batches = tuple(f"{prefix}batch{kind}" for kind in KINDS)
+        self.pending, self.pending_daily, self.pending_refused, self.pending_visitors = (
+            self.pendings
         )
-        self.batches = (
-            self.batch,
-            self.batch_daily,
-            self.batch_refused,
-            self.batch_visitors,
-        )
-        self.of_objects = (
-            self.pending,
-            self.pending_daily,
-            self.pending_visitors,
-            self.batch,
-            self.batch_daily,
-            self.batch_visitors,
+        self.batch, self.batch_daily, self.batch_refused, self.batch_visitors = self.batches
+        self.of_objects = tuple(
+            name for name in (*self.pendings, *self.batches) if not name.endswith("_refused")
         )
         """Those whose fields name objects."""
 
+        self.batch_id = f"{prefix}batch_id"
+        self.epoch = f"{prefix}epoch"
+        self.sequence = f"{prefix}sequence"
+        """The name of the last batch that was claimed; the next one is numbered after it."""
+
+        self.merged_sketches = f"{prefix}merged_sketches"
+        """The sketches that a flush of this run merges with what the table has."""
+
+        self._totals = f"{prefix}total:"
         self.for_record = (
             *self.pendings,
             self.malformed,

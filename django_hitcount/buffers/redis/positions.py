@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from django_hitcount.buffers.redis.claiming import read_batch_id, runs_in
+from django_hitcount.buffers.redis.guarded import GuardedRedis
 from django_hitcount.buffers.redis.keys import RunKeys, run_keys
-from django_hitcount.buffers.redis.scripts import Command, ScriptCall
-from django_hitcount.buffers.redis.transport import Reply
 from django_hitcount.counters.batches import FlushPosition, UnsettledHits
-
-Run = Callable[[Sequence[ScriptCall | Command]], list[Reply]]
 
 
 class PositionReply(NamedTuple):
@@ -23,7 +20,7 @@ class PositionReply(NamedTuple):
 
 
 def read_positions(
-    run: Run, run_id: str, replies: Mapping[int, PositionReply]
+    redis: GuardedRedis, run_id: str, replies: Mapping[int, PositionReply]
 ) -> dict[int, FlushPosition]:
     """
     The positions of partitions, by partition.
@@ -36,7 +33,7 @@ def read_positions(
         for other in runs_in(reply.runs) - {run_id}
     ]
     names = [run_keys(*pair) for pair in earlier]
-    answers = run([("MGET", own.batch_id, own.sequence) for own in names]) if names else []
+    answers = redis.send([("MGET", own.batch_id, own.sequence) for own in names]) if names else []
     left: dict[int, list[UnsettledHits]] = {partition: [] for partition in replies}
     for (partition, other), (batch_id, sequence) in zip(earlier, answers, strict=True):
         left[partition] += _left_by(partition, other, batch_id, sequence)

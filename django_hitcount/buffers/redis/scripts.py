@@ -11,15 +11,13 @@ from typing import Any, NamedTuple
 Command = tuple[Any, ...]
 """A Redis command word by word."""
 
-
 FRAGMENTS = {
     "record": ("foreign", "seen_before"),
-    "see": ("seen_before",),
     "claim": ("foreign",),
     "settle": ("foreign",),
-    "complete": ("foreign", "held"),
-    "complete_days": ("foreign", "held"),
-    "drop_totals": ("foreign",),
+    "complete_totals": ("foreign", "held"),
+    "complete_daily_total": ("foreign", "held"),
+    "discard": ("foreign",),
 }
 """Files in ``lua/`` with the local functions that a script calls, by script."""
 
@@ -36,15 +34,16 @@ def script(name: str, run_id: str) -> Script:
     """
     The script in ``lua/<name>.lua``, behind its fragments, for one run of a server.
 
-    A server does not know the scripts of another run: whoever is behind a proxy, and has not
-    noticed that the server was started anew, is told so before anything is done.
+    A server does not know the scripts of another run. So it rejects calls from behind a proxy
+    that hid that the server was started anew, before it does anything.
     """
-    source = f"-- For run {run_id}.\n{_source(name)}"
+    source = f"-- For run {run_id}.\n{read_source(name)}"
     return Script(source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
 
 
 @cache
-def _source(name: str) -> str:
+def read_source(name: str) -> str:
+    """The source of a script with its fragments, or of a fragment."""
     directory = files(__package__).joinpath("lua")
     parts = [*FRAGMENTS.get(name, ()), name]
     return "\n".join(directory.joinpath(f"{p}.lua").read_text(encoding="utf-8") for p in parts)
@@ -62,9 +61,9 @@ class ScriptCall(NamedTuple):
         return ("EVALSHA", script(self.name, run_id).sha, len(self.keys), *self.keys, *self.args)
 
     def by_source(self, run_id: str) -> Command:
-        """The command for a Redis that has not; it loads the script, too."""
+        """The command for a Redis that does not have it loaded; it loads the script, too."""
         return ("EVAL", script(self.name, run_id).source, len(self.keys), *self.keys, *self.args)
 
 
-Build = Callable[[str], "Sequence[ScriptCall | Command]"]
+BuildCommands = Callable[[str], "Sequence[ScriptCall | Command]"]
 """Makes commands for a server, given its run id."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
+from django_hitcount.buffers.redis.guarded import GuardedRedis
 from django_hitcount.buffers.redis.keys import VISITORS_SECONDS, PartitionKeys, RunKeys
 from django_hitcount.buffers.redis.scripts import Command, ScriptCall
 from django_hitcount.buffers.redis.transport import Reply
@@ -17,11 +18,9 @@ from django_hitcount.counters.sketches import Sketch, SketchUnion
 SKETCHES_AT_A_TIME = 100
 """Sketches that travel in one round trip: 12 KB each at most."""
 
-Run = Callable[[Sequence[ScriptCall | Command]], list[Reply]]
-
 
 def read(
-    run: Run, names: RunKeys, touched: Mapping[DailyVisitorsKey, int]
+    redis: GuardedRedis, names: RunKeys, touched: Mapping[DailyVisitorsKey, int]
 ) -> dict[DailyVisitorsKey, Sketch]:
     """The sketches of one partition that have changed; 1 is the value of those that are new."""
     found: dict[DailyVisitorsKey, Sketch] = {}
@@ -30,7 +29,7 @@ def read(
         chunk = keys[start : start + SKETCHES_AT_A_TIME]
         fields = [key.text for key in chunk]
         call = ScriptCall("sketches", [names.pending_visitors, *map(names.sketch, fields)], fields)
-        (replies,) = run([call])
+        (replies,) = redis.send([call])
         for key, reply in zip(chunk, replies, strict=True):
             if reply is not None:  # It expired before it was flushed.
                 count, data, is_begun = reply
@@ -39,42 +38,44 @@ def read(
 
 
 def merge(
-    run: Run, names: PartitionKeys, known: Mapping[DailyVisitorsKey, bytes]
+    redis: GuardedRedis, names: PartitionKeys, known: Mapping[DailyVisitorsKey, bytes]
 ) -> dict[DailyVisitorsKey, Sketch]:
     """Merge sketches into those of Redis, so that these lack nothing that the table has."""
     calls = [
         ScriptCall("merge", [*names.scratch, names.sketch(key.text)], [VISITORS_SECONDS, sketch])
         for key, sketch in known.items()
     ]
-    replies = _run_merges(run, calls)
+    replies = _run_merges(redis, calls)
     return {key: Sketch(*reply) for key, reply in zip(known, replies, strict=True)}
 
 
-def unions(run: Run, names: Sequence[PartitionKeys], unions: Sequence[SketchUnion]) -> list[int]:
+def count_unions(
+    redis: GuardedRedis, names: Sequence[PartitionKeys], unions: Sequence[SketchUnion]
+) -> list[int]:
     """How many different visitors each has; ``names`` are those of their partitions."""
     calls = [
         ScriptCall("merge", [*own.scratch, *(own.sketch(key.text) for key in live)], [0, *known])
         for own, (_, live, known) in zip(names, unions, strict=True)
     ]
-    return [int(count) for count, _ in _run_merges(run, calls)]
+    return [int(count) for count, _ in _run_merges(redis, calls)]
 
 
-def _run_merges(run: Run, calls: Iterable[ScriptCall]) -> Iterator[Reply]:
+def _run_merges(redis: GuardedRedis, calls: Iterable[ScriptCall]) -> Iterator[Reply]:
     """The replies to calls of merge.lua; a round trip for each hundred sketches given to it."""
     chunk: list[ScriptCall | Command] = []
     size = 0
     for call in calls:
         sketches = len(call.args) - 1
         if size + sketches > SKETCHES_AT_A_TIME:
-            yield from run(chunk)
+            yield from redis.send(chunk)
             chunk, size = [], 0
         chunk.append(call)
         size += sketches
-    yield from run(chunk)
+    yield from redis.send(chunk)
 
 
-def counts(
-    run: Run,
+def count(
+    redis: GuardedRedis,
     keys_by_partition: Mapping[int, Sequence[CounterKey]],
     first_day: datetime.date,
     last_day: datetime.date,
@@ -92,7 +93,7 @@ def counts(
                 ScriptCall("visitors", [names.sketches_of(*key[:2]) for key in group], args)
             )
     found = {}
-    for objects in run(calls):
+    for objects in redis.send(calls):
         for flat in objects:
             for field, count in zip(flat[::2], flat[1::2], strict=True):
                 with suppress(ValueError):  # Not of our making.
@@ -100,21 +101,21 @@ def counts(
     return found
 
 
-def names_of(
-    run: Run, objects_by_partition: Mapping[int, Collection[tuple[int, str]]]
+def find_names(
+    redis: GuardedRedis, keys_by_partition: Mapping[int, Collection[CounterKey]]
 ) -> dict[int, list[str | bytes]]:
-    """The keys of all that is known of the sketches of objects, by partition; one round trip."""
-    keys = {
-        partition: [PartitionKeys(partition).sketches_of(*pair) for pair in pairs]
-        for partition, pairs in objects_by_partition.items()
+    """The Redis keys of the sketches of objects, and of their sets of names; one round trip."""
+    names_by_partition = {
+        partition: [PartitionKeys(partition).sketches_of(*key[:2]) for key in keys]
+        for partition, keys in keys_by_partition.items()
     }
-    replies = run(
+    replies = redis.send(
         [
             ScriptCall("sketches_of", names, [PartitionKeys(partition).sketches])
-            for partition, names in keys.items()
+            for partition, names in names_by_partition.items()
         ]
     )
     return {
         partition: [*names, *found]
-        for (partition, names), found in zip(keys.items(), replies, strict=True)
+        for (partition, names), found in zip(names_by_partition.items(), replies, strict=True)
     }

@@ -1,4 +1,4 @@
-"""One round trip to Redis, and what is known of it when it fails."""
+"""One round trip to Redis, and what is known of the commands when it fails."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from redis.retry import Retry
 
 from django_hitcount import conf
 from django_hitcount.buffers.redis.connections import bound
-from django_hitcount.buffers.redis.scripts import Build, Command, ScriptCall
+from django_hitcount.buffers.redis.scripts import BuildCommands, Command, ScriptCall
 from django_hitcount.exceptions import AnswerLost, BufferUnavailable
 from django_hitcount.outages.deadlines import Deadline, has_deadline, seconds_left
 
 Reply = Any
 
-REFUSED = (ResponseError, BusyLoadingError, AuthenticationError)
-"""What redis-py raises for an answer that says no; all else is no answer."""
+REJECTIONS = (ResponseError, BusyLoadingError, AuthenticationError)
+"""What redis-py raises for an answer that rejects a command. Anything else is no answer."""
 
 
-class Answers(NamedTuple):
-    """The replies of a server, and which run of it gave them."""
+class RunReplies(NamedTuple):
+    """The replies of a server, and the run of it that gave them."""
 
     run_id: str
     replies: list[Reply]
 
 
-class Line:
-    """A connection, and the run of the server at its other end."""
+class OpenConnection:
+    """A connection, and the run of the server that it leads to."""
 
     __slots__ = ("connection", "run_id")
 
@@ -56,7 +56,7 @@ RUN_ID_LETTERS = 12
 
 
 UNKNOWN_RUN = "unknown"
-"""For a server that does not say: it is taken for one that never goes back in time."""
+"""For a server that does not say: we assume that it never goes back in time."""
 
 
 def read_run_id(connection: Any) -> str:
@@ -67,27 +67,30 @@ def read_run_id(connection: Any) -> str:
     return found[1][:RUN_ID_LETTERS].decode() if found else UNKNOWN_RUN
 
 
-class _Idle:
-    """Connections of one pool that no command is under way on."""
+class IdleConnections:
+    """Connections of one pool that are not in use."""
 
     def __init__(self) -> None:
-        self._lines: deque[Line] = deque()
+        self._connections: deque[OpenConnection] = deque()
         self._pid = os.getpid()
 
-    def pop(self) -> Line | None:
+    def pop(self) -> OpenConnection | None:
         """The one that was used last, or None."""
         if self._pid != os.getpid():
-            self._lines, self._pid = deque(), os.getpid()  # A parent's are not a child's.
+            self._connections, self._pid = (
+                deque(),
+                os.getpid(),
+            )  # A forked child must not use those of its parent.
         try:
-            return self._lines.pop()
+            return self._connections.pop()
         except IndexError:
             return None
 
-    def push(self, line: Line) -> None:
-        self._lines.append(line)
+    def push(self, opened: OpenConnection) -> None:
+        self._connections.append(opened)
 
 
-_IDLE: WeakKeyDictionary[Any, _Idle] = WeakKeyDictionary()
+_IDLE_CONNECTIONS: WeakKeyDictionary[Any, IdleConnections] = WeakKeyDictionary()
 """By pool, which outlives the buffer when a setting changes."""
 
 
@@ -95,9 +98,9 @@ class RedisTransport:
     """
     Sends commands over the connection pool of a cache alias.
 
-    Redis clients cannot say whether a command that failed was run. Here a connection is
-    had first: what fails before anything was sent raises BufferUnavailable, and what fails
-    later is reported as AnswerLost.
+    Redis clients cannot say whether a command that failed was run. This class opens a
+    connection first. What fails before anything was sent raises BufferUnavailable, and what
+    fails later is reported as AnswerLost.
     """
 
     def __init__(self, alias: str, *, timeout_seconds: float) -> None:
@@ -105,64 +108,66 @@ class RedisTransport:
         _limit_waits(self._pool, timeout_seconds)
         self.timeout_seconds: float = self._pool.connection_kwargs["socket_timeout"]
         """Longest wait for the answers of one call, connecting included."""
-        self._idle = _IDLE.setdefault(self._pool, _Idle())
+        self._idle = _IDLE_CONNECTIONS.setdefault(self._pool, IdleConnections())
 
-    def run(self, build: Build) -> Answers:
+    def send(self, build: BuildCommands) -> RunReplies:
         """
         Send the commands that ``build`` makes in one round trip, and return a reply for each.
 
-        A command that was refused has a BufferUnavailable in place of its reply, one whose
+        A command that was rejected has a BufferUnavailable in place of its reply, and one whose
         answer was lost an AnswerLost. Raises BufferUnavailable if nothing was sent.
 
         Waits until the deadline that is set, or for timeout_seconds at most if there is none.
         """
         if has_deadline():
-            return self._run_on(self._take(), build)
+            return self._send_on(self._take(), build)
         with Deadline(self.timeout_seconds):
-            return self._run_on(self._take(), build)
+            return self._send_on(self._take(), build)
 
-    def _run_on(self, line: Line, build: Build) -> Answers:
+    def _send_on(self, opened: OpenConnection, build: BuildCommands) -> RunReplies:
         commands: Sequence[ScriptCall | Command] = ()
         replies: list[Reply] = []
         is_in_step = False
         try:
-            commands = build(line.run_id)
-            while not _converse(line, commands, replies):
-                commands = build(line.run_id)
+            commands = build(opened.run_id)
+            while not _send_and_read(opened, commands, replies):
+                commands = build(opened.run_id)
             is_in_step = True
         except (RedisError, OSError) as exc:
             replies += [_lost(exc)] * (len(commands) - len(replies))
         finally:
             if is_in_step:
-                self._idle.push(line)
+                self._idle.push(opened)
             else:
-                self._drop(line.connection)  # An answer that nobody read must not meet a question.
-        return Answers(line.run_id, replies)
+                self._drop(
+                    opened.connection
+                )  # The next command must not read an answer to this one.
+        return RunReplies(opened.run_id, replies)
 
-    def _take(self) -> Line:
+    def _take(self) -> OpenConnection:
         """
-        A connection that is open; raises BufferUnavailable if there is none to be had.
+        An open connection; raises BufferUnavailable if none can be opened.
 
-        Those that were used are kept here, one for each command under way at a time: the
-        pool takes as long to hand one out as Redis takes to answer.
+        Used connections are kept here, since the pool takes as long to hand one out as Redis
+        takes to answer.
         """
         try:
-            while line := self._idle.pop():
-                if _is_open(line.connection):
-                    return line
-                self._drop(line.connection)
-            line = self._open()
+            while opened := self._idle.pop():
+                if _is_usable(opened.connection):
+                    return opened
+                self._drop(opened.connection)
+            opened = self._open()
         except (RedisError, OSError) as exc:
             raise BufferUnavailable(f"Redis cannot be reached: {exc}") from exc
         if seconds_left() == 0:
-            self._drop(line.connection)
+            self._drop(opened.connection)
             raise BufferUnavailable("Redis cannot be reached: opening a connection took too long.")
-        return line
+        return opened
 
-    def _open(self) -> Line:
+    def _open(self) -> OpenConnection:
         connection = self._pool.get_connection()
         try:
-            return Line(connection)
+            return OpenConnection(connection)
         except BaseException:
             self._drop(connection)
             raise
@@ -170,10 +175,6 @@ class RedisTransport:
     def _drop(self, connection: Any) -> None:
         connection.disconnect()
         self._pool.release(connection)
-
-    def run_all(self, commands: Sequence[ScriptCall | Command]) -> list[Reply]:
-        """As run() for commands that suit any run; raises the first BufferUnavailable."""
-        return checked(self.run(lambda run_id: commands).replies)
 
 
 def _connection_pool(alias: str) -> Any:
@@ -190,7 +191,7 @@ def _connection_pool(alias: str) -> Any:
 
 
 def _limit_waits(pool: Any, seconds: float) -> None:
-    """See that no wait of a page goes on for longer than it was told, or than ``seconds``."""
+    """Limit each wait of a page to the timeouts of the pool, or to ``seconds`` if it has none."""
     bound(pool)
     options = pool.connection_kwargs
     for name in ("socket_timeout", "socket_connect_timeout"):
@@ -213,13 +214,15 @@ def checked(replies: list[Reply]) -> list[Reply]:
     return replies
 
 
-def _converse(line: Line, commands: Sequence[ScriptCall | Command], replies: list[Reply]) -> bool:
+def _send_and_read(
+    opened: OpenConnection, commands: Sequence[ScriptCall | Command], replies: list[Reply]
+) -> bool:
     """
-    Send ``commands`` and append the replies, as far as they come.
+    Send ``commands`` and append the replies, as many as arrive.
 
-    False, and no replies, if the server turns out to be another run than the commands are for.
+    Returns False, and appends nothing, if the server is not the run that the commands are for.
     """
-    connection, run_id = line.connection, line.run_id
+    connection, run_id = opened.connection, opened.run_id
     words = [
         command.by_sha(run_id) if isinstance(command, ScriptCall) else command
         for command in commands
@@ -229,7 +232,7 @@ def _converse(line: Line, commands: Sequence[ScriptCall | Command], replies: lis
         replies.append(_read(connection))
     unknown = [at for at, reply in enumerate(replies) if _is_unknown_script(reply)]
     if unknown and (found := read_run_id(connection)) != run_id:
-        line.run_id = found
+        opened.run_id = found
         replies.clear()  # No script of this run is known there, and other commands only read.
         return False
     for at in unknown:
@@ -239,8 +242,8 @@ def _converse(line: Line, commands: Sequence[ScriptCall | Command], replies: lis
     return True
 
 
-def _is_open(connection: Any) -> bool:
-    """Whether there is nothing to read: neither a left over answer nor the end."""
+def _is_usable(connection: Any) -> bool:
+    """Whether there is nothing to read: no answer that is left over, and not the end."""
     try:
         return not connection.can_read()
     except (RedisError, OSError):
@@ -249,18 +252,18 @@ def _is_open(connection: Any) -> bool:
 
 def _read(connection: Any) -> Reply:
     try:
-        # Whoever called closes the connection, but after a refusal the next answer follows.
+        # The caller closes the connection, but after a rejection the next answer follows.
         return connection.read_response(disable_decoding=True, disconnect_on_error=False)
-    except REFUSED as exc:
-        return _refused(exc)
+    except REJECTIONS as exc:
+        return _rejected(exc)
 
 
 def _is_unknown_script(reply: Reply) -> bool:
     return isinstance(reply, BufferUnavailable) and isinstance(reply.__cause__, NoScriptError)
 
 
-def _refused(exc: RedisError) -> BufferUnavailable:
-    error = BufferUnavailable(f"Redis refused a command: {exc}")
+def _rejected(exc: RedisError) -> BufferUnavailable:
+    error = BufferUnavailable(f"Redis rejected a command: {exc}")
     error.__cause__ = exc
     return error
 

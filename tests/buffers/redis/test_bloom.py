@@ -10,8 +10,9 @@ from itertools import takewhile
 import pytest
 
 from django_hitcount.buffers.redis.bloom import HEADER_BITS, Geometry
-from django_hitcount.buffers.redis.scripts import ScriptCall
 from django_hitcount.buffers.redis.transport import RedisTransport
+from tests.buffers.redis.filters import capacity, see_command
+from tests.redis_server import replies_to
 
 FILTER = "hitcount:{3}:seen:2026-01-01:k"
 DEFAULT = Geometry(rate=0.001)
@@ -26,10 +27,11 @@ def see(patient_redis, redis):
     transport = RedisTransport("hitcount", timeout_seconds=60)
 
     def run(*lists, geometry=SMALL, ttl_seconds=60):
-        words = [geometry.for_script, ttl_seconds]
-        return transport.run_all(
-            [ScriptCall("see", [FILTER], [*words, *entries]) for entries in lists]
-        )
+        commands = [
+            see_command(FILTER, entries, geometry=geometry, ttl_seconds=ttl_seconds)
+            for entries in lists
+        ]
+        return replies_to(transport, commands)
 
     return run
 
@@ -41,7 +43,7 @@ def some_entries(count):
 
 def fill_with_zeros(redis, layers, geometry):
     """Make a filter of full layers without any hash."""
-    header = struct.pack(">I", geometry.capacity(layers)) + geometry.for_script[4:8]
+    header = struct.pack(">I", capacity(geometry, layers)) + geometry.for_script[4:8]
     redis.set(FILTER, header.ljust(math.ceil(geometry.bits(layers) / 8), b"\0"), ex=60)
 
 
@@ -61,16 +63,16 @@ class TestGeometry:
     def rate_of(geometry, layer):
         """The error rate of a full layer, by Bloom 1970."""
         bits = geometry.bits(layer + 1) - geometry.bits(layer)
-        entries = geometry.capacity(layer + 1) - geometry.capacity(layer)
+        entries = capacity(geometry, layer + 1) - capacity(geometry, layer)
         hashes = geometry.hashes(layer)
         return (1 - math.exp(-hashes * entries / bits)) ** hashes
 
     def test_no_more_than_24_bits_for_an_entry_in_any_string_of_redis(self):
         fitting = [*takewhile(lambda layers: DEFAULT.bits(layers) <= 2**32, range(1, 40))]
 
-        assert DEFAULT.capacity(fitting[0]) == 1000
-        assert DEFAULT.capacity(fitting[-1]) > 100_000_000
-        assert max(DEFAULT.bits(layers) / DEFAULT.capacity(layers) for layers in fitting) <= 24
+        assert capacity(DEFAULT, fitting[0]) == 1000
+        assert capacity(DEFAULT, fitting[-1]) > 100_000_000
+        assert max(DEFAULT.bits(layers) / capacity(DEFAULT, layers) for layers in fitting) <= 24
 
     def test_each_layer_is_twice_as_large_and_a_little_more(self):
         lengths = [DEFAULT.bits(n + 1) - DEFAULT.bits(n) for n in range(10)]
@@ -100,8 +102,8 @@ class TestSee:
 
     def test_filter_is_as_long_as_its_layers(self, redis, see):
         lengths = set()
-        for entry in some_entries(SMALL.capacity(4) + 1):
-            see([entry])
+        for mark in some_entries(capacity(SMALL, 4) + 1):
+            see([mark])
             lengths.add(redis.strlen(FILTER))
 
         assert lengths == {math.ceil(SMALL.bits(layers) / 8) for layers in range(1, 6)}
@@ -113,10 +115,10 @@ class TestSee:
         see([A], geometry=DEFAULT)
 
         assert redis.strlen(FILTER) == math.ceil(DEFAULT.bits(layers) / 8)
-        assert 8 * redis.memory_usage(FILTER) <= 24 * DEFAULT.capacity(layers)
+        assert 8 * redis.memory_usage(FILTER) <= 24 * capacity(DEFAULT, layers)
 
     def test_what_was_seen_stays_seen_while_the_filter_grows(self, see):
-        entries = some_entries(SMALL.capacity(5))
+        entries = some_entries(capacity(SMALL, 5))
         see(entries)
 
         assert see(entries) == [len(entries)]
@@ -144,13 +146,13 @@ class TestSee:
         assert 50 < redis.ttl(FILTER) <= 60
 
         redis.expire(FILTER, 30)
-        see([B], some_entries(SMALL.capacity(3)), ttl_seconds=60)
+        see([B], some_entries(capacity(SMALL, 3)), ttl_seconds=60)
         assert 20 < redis.ttl(FILTER) <= 30
 
     def test_lost_time_to_live_comes_back(self, redis, see):
         see([A])
         redis.persist(FILTER)
-        see(some_entries(SMALL.capacity(3)), ttl_seconds=60)
+        see(some_entries(capacity(SMALL, 3)), ttl_seconds=60)
 
         assert 50 < redis.ttl(FILTER) <= 60
 
@@ -216,7 +218,7 @@ class TestSee:
         redis.config_set("proto-max-bulk-len", "1mb")
         try:
             see([A], geometry=large)
-            full = struct.pack(">I", large.capacity(1))
+            full = struct.pack(">I", capacity(large, 1))
             redis.setrange(FILTER, 0, full)
 
             assert see([A], [B], [B], geometry=large) == [1, 0, 0]

@@ -11,6 +11,7 @@ from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.outages.command_ids import CommandId
 from tests.buffers.redis.lua.partition import KEYS, RECORDER, TODAY
+from tests.redis_server import replies_to
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def call(transport):
     """Call a script by its name; returns its answer."""
 
     def run(name, keys, *args):
-        (reply,) = transport.run_all([ScriptCall(name, keys, args)])
+        (reply,) = replies_to(transport, [ScriptCall(name, keys, args)])
         return reply
 
     return run
@@ -37,7 +38,7 @@ def record(transport):
     def run(sequence, amount=1, threshold=0, **of_hit):
         hit = NewHits(CounterKey(5, "a", "views"), TODAY, amount, **of_hit)
         number = CommandId(RECORDER, sequence)
-        (reply,) = transport.run_all([record_call(KEYS, [hit], number, threshold)])
+        (reply,) = replies_to(transport, [record_call(KEYS, [hit], number, threshold)])
         return reply
 
     return run

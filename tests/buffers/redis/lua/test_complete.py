@@ -31,14 +31,14 @@ class TestComplete:
     def test_totals(self, redis, call, epoch, hashes, totals, ttl):
         keys = (KEYS.epoch, *hashes, *self.TOTALS)
 
-        assert call("complete", keys, epoch, len(hashes), ttl, A, 100, B, 200) == totals
+        assert call("complete_totals", keys, epoch, len(hashes), ttl, A, 100, B, 200) == totals
         kept = [redis.get(KEYS.total(field)) for field in (A, B)]
         assert kept == (totals if ttl and totals else [None, None])
 
     @pytest.fixture
     def complete(self, call):
         keys = (KEYS.epoch, *self.HASHES, *self.TOTALS)
-        return lambda epoch, *args: call("complete", keys, epoch, 2, 60, *args)
+        return lambda epoch, *args: call("complete_totals", keys, epoch, 2, 60, *args)
 
     def test_total_that_came_meanwhile_stays(self, redis, complete):
         redis.set(KEYS.total(A), 7)
@@ -84,4 +84,4 @@ class TestCompleteDays:
         redis.hset(KEYS.batch_daily, mapping={"d1": 10, "d2": 20, "d4": 40})
 
         keys = self.KEYS[: 1 + hashes]
-        assert call("complete_days", keys, epoch, "d1", "d2", "d9") == hits
+        assert call("complete_daily_total", keys, epoch, "d1", "d2", "d9") == hits

@@ -1,8 +1,8 @@
--- Add marks to a filter.
+-- Add visitors to a filter.
 --
 -- KEYS: filter
--- ARGV: geometry, seconds to keep a filter that is new, then the marks
--- Returns: how many of the marks were seen before.
+-- ARGV: geometry, seconds to keep a filter that is new, then the visitors
+-- Returns: how many of the visitors were seen before.
 
 local count = 0
 for i = 3, #ARGV do

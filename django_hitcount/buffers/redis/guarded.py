@@ -1,0 +1,59 @@
+"""Redis behind a breaker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from django_hitcount.buffers.redis.scripts import BuildCommands, Command, ScriptCall
+from django_hitcount.buffers.redis.transport import RedisTransport, Reply, RunReplies, checked
+from django_hitcount.exceptions import BufferUnavailable
+from django_hitcount.outages.breaker import Breaker
+
+CatchUp = Callable[[bool], None]
+"""Called before commands are sent, with whether these are the first since Redis failed."""
+
+
+class GuardedRedis:
+    """
+    Sends commands to Redis, unless it failed a moment ago.
+
+    A Redis that is back catches up before it is asked anything else.
+    """
+
+    def __init__(self, transport: RedisTransport, breaker: Breaker, catch_up: CatchUp) -> None:
+        self._transport = transport
+        self._breaker = breaker
+        self._catch_up = catch_up
+
+    def send(self, commands: Sequence[ScriptCall | Command]) -> list[Reply]:
+        """Send commands for any run of Redis; see send_to_run()."""
+        return self.send_to_run(lambda run_id: commands).replies if commands else []
+
+    def send_to_run(self, build: BuildCommands) -> RunReplies:
+        """
+        Send commands for the run of Redis that is on, in one round trip.
+
+        Raises BufferUnavailable if one of them was rejected or not answered.
+        """
+        with self._breaker.guard() as is_back:
+            self._catch_up(is_back)
+            sent = self._transport.send(build)
+            checked(sent.replies)
+            return sent
+
+    def try_to_send(self, build: BuildCommands, *, commands: int) -> RunReplies:
+        """
+        As send_to_run(), with an exception in place of each reply that is missing.
+
+        Those of all ``commands`` are missing if nothing was sent.
+        """
+        sent: RunReplies | None = None
+        try:
+            with self._breaker.guard() as is_back:
+                self._catch_up(is_back)
+                sent = self._transport.send(build)
+                checked(sent.replies)
+        except BufferUnavailable as exc:
+            # What was lost may be an answer to the commands that catch up, not to these.
+            return sent or RunReplies("", [BufferUnavailable(str(exc))] * commands)
+        return sent

@@ -1,0 +1,15 @@
+"""Throttles in Redis: a key with a time limit per name."""
+
+from __future__ import annotations
+
+from django_hitcount.buffers.admitting import admit
+from django_hitcount.buffers.redis.buffer import RedisBuffer
+from django_hitcount.buffers.redis.keys import throttle_key
+
+
+@admit.register(RedisBuffer)
+def admit_by_redis(buffer: RedisBuffer, name: str, *, milliseconds: int) -> bool:
+    """Admit a caller by a key that expires with the interval; costs one round trip."""
+    command = ("SET", throttle_key(name), "1", "NX", "PX", milliseconds)
+    (reply,) = buffer.redis.send([command])
+    return reply is not None

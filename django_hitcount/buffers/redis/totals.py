@@ -1,0 +1,125 @@
+"""The totals that Redis keeps, so that a page does not sum up slots."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TypeGuard
+
+from django_hitcount.buffers.grouping import grouped_by_partition
+from django_hitcount.buffers.redis.guarded import GuardedRedis
+from django_hitcount.buffers.redis.keys import run_keys
+from django_hitcount.buffers.redis.positions import PositionReply, held_hashes, read_positions
+from django_hitcount.buffers.redis.scripts import Command, ScriptCall
+from django_hitcount.counters.batches import BufferState, FlushPosition
+from django_hitcount.counters.keys import CounterKey
+from django_hitcount.exceptions import BufferUnavailable
+
+TOTAL = re.compile(rb"-?\d{1,19}")
+
+
+class RunningTotals:
+    """Reads the totals that Redis keeps, and loads those that it does not keep yet."""
+
+    def __init__(self, redis: GuardedRedis, *, partitions: int, ttl_seconds: int) -> None:
+        self._redis = redis
+        self._partitions = partitions
+        self._ttl_seconds = ttl_seconds
+
+    def read_state(self, keys: Collection[CounterKey]) -> BufferState:
+        groups = grouped_by_partition(keys, self._partitions)
+
+        def build(run_id: str) -> list[Command]:
+            commands = []
+            for partition, group in groups.items():
+                names = run_keys(partition, run_id)
+                totals = [names.total(key.text) for key in group]
+                commands.append(("MGET", names.epoch, names.batch_id, names.runs, *totals))
+            return commands
+
+        try:
+            run_id, replies = self._redis.send_to_run(build)
+        except BufferUnavailable:
+            return BufferState()
+        totals: dict[CounterKey, int] = {}
+        positions: dict[int, PositionReply] = {}
+        for (partition, group), reply in zip(groups.items(), replies, strict=True):
+            epoch, batch_id, runs, *found = reply
+            positions[partition] = PositionReply(epoch, batch_id, runs)
+            totals |= _known_totals(group, found)
+        return BufferState(totals=totals, positions=self.read_positions(run_id, positions))
+
+    def read_positions(
+        self, run_id: str, replies: Mapping[int, PositionReply]
+    ) -> Mapping[int, FlushPosition]:
+        """The positions of partitions; none if Redis stops answering."""
+        try:
+            return read_positions(self._redis, run_id, replies) if replies else {}
+        except BufferUnavailable:
+            return {}
+
+    def complete(
+        self, sums: Mapping[CounterKey, int], *, state: BufferState, keep: bool
+    ) -> Mapping[CounterKey, int]:
+        groups = grouped_by_partition(sums, self._partitions)
+        asked = {p: group for p, group in groups.items() if p in state.positions}
+        totals = {key: sums[key] for p, group in groups.items() if p not in asked for key in group}
+        ttl_seconds = self._ttl_seconds if keep else 0
+        calls = []
+        for partition, group in asked.items():
+            position = state.positions[partition]
+            names = run_keys(partition, position.run_id)
+            hashes = held_hashes(position, daily=False)
+            args: list[str | int | bytes] = [position.epoch, len(hashes), ttl_seconds]
+            for key in group:
+                args += [key.text, sums[key]]
+            keys = [names.epoch, *hashes, *(names.total(key.text) for key in group)]
+            calls.append(ScriptCall("complete_totals", keys, args))
+        try:
+            replies = self._redis.send(calls)
+        except BufferUnavailable:
+            return sums
+        for group, completed in zip(asked.values(), replies, strict=True):
+            if completed is not None:
+                totals |= _known_totals(group, completed)
+        return totals
+
+    def complete_daily(
+        self, key: CounterKey, *, days: Sequence[datetime.date], total: int, state: BufferState
+    ) -> int | None:
+        position = state.positions.get(key.partition(self._partitions))
+        if position is None:
+            return total
+        names = run_keys(position.partition, position.run_id)
+        keys = [names.epoch, *held_hashes(position, daily=True)]
+        call = ScriptCall("complete_daily_total", keys, [position.epoch, *map(key.on, days)])
+        try:
+            (held,) = self._redis.send([call])
+        except BufferUnavailable:
+            return total
+        return None if held is None else total + int(held)
+
+    def discard(self, keys: Iterable[CounterKey]) -> None:
+        self._redis.send_to_run(lambda run_id: discard_calls(keys, self._partitions, run_id))
+
+
+def discard_calls(keys: Iterable[CounterKey], partitions: int, run_id: str) -> list[ScriptCall]:
+    """The calls that drop the totals of ``keys``, so that they are loaded anew."""
+    calls = []
+    for partition, group in grouped_by_partition(keys, partitions).items():
+        names = run_keys(partition, run_id)
+        totals = [names.total(key.text) for key in group]
+        calls.append(ScriptCall("discard", [names.epoch, *totals]))
+    return calls
+
+
+def _known_totals(
+    keys: Iterable[CounterKey], totals: Iterable[bytes | int | None]
+) -> dict[CounterKey, int]:
+    return {key: int(total) for key, total in zip(keys, totals, strict=True) if _is_total(total)}
+
+
+def _is_total(reply: bytes | int | None) -> TypeGuard[bytes | int]:
+    """Whether it is a total, and not something else that was put there."""
+    return isinstance(reply, int) or (reply is not None and TOTAL.fullmatch(reply) is not None)
