@@ -1,0 +1,127 @@
+"""Each error about an argument names the value and the fix, and nothing is counted."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+
+from django_hitcount.exceptions import (
+    InvalidAmount,
+    InvalidDay,
+    InvalidHit,
+    InvalidKey,
+    UnknownCounter,
+    UnsavedObject,
+)
+from django_hitcount.models import HitCountMixin, HitCountQuerySet, with_hits, with_visitors
+from django_hitcount.recording import record_hit, record_hits, record_page_hit
+from django_hitcount.totals import get_total, get_totals, hits_between, total_or_none
+from django_hitcount.unique_visitors import get_visitors, visitors_between, visitors_on
+from tests.app.models import Article, Page, Photo
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+TODAY = datetime.date(2026, 3, 1)
+
+
+@pytest.fixture
+def article() -> Article:
+    return Article.objects.create(title="Tea")
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        (record_hit, [None, None]),
+        (record_hits, [[], None]),
+        (record_page_hit, [None, None]),
+        (get_total, [None]),
+        (get_totals, [[]]),
+        (total_or_none, [None]),
+        (hits_between, [None, TODAY, TODAY]),
+        (visitors_on, [None, TODAY]),
+        (visitors_between, [None, TODAY, TODAY]),
+        (get_visitors, [[], TODAY, TODAY]),
+        (with_hits, [None]),
+        (with_visitors, [None]),
+        (HitCountQuerySet.with_hits, [None]),
+        (HitCountQuerySet.with_visitors, [None]),
+        (HitCountMixin.record_hit, [None, None]),
+        (HitCountMixin.hits_between, [None, TODAY, TODAY]),
+        (HitCountMixin.visitors_on, [None, TODAY]),
+        (HitCountMixin.visitors_between, [None, TODAY, TODAY]),
+    ],
+    ids=lambda value: getattr(value, "__qualname__", ""),
+)
+def test_counter_without_its_name(function, arguments):
+    with pytest.raises(TypeError, match="positional argument"):
+        function(*arguments, "downloads")
+
+
+def test_unknown_counter(article):
+    with pytest.raises(UnknownCounter, match=r"'viewz'.*Declare it.*'viewz': \{\}"):
+        record_hit(article, counter="viewz")
+    with pytest.raises(UnknownCounter, match="'viewz'"):
+        get_total(article, counter="viewz")
+
+
+@pytest.mark.parametrize("make", [lambda: Article(), lambda: Photo(), lambda: Article(pk=5)])
+def test_unsaved_object(make):
+    with pytest.raises(UnsavedObject, match=r"object.*save the object first"):
+        record_hit(make())
+
+
+@pytest.mark.parametrize("value", [None, "", 5, Article])
+def test_no_object(value):
+    with pytest.raises(UnsavedObject, match="pass a saved model instance"):
+        record_hit(value)
+
+
+def test_key_longer_than_the_column():
+    page = Page.objects.create(path="x" * 256)
+
+    with pytest.raises(InvalidKey, match=r"'xxx.*256 characters.*up to 255"):
+        record_hit(page)
+
+
+@pytest.mark.parametrize("path", ["a\0b", "a\ud800b"])
+def test_key_that_no_column_holds(path):
+    page = Page(path=path)
+    page._state.adding = False
+
+    with pytest.raises(InvalidKey, match="cannot be stored"):
+        record_hit(page)
+
+
+@pytest.mark.parametrize("amount", [0, 1.0, "1", None, True, 10**9 + 1, -(10**9) - 1])
+def test_amount(article, amount):
+    with pytest.raises(InvalidAmount, match=f"amount of {amount!r}.*whole number other than 0"):
+        record_hit(article, amount=amount)
+
+
+def test_day_beyond_the_calendar(article):
+    with pytest.raises(InvalidDay, match="pass an earlier moment"):
+        record_hit(article, at=datetime.datetime(9999, 12, 31, 23, 59, tzinfo=datetime.UTC))
+
+
+@pytest.mark.parametrize("at", ["2026-01-01", 5, datetime.time(1)])
+def test_day(article, at):
+    with pytest.raises(InvalidDay, match="pass a date or a datetime"):
+        record_hit(article, at=at)
+
+
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [(TODAY, datetime.date(2026, 2, 28)), (datetime.date(1, 1, 1), TODAY), ("a", TODAY)],
+)
+def test_range_of_days(article, first, last):
+    with pytest.raises(InvalidDay):
+        article.hits_between(first, last)
+
+
+def test_one_bad_object_counts_none(buffer, article):
+    with pytest.raises(InvalidHit):
+        record_hits([article, Article()])
+
+    assert article.hits == 0

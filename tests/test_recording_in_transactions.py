@@ -1,0 +1,80 @@
+"""Hits that are recorded in transactions, and totals that are read in them."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import pytest
+from django.db import connection, transaction
+
+from django_hitcount.maintenance.flushing import flush
+from django_hitcount.recording import Hit, record_hit
+from django_hitcount.totals import get_total
+from tests import children
+from tests.app.models import Article
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def article() -> Article:
+    return Article.objects.create(title="Tea")
+
+
+class TestTransactions:
+    def test_rolled_back_hit_is_not_counted(self, buffer, article):
+        with pytest.raises(ZeroDivisionError), transaction.atomic():
+            assert record_hit(article) == Hit(True, None, 1)
+            raise ZeroDivisionError
+
+        assert article.hits == 0
+
+    def test_hit_counts_after_the_commit(self, buffer, article):
+        record_hit(article)
+        with transaction.atomic():
+            assert record_hit(article).total == 2
+            assert get_total(article) == 1
+
+        assert article.hits == 2
+
+    def test_rolled_back_savepoint_is_not_counted(self, buffer, article):
+        with transaction.atomic():
+            record_hit(article)
+            with pytest.raises(ZeroDivisionError), transaction.atomic():
+                record_hit(article)
+                raise ZeroDivisionError
+
+        assert article.hits == 1
+
+    def test_error_after_the_commit_does_not_reach_the_page(self, buffer, article, caplog):
+        """Even if that is a mistake in the package."""
+        with (
+            mock.patch.object(type(buffer), "record", side_effect=ZeroDivisionError),
+            transaction.atomic(),
+        ):
+            record_hit(article)
+
+        assert [record.exc_info[0] for record in caplog.records] == [ZeroDivisionError]
+
+    def test_total_read_in_a_transaction_is_not_kept(self, redis, redis_buffer, article):
+        """It may be what the tables were when the transaction began."""
+        with transaction.atomic():
+            assert get_total(article) == 0
+
+        assert not redis_buffer.read_state([]).totals
+        assert not redis.keys("hitcount:*:total:*")
+
+
+@pytest.mark.skipif(
+    connection.vendor == "sqlite", reason="SQLite commits nothing beside a transaction that reads"
+)
+def test_default_isolation_of_mariadb_does_not_hide_flushed_hits(redis_buffer, article):
+    """A transaction that looked before the flush sees old slots; that total must not spread."""
+    record_hit(article)
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM django_hitcount_hitslot")
+        assert children.run(flush) == 0
+        get_total(article)
+
+    assert article.hits == 1
