@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from django.utils.module_loading import import_string
 
 from django_hitcount.refusals import refusal
 from tests.check_messages import hitcount_messages, ids_with
@@ -45,6 +48,15 @@ def ours(context) -> bool:
 )
 def test_wrong_refusal(settings, hitcount, path, message, hint):
     assert_e004(settings, {"REFUSALS": [f"{REFUSALS}bot", path]}, message, hint)
+
+
+def test_hint_lists_all_built_in_refusals(settings, hitcount):
+    settings.HITCOUNT = {**settings.HITCOUNT, "REFUSALS": ["bot"]}
+
+    (message,) = hitcount_messages()
+    paths = re.findall(r"'(django_hitcount\.refusals\.\w+)'", message.hint)
+    assert len({*paths}) == 12
+    assert all(callable(found) or found.refuses for found in map(import_string, paths))
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ class Config:
     """Share of new visitors that "daily" may mistake for repeat visitors."""
 
     partitions: int = 16
-    """Parts of the Redis buffer, which are flushed one by one."""
+    """Parts of the Redis buffer, flushed one by one. Change it only while the buffer is empty."""
 
     slots: int = 64
     """Rows that share a counter's total between compactions, not counting slot 0."""

@@ -13,7 +13,7 @@ REFUSAL_MAX_LENGTH = 50
 """Column ``refusal``: the names of refusals follow the rule for the names of counters."""
 
 OBJECT_ID_MAX_LENGTH = 255
-"""Columns ``object_id``: the longest primary key that Django supports for text on MySQL."""
+"""Columns ``object_id``: the longest unique CharField that Django allows on MySQL."""
 
 DATABASE_ALIAS_MAX_LENGTH = 255
 """Columns that name a database: Django sets no limit, and aliases are far shorter."""
