@@ -20,7 +20,7 @@ __all__ = [
     "global_privacy_control",
     "method",
     "prefetch",
-    # "previews",
+    "previews",
     "user_agents",
 ]
 
