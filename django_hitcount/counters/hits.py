@@ -1,4 +1,4 @@
-"""Hits on their way to the buffer, and what is known of who made them."""
+"""Hits on their way to the buffer, and the hashes of the visitors who made them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AMOUNT_LIMIT = 1_000_000_000
 
 
 class AddressInterval(NamedTuple):
-    """A time within which a limit holds: it is the same for all addresses."""
+    """The days for which a limit per address holds: the same for all addresses."""
 
     name: str
     first_day: datetime.date
@@ -28,39 +28,39 @@ class AddressHash(NamedTuple):
 
 
 class VisitorHashes(NamedTuple):
-    """The visitor of one counter, as keyed hashes of 128 bits; see visitors.py."""
+    """The visitor of one counter, as keyed hashes of 128 bits; see visitors/hashing.py."""
 
     key_id: str
-    """Which key ``of_day`` is under: hashes under different ones cannot be compared."""
+    """The key of ``of_day``: hashes under different keys cannot be compared."""
 
     of_day: bytes | None
-    """Under the key of the day of the hit; None if nobody can be told."""
+    """Under the key of the day of the hit; None if the visitor cannot be identified."""
 
     recent: tuple[bytes, ...] = ()
     """
-    For a rule of so many seconds: under the key of now, then under those that a hit may be
-    under that forbids this one, if the key rotates meanwhile.
+    For a rule of seconds: under the key of now, and then under each other key that an earlier
+    hit within these seconds may be under, if the key rotates meanwhile.
     """
 
     address: AddressHash | None = None
-    """Where the hit came from, if the counter limits that."""
+    """The address of the hit, if the counter limits hits per address."""
 
 
 class NewHits(NamedTuple):
-    """An amount of hits of one counter on one day, and what is known of who made them."""
+    """An amount of hits of one counter on one day, and the visitor who made them."""
 
     key: CounterKey
     day: datetime.date
     amount: int
     refusal: str | None = None
-    """Why they do not count, if that is known before they come to the buffer."""
+    """Why they do not count, if that is known before they reach the buffer."""
 
     visitor: VisitorHashes | None = None
-    """Who made them, if the counter asks for that."""
+    """Who made them, if a rule of the counter needs that."""
 
 
 def check_amount(amount: int) -> int:
-    """``amount`` itself if it may be recorded; raises InvalidAmount if not."""
+    """Return ``amount`` if it can be recorded; raise InvalidAmount if not."""
     if type(amount) is not int or amount == 0 or abs(amount) > AMOUNT_LIMIT:
         raise InvalidAmount(
             f"Cannot record an amount of {amount!r}: pass a whole number other than 0, "

@@ -1,7 +1,7 @@
 """
-SQL of throttles without Redis: a row per name, with the interval that runs.
+SQL of throttles without Redis: a row per name, with its last interval.
 
-All intervals are by the clock of the database, which is one for all processes and machines.
+All intervals go by the clock of the database, which is the same for all processes and machines.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from django_hitcount.db.tables import Admission
 from django_hitcount.db.transactions import delete_in_batches, in_transaction, take_write_lock
 
 PATIENCE_SECONDS = 0.5
-"""How long an admission is tried again for when it meets a deadlock or a locked database."""
+"""How long to retry an admission that meets a deadlock or a locked database: a page waits."""
 
 MICROSECONDS_PER_DAY = 24 * 3600 * 1_000_000
 
@@ -29,8 +29,8 @@ class Clock(models.Func):
     """
     The clock of the database in microseconds since 1970; SQLite's ticks in milliseconds.
 
-    Never the time at which the transaction began, but it may be that at which the
-    statement did: before it waited for a lock.
+    It is never the time at which the transaction began. It may be the time at which the
+    statement began, before it waited for a lock.
     """
 
     arity = 0
@@ -56,13 +56,13 @@ class Clock(models.Func):
 
 
 INTERVAL_IS_OVER = models.Q(expires_at__lt=Clock())
-"""Not at its end yet: a clock leaves out the fraction of a tick in which the interval began."""
+"""Not at the very end: a clock cuts off the fraction of a tick in which the interval began."""
 
 INTERVAL_IS_AHEAD = models.Q(admitted_at__gt=Clock())
 
 
-class Interval(NamedTuple):
-    """What a row says, and the time."""
+class AdmissionInterval(NamedTuple):
+    """The interval of a row, and the time at which it was read."""
 
     begins_at: int
     ends_at: int
@@ -74,35 +74,35 @@ class Interval(NamedTuple):
 
     @property
     def is_ahead(self) -> bool:
-        """Whether it is yet to begin: the clock was set back since it did."""
+        """Whether it begins in the future: the clock was set back after it began."""
         return self.now < self.begins_at
 
 
 class NotLocked(models.Subquery):
-    """What a subquery finds, locked; nothing if somebody else has locked it."""
+    """What a subquery finds, locked; nothing if another session has locked it."""
 
     template = "(%(subquery)s FOR UPDATE SKIP LOCKED)"
 
 
 def admit(name: str, microseconds: int, *, using: str, backdated: int = 0) -> bool:
     """
-    Admit the caller, unless somebody was admitted under ``name`` whose interval still runs.
+    Admit the caller, unless the interval of the last admission under ``name`` still runs.
 
     The row says that the interval began ``backdated`` microseconds ago, so that it does not
-    tell when that was. A clock that is set back by less goes unnoticed then, and makes the
-    interval as much longer.
+    show when it began. If the clock is then set back by less, that goes unnoticed and makes
+    the interval that much longer.
 
-    Costs one read without a lock if refused. Once the interval is over, costs a transaction
-    of one more statement, or of two on MySQL and for a new name.
+    Costs one read without a lock if it does not admit. Once the interval is over, costs a
+    transaction of one more statement, or of two on MySQL and for a new name.
 
-    Whoever finds the row locked is refused too, as somebody else is about to be admitted.
-    Only SQLite and MariaDB before 10.6 wait for it, and two callers under a new name for
-    each other.
+    A caller that finds the row locked is not admitted either, because another one is about to
+    be. Only SQLite and MariaDB before 10.6 wait for the row, and two callers under a new name
+    wait for each other.
 
-    Within a transaction of the caller the admission is part of it, so that a rollback
-    gives it back. SQLite's write lock is then taken even if refused.
+    In a transaction of the caller the admission is part of it, so a rollback takes it back.
+    SQLite then takes the write lock in any case.
 
-    When the clock turns out to have been set back, an interval begins without an admission.
+    If the clock has been set back, an interval begins without an admission.
 
     Raises DatabaseError. If the answer of a COMMIT was lost, an interval may have begun.
     """
@@ -119,7 +119,7 @@ def admit(name: str, microseconds: int, *, using: str, backdated: int = 0) -> bo
 
 
 def is_due(name: str, *, using: str) -> bool:
-    """Whether admit() would admit somebody now; costs one read without a lock."""
+    """Whether admit() would admit a caller now. Costs one read without a lock."""
     interval = _read(name, using)
     return interval is None or interval.is_over
 
@@ -128,39 +128,41 @@ def _row(name: str, using: str) -> AdmissionRows:
     return Admission.objects.using(using).filter(name=name)
 
 
-def _read(name: str, using: str) -> Interval | None:
+def _read(name: str, using: str) -> AdmissionInterval | None:
     found = _row(name, using).values_list("admitted_at", "expires_at", Clock()).first()
-    return Interval(*found) if found else None
+    return AdmissionInterval(*found) if found else None
 
 
-def _take(name: str, microseconds: int, backdated: int, seen: Interval | None, using: str) -> bool:
+def _take(
+    name: str, microseconds: int, backdated: int, seen: AdmissionInterval | None, using: str
+) -> bool:
     is_ahead = seen is not None and seen.is_ahead
     row = _row(name, using).filter(INTERVAL_IS_AHEAD if is_ahead else INTERVAL_IS_OVER)
     if seen or not _insert(name, using):
-        row = _locked(row, using)
+        row = _lock(row, using)
     begun = row.update(admitted_at=Clock() - backdated, expires_at=Clock() + microseconds)
     return bool(begun) and not is_ahead
 
 
 def _insert(name: str, using: str) -> bool:
     """
-    Make a row whose interval is over, locked; False if there is one.
+    Insert a row whose interval is over, and lock it; False if there is a row already.
 
-    The interval of the caller does not begin here: an INSERT that has waited for another
-    one, which was rolled back, writes the time from before it waited.
+    The interval of the caller does not begin here: an INSERT that has waited for another one
+    that rolled back would write the time from before it waited.
     """
     return upserts.insert_or_ignore(
         Admission, ("name", "admitted_at", "expires_at"), (name, 0, 0), using
     )
 
 
-def _locked(row: AdmissionRows, using: str) -> AdmissionRows:
+def _lock(row: AdmissionRows, using: str) -> AdmissionRows:
     """
-    The row to be updated, locked; none if somebody else has locked it.
+    Lock the row for the UPDATE; returns no row if another session has locked it.
 
-    The lock comes first and then the time: an UPDATE that has waited writes the time from
-    before it waited, always on MySQL, and on PostgreSQL if whom it waited for rolled back.
-    SQLite looks at the clock once it has the lock.
+    The lock comes before the time: an UPDATE that has waited writes the time from before it
+    waited, always on MySQL, and on PostgreSQL if the other session rolled back. SQLite looks at
+    the clock once it has the lock.
     """
     connection = connections[using]
     rows = Admission.objects.using(using)
@@ -175,15 +177,17 @@ def _locked(row: AdmissionRows, using: str) -> AdmissionRows:
 
 def prune_admissions(*, using: str) -> int:
     """
-    Delete rows whose interval has been over for a day; returns how many.
+    Delete rows whose interval has been over for a day; returns the number of rows.
 
-    Costs two reads, and a read and a statement in a transaction per 500 rows. May run
-    beside admit(): at worst one that comes at the very instant is refused, and the next not.
+    Costs two reads, and a read and a statement in a transaction per 500 rows. May run at the
+    same time as admit(): at worst, a call at that very instant is not admitted, and the next is.
 
     Raises OperationalError if a batch meets locks for longer than 5 seconds.
     """
     rows = Admission.objects.using(using)
-    now = rows.values_list(Clock(), flat=True).first()  # A clock that goes on would use no index.
+    now = rows.values_list(
+        Clock(), flat=True
+    ).first()  # A clock in the condition would use no index.
     if now is None:
         return 0
     old = rows.filter(expires_at__lt=now - MICROSECONDS_PER_DAY)

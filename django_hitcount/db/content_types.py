@@ -1,9 +1,9 @@
 """
-Content type ids, without a query per hit and without ids that a rollback took back.
+Content type ids, without a query per hit and without ids that a rollback has removed.
 
-Django caches a content type for the life of the process as soon as it has made its row, in a
-transaction, too. If that rolls back, the cache has an id that is not there, and hits of that
-model would be refused until the process is restarted.
+Django caches a content type for the life of the process as soon as it has made its row, also
+in a transaction. If that rolls back, the cache holds an id that does not exist, and hits of that
+model would fail until the process restarts.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from django.db.models.signals import post_delete, post_save
 from django_hitcount.db.savepoints import savepoint
 
 _UNCOMMITTED = "_hitcount_uncommitted"
-"""An attribute of a content type whose row a transaction has made that is not over."""
+"""Attribute of a content type whose row was made in a transaction that may still roll back."""
 
 
 def content_type_id(model: type[models.Model], *, using: str) -> int:
     """
     The id of the content type of ``model`` in the database ``using``.
 
-    Costs one query the first time a process meets the model, none after; and one each time
-    within the transaction that makes the content type.
+    Costs one query the first time that a process meets the model and none after that, except
+    within the transaction that makes the content type: there each call costs one.
     """
     manager = _content_types(using)
     try:
@@ -43,29 +43,29 @@ def content_type_id(model: type[models.Model], *, using: str) -> int:
 
 def _look_up(manager: ContentTypeManager, model: type[models.Model], using: str) -> ContentType:
     content_type = manager.get_for_model(model)
-    if _UNCOMMITTED in content_type.__dict__ and not _is_there(content_type, using):
+    if _UNCOMMITTED in content_type.__dict__ and not _confirm(content_type, using):
         clear_content_types()
         content_type = manager.get_for_model(model)
     return content_type
 
 
 def clear_content_types() -> None:
-    """Look each content type up again; for rows that were made anew elsewhere."""
+    """Clear the cache of content types, because their rows may have been made anew elsewhere."""
     ContentType.objects.clear_cache()
 
 
 @cache
 def _content_types(using: str) -> ContentTypeManager:
-    """Kept, as Django copies the manager whenever it is asked for that of a database."""
+    """Cached, because db_manager() copies the manager each time."""
     return ContentType.objects.db_manager(using)
 
 
-def _is_there(content_type: ContentType, using: str) -> bool:
+def _confirm(content_type: ContentType, using: str) -> bool:
     """
-    Whether the row is there, for this thread; remembers it if no transaction can take it back.
+    Whether the row exists for this thread; if it is committed, stop checking it.
 
-    Asked of the database, since Django does not tell of a savepoint that was rolled back by
-    hand, nor another thread of the end of a transaction.
+    Asks the database, because Django reports neither a savepoint that was rolled back by hand
+    nor the end of a transaction in another thread.
     """
     if not ContentType.objects.using(using).filter(pk=content_type.pk).exists():
         return False
@@ -85,8 +85,8 @@ def _on_save(instance: ContentType, created: bool, using: str, **kwargs: Any) ->
     setattr(instance, _UNCOMMITTED, True)
     if connections[using].in_atomic_block:
 
-        def look_again() -> None:  # A function and no partial: Django logs its name if it fails.
-            _is_there(instance, using)
+        def look_again() -> None:  # Not a partial: Django logs the name of a callback that fails.
+            _confirm(instance, using)
 
         transaction.on_commit(look_again, using=using, robust=True)
 

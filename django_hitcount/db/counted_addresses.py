@@ -14,17 +14,17 @@ Rows = models.QuerySet[CountedAddress, CountedAddress]
 
 
 def read_hits(address: AddressHash, *, using: str) -> int | None:
-    """How many hits of an address were counted; None before the first. Costs a read."""
+    """Read how many hits of an address were counted; None before the first. Costs a read."""
     take_write_lock(using)
     return _row(address, using).values_list("hits", flat=True).first()
 
 
 def add_hit(address: AddressHash, known: int | None, limit: int, *, using: str) -> bool:
     """
-    Count one more hit of an address, unless it has had its ``limit`` meanwhile.
+    Count one more hit of an address; False if others have reached its ``limit`` meanwhile.
 
     The caller opens the transaction, and has read ``known`` in it. Costs one statement, two for
-    the first hit, and waits for others of the same address on the same object.
+    the first hit. Waits for other sessions that count the same address on the same object.
     """
     row = _row(address, using)
     if known is not None:
@@ -43,7 +43,7 @@ def _name(address: AddressHash) -> str:
 
 def prune_addresses(*, using: str) -> int:
     """
-    Delete rows whose interval was over before yesterday; returns how many.
+    Delete rows whose interval was over before yesterday; returns the number of rows.
 
     Costs a read, and a read and a statement in a transaction per 500 rows.
 

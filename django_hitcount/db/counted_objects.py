@@ -1,4 +1,4 @@
-"""Which counter an object is counted by."""
+"""Keys of the counters of objects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def counter_key(obj: Model, counter: str) -> CounterKey:
     """
     The key of ``counter`` on ``obj``.
 
-    Costs one query the first time a process meets the model, none after.
+    Costs one query the first time that a process meets the model, and none after that.
 
     Raises UnknownCounter, UnsavedObject or InvalidKey, naming the value.
     """
@@ -28,7 +28,7 @@ def content_type_id_of(obj: Model | type[Model]) -> int:
     """
     The content type id of the model that ``obj`` counts as, see counted_model().
 
-    Costs one query the first time a process meets the model, none after.
+    Costs one query the first time that a process meets the model, and none after that.
     """
     # Not type(obj): request.user is a lazy object, which only looks like its model.
     return content_type_id(counted_model(obj._meta.model), using=hits_alias())

@@ -1,4 +1,4 @@
-"""SQL on the visitors of a day: sketches, counts, and the fold of days that are closed."""
+"""SQL on the visitors of a day: write and read sketches and counts, fold closed days."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ from django_hitcount.db.tables import DailyVisitors, SeenVisitor
 from django_hitcount.db.transactions import in_transaction, take_write_lock
 
 SKETCHES_PER_STATEMENT = 200
-"""Rows of one upsert: with 12 KB each, well below what a server takes in one packet."""
+"""Rows of one upsert: at 12 KB each, well below what a server accepts in one packet."""
 
 KEYS_PER_STATEMENT = 500
+"""Keys of one query: they keep a statement short, and a long range of days to few queries."""
 
 PATIENCE_SECONDS = 30.0
-"""How long a fold is tried again for before the compaction fails."""
+"""How long to retry a batch that meets locks before the compaction fails."""
 
 
 def write_sketches(visitors: Mapping[DailyVisitorsKey, Sketch], *, using: str) -> None:
     """
-    Write sketches over those that are there, in lock order; the caller opens the transaction.
+    Write sketches, over existing ones, in lock order; the caller opens the transaction.
 
     Costs a statement per 200 sketches.
     """
@@ -59,21 +60,21 @@ def write_sketches(visitors: Mapping[DailyVisitorsKey, Sketch], *, using: str) -
 def read_sketches(
     keys: Collection[DailyVisitorsKey], *, using: str
 ) -> dict[DailyVisitorsKey, bytes]:
-    """The sketches that the table holds of ``keys``. Costs a query per 500 keys."""
-    return {key: bytes(sketch) for key, sketch in _read(keys, "sketch", using).items()}
+    """Read the sketches of ``keys`` that the table has. Costs a query per 500 keys."""
+    return {key: bytes(sketch) for key, sketch in _read_column(keys, "sketch", using).items()}
 
 
 def read_sketch_counts(
     keys: Collection[DailyVisitorsKey], *, using: str
 ) -> dict[DailyVisitorsKey, int]:
-    """How many visitors the sketches of ``keys`` have. Costs a query per 500 keys."""
-    return _read(keys, "count", using)
+    """Read how many visitors the sketches of ``keys`` have. Costs a query per 500 keys."""
+    return _read_column(keys, "count", using)
 
 
-def _read(
+def _read_column(
     keys: Collection[DailyVisitorsKey], column: str, using: str
 ) -> dict[DailyVisitorsKey, Any]:
-    """A column of the rows that have a sketch, by key."""
+    """Read a column of the rows that have a sketch, by key."""
     found: dict[DailyVisitorsKey, Any] = {}
     remaining = sorted(keys)
     for start in range(0, len(remaining), KEYS_PER_STATEMENT):
@@ -100,9 +101,9 @@ def read_counts(
     using: str,
 ) -> dict[DailyVisitorsKey, int]:
     """
-    The visitors of counters by day, those of open days that have rows of their own included.
+    Read the visitors of counters by day, including visitors of open days, who have a row each.
 
-    Costs one query: a fold in between would show them twice or not at all.
+    Costs one query. With two, a fold in between would show visitors twice or not at all.
     """
     wanted = slots.match_counters(keys) & models.Q(day__range=(first_day, last_day))
     folded = DailyVisitors.objects.using(using).filter(wanted)
@@ -125,8 +126,8 @@ def fold_closed_days(*, batch_size: int) -> list[int]:
     """
     Add the visitors of closed days to their count, and delete their rows.
 
-    A count never changes by it. Returns the number of rows of each transaction; each costs
-    a read and three statements.
+    No number of visitors changes. Returns the number of rows of each transaction. Each
+    transaction costs a read and three statements.
 
     Raises OperationalError if a batch meets locks for longer than 30 seconds.
     """
@@ -142,7 +143,7 @@ def fold_closed_days(*, batch_size: int) -> list[int]:
 
 
 def _fold(first_open_day: datetime.date, batch_size: int, using: str) -> int:
-    """Fold up to ``batch_size`` rows, locked in the order of all writers; returns how many."""
+    """Fold up to ``batch_size`` rows, locked in the order of all writers; returns their number."""
     manager = SeenVisitor.objects.using(using)
     take_write_lock(using)
     closed = manager.filter(day__lt=first_open_day).order_by("day", "pk")
@@ -154,7 +155,7 @@ def _fold(first_open_day: datetime.date, batch_size: int, using: str) -> int:
     upserts.insert_or_add(
         DailyVisitors,
         (*DailyVisitors.KEY, "count"),
-        # The others were kept for the rule "daily" alone.
+        # Other counters keep rows only for the rule "daily".
         [(*key, amounts[key]) for key in sorted(amounts) if options_of(key[2]).visitors],
         using,
     )

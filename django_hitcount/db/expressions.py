@@ -1,7 +1,7 @@
 """
-SQL that needs the database to be spelled: looked up when the statement is, not before.
+SQL that depends on the database, and is resolved when the statement is compiled.
 
-So a queryset can be built anywhere, in an async view too, without a query.
+So a queryset can be built anywhere without a query, also in an async view.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class KeyText(models.Func):
     """
     A primary key as the text that ``object_id`` holds; see key_text().
 
-    Compiling it raises InvalidKey if hits of such a key cannot be counted.
+    Compiling it raises InvalidKey if hits cannot be counted for such a key.
     """
 
     def __init__(self, expression: Combinable, *, model: type[models.Model]) -> None:
@@ -75,7 +75,7 @@ def _with_dashes(digits: Expression) -> Concat:
 
 
 class TotalInTables(Coalesce):
-    """The total of a counter as the tables of the query's own database hold it."""
+    """The total of a counter in the tables of the database that the query runs on."""
 
     def __init__(self, model: type[models.Model], counter: str) -> None:
         rows = (

@@ -1,4 +1,4 @@
-"""Columns and indexes that must mean the same on every database."""
+"""Columns and indexes that must behave the same on every database."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class ObjectIdField(models.CharField):  # type: ignore[type-arg]
     """
     A primary key of any type as text, compared byte for byte.
 
-    MySQL and MariaDB compare text without case and trailing blanks by default,
-    so that the keys "a", "A" and "a " would share one counter.
+    By default, MySQL and MariaDB ignore case and trailing blanks, so the keys "a", "A" and
+    "a " would share one counter.
     """
 
     def db_type(self, connection: BaseDatabaseWrapper) -> str | None:
@@ -26,18 +26,18 @@ class ObjectIdField(models.CharField):  # type: ignore[type-arg]
 
 
 def exact_collation(connection: BaseDatabaseWrapper) -> str:
-    """The collation of a MySQL or MariaDB server that tells all texts apart."""
+    """The collation under which a MySQL or MariaDB server compares all bytes of a text."""
     is_mariadb: bool = connection.mysql_is_mariadb  # type: ignore[attr-defined]
     return "utf8mb4_nopad_bin" if is_mariadb else "utf8mb4_0900_bin"
 
 
 class SlotIndex(models.Index):
     """
-    An index over the rows of slot 0, or over those of all other slots.
+    An index over the rows of slot 0, or over the rows of all other slots.
 
-    MySQL and MariaDB have no partial indexes and index every row. Index(condition=...)
-    would leave the index out there altogether; so ``slot`` leads or precedes the
-    sorted column, and a walk reads the same rows on every database.
+    MySQL and MariaDB have no partial indexes. Django would leave out an
+    ``Index(condition=...)`` there, so this one covers every row instead. ``slot`` comes first,
+    or before the sorted column, so a scan reads the same rows on every database.
     """
 
     def __init__(self, *, compacted: bool, fields: list[str], name: str) -> None:

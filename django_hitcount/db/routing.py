@@ -8,5 +8,5 @@ from django_hitcount.db.tables import HitSlot
 
 
 def hits_alias() -> str:
-    """The database that holds all tables of django_hitcount, read and written."""
+    """The database that holds all tables of django_hitcount, for reads and writes."""
     return router.db_for_write(HitSlot)

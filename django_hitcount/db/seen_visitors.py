@@ -1,9 +1,9 @@
 """
 SQL on visitors, for sites without Redis and for as long as Redis is away.
 
-A row says that a visitor has been seen by a counter on a day; an admission, that a visitor is
-not to be counted again for a while. Each is written once, whoever else tries to. How many hits of
-an address were counted is asked of counted_addresses.py.
+A row of SeenVisitor says that a counter has seen a visitor on a day. An admission says that a
+visitor does not count again for a while. Each is written once, by whichever session comes first.
+How many hits of an address were counted is in counted_addresses.py.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COLUMNS = ("id", "content_type_id", "object_id", "counter", "day", "visitor_key"
 
 
 class LimitReached(Exception):
-    """Hits of an address were counted while one of it was judged, so that it does not count."""
+    """Another session has counted the last hits of an address while this one checked its limit."""
 
     def __init__(self, address: AddressHash) -> None:
         super().__init__(address)
@@ -38,15 +38,17 @@ def refuse_repeats(
     hits: Sequence[NewHits], beyond: Collection[AddressHash] = (), *, using: str
 ) -> list[NewHits]:
     """
-    The same hits in their order, those of visitors who have been counted already refused, and
-    those of addresses that have had their limit or are ``beyond`` it.
+    Remember the visitors of hits; refuse the hits of visitors and addresses that cannot count.
+
+    Returns the same hits in the same order, with a refusal on hits of visitors who have been
+    counted already, and of addresses that have reached their limit or are ``beyond`` it.
 
     The caller opens the transaction that writes the hits, so that a visitor is remembered if
     and only if the hit is. Costs one statement for each hit of a counter with ``visitors`` or
-    the rule "daily", up to six more with a rule of so many seconds, and one to three with a limit
-    per address, in lock order.
+    the rule "daily", up to six more with a rule of seconds, and one to three with a limit per
+    address, in lock order.
 
-    Raises LimitReached: roll back, and judge anew with that address beyond its limit.
+    Raises LimitReached: roll back, and try again with that address ``beyond`` its limit.
     """
     in_lock_order = sorted(range(len(hits)), key=lambda place: hits[place].key)
     found = {place: _refuse_repeat(hits[place], beyond, using) for place in in_lock_order}
@@ -61,30 +63,31 @@ def _refuse_repeat(hit: NewHits, beyond: Collection[AddressHash], using: str) ->
     known = None
     if limit and address:
         known = counted_addresses.read_hits(address, using=using)
-        # Asked first: nothing is kept of visitors who are made up beyond the limit.
+        # Checked first: beyond the limit, invented visitors must not fill the table.
         if address in beyond or (known or 0) >= limit:
             return hit._replace(refusal=ADDRESS_LIMIT)
-    if hit.visitor.of_day and _is_repeat(hit, hit.visitor, using):
+    if hit.visitor.of_day and not _remember_visitor(hit, hit.visitor, using):
         return hit._replace(refusal=REPEAT)
     if limit and address and not counted_addresses.add_hit(address, known, limit, using=using):
         raise LimitReached(address)
     return hit
 
 
-def _is_repeat(hit: NewHits, visitor: VisitorHashes, using: str) -> bool:
+def _remember_visitor(hit: NewHits, visitor: VisitorHashes, using: str) -> bool:
+    """Remember the visitor of a hit; False if the rule of the counter makes it a repeat."""
     options = conf.get_config().options_of(hit.key.counter)
-    is_repeat = False
+    counts = True
     if isinstance(options.repeat, int):
-        is_repeat = not _is_admitted(visitor.recent, options.repeat, using)
+        counts = _admit(visitor.recent, options.repeat, using)
     if options.keeps_seen_visitors:
         is_new = _insert(hit, visitor, using)
-        is_repeat = is_repeat or (options.repeat == "daily" and not is_new)
-    return is_repeat
+        counts = counts and (options.repeat != "daily" or is_new)
+    return counts
 
 
-def _is_admitted(recent: Iterable[bytes], seconds: int, using: str) -> bool:
-    """Whether a visitor has not been counted for so long, under the keys of then and now."""
-    name, *earlier = [f"repeat:{mark.hex()}" for mark in recent]
+def _admit(recent: Iterable[bytes], seconds: int, using: str) -> bool:
+    """Admit a visitor, unless admitted less than ``seconds`` ago under one of the keys."""
+    name, *earlier = [f"repeat:{visitor.hex()}" for visitor in recent]
     if earlier:
         take_write_lock(using)
     shortest = seconds * 1000
@@ -95,22 +98,22 @@ def _is_admitted(recent: Iterable[bytes], seconds: int, using: str) -> bool:
 
 
 def _insert(hit: NewHits, visitor: VisitorHashes, using: str) -> bool:
-    """Remember the visitor of a hit; False if somebody did before."""
+    """Insert the visitor of a hit; False if the row is there already."""
     day = connections[using].ops.adapt_datefield_value(hit.day)
     values = [make_primary_key(), *hit.key, day, visitor.key_id, (visitor.of_day or b"").hex()]
     return upserts.insert_or_ignore(SeenVisitor, COLUMNS, values, using)
 
 
 def make_primary_key() -> int:
-    """A primary key that does not tell which rows were written together."""
+    """Make a random primary key, so that keys do not show which rows were written together."""
     return 1 + secrets.randbelow(2**62)
 
 
 def read_oldest(days: Sequence[datetime.date], limit: int, *, using: str) -> dict[int, NewHits]:
     """
-    Visitors of ``days`` by row, each as the mark on no hits at all. Costs a query.
+    Read visitors of ``days`` by row, each as the visitor of zero hits. Costs a query.
 
-    Those of counters that no longer ask for them are left to the end of their day.
+    Rows of counters that no longer keep visitors stay until their day is closed.
     """
     counters = [
         name for name, options in conf.get_config().counters.items() if options.keeps_seen_visitors
@@ -128,5 +131,5 @@ def read_oldest(days: Sequence[datetime.date], limit: int, *, using: str) -> dic
 
 
 def drop_rows(pks: Iterable[int], *, using: str) -> None:
-    """Forget rows that somebody else has been told of. Costs a query."""
+    """Drop rows that are in Redis now. Costs a query."""
     SeenVisitor.objects.using(using).filter(pk__in=[*pks]).delete()
