@@ -1,4 +1,4 @@
-"""``python -m benchmarks``: our figures beside peers' and beside the limit."""
+"""Compare django_hitcount with other apps, and with the least that the servers need."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def main() -> None:
     arguments = _arguments()
     if arguments.package:
         sys.path.insert(0, str(arguments.package.resolve(strict=True)))
-        print(f"Of {arguments.package}, not of this checkout:")
+        print(f"The package is that of {arguments.package}, not of this checkout.")
     os.environ["DJANGO_SETTINGS_MODULE"] = "benchmarks.settings"
     with (
         tempfile.TemporaryDirectory(prefix="hitcount-", ignore_cleanup_errors=True) as directory,
@@ -47,15 +47,26 @@ def _introduce(left_out: Sequence[str]) -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--only", action="append", choices=GROUPS, help="may be given often")
-    parser.add_argument("--quick", action="store_true", help="see that it works; mind no figure")
-    parser.add_argument("--visitors", type=int, help=f"to be told apart; {VISITORS:,} by default")
-    parser.add_argument("--package", type=Path, help="measure the django_hitcount in this checkout")
+    parser.add_argument(
+        "--only",
+        action="append",
+        choices=GROUPS,
+        help="run only this group; may be given more than once",
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="a short run that shows that everything works; its figures mean nothing",
+    )
+    parser.add_argument(
+        "--visitors", type=int, help=f"visitors in the group visitors; {VISITORS:,} by default"
+    )
+    parser.add_argument("--package", type=Path, help="measure the package in another checkout")
     return parser.parse_args()
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    # What follows reads models, so it waits until Django is set up.
+    # These modules import models, which works only after django.setup().
     from benchmarks.databases import make_tables
     from benchmarks.options import Options
     from benchmarks.report import print_summary

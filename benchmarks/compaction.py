@@ -1,4 +1,4 @@
-"""Compaction beside the one statement pair that folds a whole table at once."""
+"""Compare compact() with two statements that fold a whole table at once."""
 
 from __future__ import annotations
 

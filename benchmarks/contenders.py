@@ -1,4 +1,4 @@
-"""Ways to count a hit on one object, for many writers at once."""
+"""Ways to count hits of one object, for many writers at once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from django_hitcount.db.counted_objects import counter_key
 from django_hitcount.models import DailyHitSlot, HitSlot
 
 VIEW_SECONDS = 0.005
-"""How long a view works on in its transaction after it counted."""
+"""How long a view keeps its transaction open after it counted."""
 
 Write = Callable[[], object]
 
@@ -32,10 +32,10 @@ class Contender:
 
     name: str
     writer: Callable[[Article], Write]
-    """Makes what counts one hit."""
+    """Makes the function that counts one hit."""
 
     total: Callable[[Article], int]
-    """Reads what was counted, to see that no write was idle."""
+    """Reads what was counted, to check that every write counted."""
 
     buffer: str = "database"
 
@@ -45,7 +45,7 @@ def one_row(article: Article) -> Write:
 
 
 def one_slot(article: Article) -> Write:
-    """One row as well, but not always the same."""
+    """Write one row each time, but not always the same one."""
     return _single([total for total, _ in _slot_upserts(article)])
 
 
@@ -58,7 +58,7 @@ def two_slots(article: Article) -> Write:
 
 
 def own_row(article: Article) -> Write:
-    """No two writers want the same row: as many hits as the machine can take."""
+    """Give each writer a row of its own: the maximum of the machine."""
     return _single([_add_one(OwnTotal, OwnTotal.objects.create(article=article).pk)])
 
 
@@ -85,24 +85,24 @@ def _add_one(model: type[Row], pk: int) -> str:
 
 
 def _slot_upserts(article: Article) -> list[tuple[str, str]]:
-    """The statements that write a hit into each of the slots, written out."""
+    """For each slot, the two statements that write a hit into it, with their values."""
     key, day = counter_key(article, "views"), day_of()
     return [
         (
-            _written_out(statements.upserts(HitSlot, [(*key, slot, 1)])),
-            _written_out(statements.upserts(DailyHitSlot, [(*key, day, slot, 1)])),
+            _fill_in_values(statements.upserts(HitSlot, [(*key, slot, 1)])),
+            _fill_in_values(statements.upserts(DailyHitSlot, [(*key, day, slot, 1)])),
         )
         for slot in range(1, get_config().slots + 1)
     ]
 
 
-def _written_out(upserts: Sequence[statements.Statement]) -> str:
+def _fill_in_values(upserts: Sequence[statements.Statement]) -> str:
     (sql, values), *_ = upserts
     return sql % tuple(f"'{value}'" for value in values)
 
 
 def buffered(article: Article) -> Write:
-    """What record_hit() does, but for reading the total."""
+    """Do what record_hit() does, except reading the total."""
     buffer, hits = get_buffer(), [NewHits(counter_key(article, "views"), day_of(), 1)]
     return lambda: buffer.record(hits)
 
@@ -113,7 +113,7 @@ def hincrby(article: Article) -> Write:
 
 
 def in_view(writer: Callable[[Article], Write]) -> Callable[[Article], Write]:
-    """Count first in a view that goes on for a while, all of it in one transaction."""
+    """Count at the start of a view that goes on for a while, all in one transaction."""
 
     def slow_writer(article: Article) -> Write:
         count = writer(article)

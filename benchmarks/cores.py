@@ -1,4 +1,4 @@
-"""Which core a server runs on."""
+"""Choose the cores that a server and its caller run on."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from contextlib import contextmanager
 @contextmanager
 def apart(server: int) -> Iterator[None]:
     """
-    Keep this process on one core and ``server``, a process id, on another.
+    Keep this process on one core, and ``server``, a process id, on another.
 
-    Left alone, the kernel has both on one core for a while, where an answer comes twice as
-    fast, then apart again; two things measured in turns would not meet the same luck. Apart
-    is how a site runs them. Nothing happens where there are not two cores to choose from.
+    Left alone, the kernel puts both on one core for a while, where an answer comes twice as
+    fast, and then on two again. So two contenders that take turns would not have equal chances.
+    A site runs them on two cores. Does nothing if there is only one core.
     """
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     if len(cores) < 2:

@@ -1,8 +1,8 @@
 """
 Many writers at once.
 
-They are processes of a few threads each, as a site's are; there are more processes than
-cores, so that Python's interpreter lock is not what is measured.
+They are processes with a few threads each, as on a site. There are more processes than cores, so
+that the benchmark does not measure Python's interpreter lock.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _barrier: Barrier
 
 
 class Crowd:
-    """The writers, ready to write as often as wanted."""
+    """Writers that are started once, and then write as often as needed."""
 
     def __enter__(self) -> Self:
         context = multiprocessing.get_context("spawn")
@@ -38,7 +38,7 @@ class Crowd:
         self._pool.shutdown()
 
     def write(self, index: int, alias: str, pk: int, seconds: float) -> tuple[int, float]:
-        """Let all count on one article; returns the number of hits and hits per second."""
+        """Let all writers count on one article; return the number of hits, and hits per second."""
         jobs = [
             self._pool.submit(_write_in_threads, index, alias, pk, seconds)
             for _ in range(PROCESSES)

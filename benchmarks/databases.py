@@ -1,4 +1,4 @@
-"""Which database everything goes to, and how it is made and emptied."""
+"""Choose the database that is measured, create its tables and empty them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _current = "sqlite"
 
 
 class Router:
-    """Sends all models, the peers' too, to the database that is measured now."""
+    """Sends all models, also those of other apps, to the database that is measured now."""
 
     def db_for_read(self, model: type[Model], **hints: object) -> str:
         return _current
@@ -43,12 +43,12 @@ def current() -> str:
 
 def make_tables(alias: str) -> None:
     with using(alias), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # About what peers do in their migrations.
+        warnings.simplefilter("ignore")  # Other apps' migrations cause some.
         call_command("migrate", database=alias, run_syncdb=True, verbosity=0)
 
 
 def empty(*models: type[Model]) -> None:
-    """Empty the tables of ``models`` the fastest way there is."""
+    """Empty the tables of ``models`` in the fastest way."""
     connection = connections[current()]
     statement = "DELETE FROM" if connection.vendor == "sqlite" else "TRUNCATE TABLE"
     with connection.cursor() as cursor:

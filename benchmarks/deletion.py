@@ -1,4 +1,4 @@
-"""Delete an object while much waits in Redis: for how long does Redis answer nobody?"""
+"""Delete an object while many hits wait in Redis, and measure how long others wait for Redis."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AT_A_TIME = 10_000
 
 
 def run(options: Options, alias: str, valkey: Valkey) -> None:
-    """Print how long a delete takes, and others wait for Redis meanwhile."""
+    """Print how long a delete takes, and how long others wait for Redis meanwhile."""
     location = f"redis://{HOST}:{valkey.port}/3"
     cache = {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": location}
     caches = override_settings(CACHES={"default": cache, "hitcount": cache})
@@ -62,7 +62,7 @@ def _row(redis: Redis, pending: int) -> list[str]:
 
 @contextmanager
 def _pings(redis: Redis) -> Iterator[list[float]]:
-    """How long each PING takes, one a millisecond."""
+    """Send a PING each millisecond, and yield the list of how long each takes, in seconds."""
     seconds = [0.0]
     is_over = threading.Event()
     with Redis(HOST, redis.connection_pool.connection_kwargs["port"], socket_timeout=60) as other:

@@ -1,4 +1,4 @@
-"""What may go wrong with a server, for as long as a block runs."""
+"""Let something go wrong with a server while a block runs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tests.proxies import Proxy
 from tests.servers import HOST, Server, Valkey
 
 TABLES = (HitSlot._meta.db_table, DailyHitSlot._meta.db_table)
-"""Those that each hit is written into."""
+"""The tables that each hit is written to."""
 
 
 @contextmanager
 def stopped(server: Server, how: int = signal.SIGTERM) -> Iterator[None]:
-    """A server that is stopped or killed, and started again."""
+    """Stop or kill a server, and start it again afterwards."""
     server.stop(how)
     try:
         yield
@@ -36,7 +36,7 @@ def killed(server: Server) -> AbstractContextManager[None]:
 
 @contextmanager
 def frozen(server: Server) -> Iterator[None]:
-    """A server whose processes are all suspended: it keeps its connections and says nothing."""
+    """Suspend all processes of a server: it keeps its connections but does not answer."""
     _signal(server, signal.SIGSTOP)
     try:
         yield
@@ -53,8 +53,8 @@ def _signal(server: Server, number: int) -> None:
 
 
 @contextmanager
-def told(valkey: Valkey, command: Sequence[str], back: Sequence[str]) -> Iterator[None]:
-    """A Redis that was sent a command, and in the end another that undoes it."""
+def configured(valkey: Valkey, command: Sequence[str], back: Sequence[str]) -> Iterator[None]:
+    """Send a command to Redis, and afterwards one that undoes it."""
     valkey.ask(*command)
     try:
         yield
@@ -64,16 +64,16 @@ def told(valkey: Valkey, command: Sequence[str], back: Sequence[str]) -> Iterato
 
 def full(valkey: Valkey) -> AbstractContextManager[None]:
     memory = ["CONFIG", "SET", "maxmemory"]
-    return told(valkey, [*memory, "1"], [*memory, "0"])
+    return configured(valkey, [*memory, "1"], [*memory, "0"])
 
 
 def read_only(valkey: Valkey) -> AbstractContextManager[None]:
-    return told(valkey, ["REPLICAOF", HOST, "1"], ["REPLICAOF", "NO", "ONE"])
+    return configured(valkey, ["REPLICAOF", HOST, "1"], ["REPLICAOF", "NO", "ONE"])
 
 
 @contextmanager
 def slow(proxy: Proxy, seconds: float, *, drips: bool = False) -> Iterator[None]:
-    """A server of which every answer takes so long, or every byte; connections are new."""
+    """Delay each answer of a server, or with ``drips`` each byte; break open connections first."""
     proxy.delay_seconds, proxy.drips = seconds, drips
     proxy.disconnect()
     try:
@@ -84,12 +84,12 @@ def slow(proxy: Proxy, seconds: float, *, drips: bool = False) -> Iterator[None]
 
 @contextmanager
 def locked_rows(object_id: int, slots: Sequence[int]) -> Iterator[None]:
-    """Rows of one object that another session has locked."""
+    """Lock rows of one object in another session."""
     with _another_session() as cursor:
         cursor.execute("BEGIN")
         for model in (HitSlot, DailyHitSlot):
             rows = model.objects.filter(object_id=str(object_id), slot__in=slots)
-            # By primary key: InnoDB locks whatever a statement reads on its way.
+            # By primary key, because InnoDB locks all rows that a statement reads.
             keys = ", ".join(str(key) for key in rows.values_list("pk", flat=True))
             cursor.execute(f"SELECT 1 FROM {model._meta.db_table} WHERE id IN ({keys}) FOR UPDATE")
             cursor.fetchall()
@@ -99,7 +99,7 @@ def locked_rows(object_id: int, slots: Sequence[int]) -> Iterator[None]:
 
 @contextmanager
 def locked_tables(*names: str) -> Iterator[None]:
-    """Tables that nobody else can write or read."""
+    """Lock tables in another session, so that nobody else can write or read them."""
     with _another_session() as cursor:
         if cursor.db.vendor == "mysql":
             cursor.execute("LOCK TABLES " + ", ".join(f"{name} WRITE" for name in names))

@@ -1,4 +1,4 @@
-"""A flush beside the raw upsert of the same rows through the same driver."""
+"""Compare flush() with the raw upsert of the same rows through the same driver."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from django_hitcount.models import DailyHitSlot, FlushedBatch, HitSlot
 
 PARTITIONS = 16
 ONLY_SLOT = 1
-"""A flush writes into a random slot: with one, the second flush meets the first one's rows."""
+"""A flush writes into a random slot. With one slot, the second flush finds the first one's rows."""
 
 DAY = datetime.date(2024, 2, 29)
 SIZES = (20_000, 100_000)
@@ -61,7 +61,7 @@ def _rates(alias: str, size: int, *, is_fresh: bool, turns: int) -> tuple[float,
     with databases.using(alias), buffer("redis", SLOTS=ONLY_SLOT, PARTITIONS=PARTITIONS):
         hits = pending_hits(size)
         transactions = _transactions(hits)
-        # What is made up here is not to be walked by the garbage collector while flush() runs.
+        # The garbage collector must not walk through this test data while flush() runs.
         gc.freeze()
         _set_up(transactions)
         set_up = partial(_set_up, []) if is_fresh else _leave
@@ -89,7 +89,7 @@ def fill_buffer(hits: Sequence[NewHits]) -> None:
 
 
 def _transactions(hits: Sequence[NewHits]) -> list[Transaction]:
-    """What a flush of ``hits`` has to write at least, one transaction per partition."""
+    """The least that a flush of ``hits`` must write: one transaction per partition."""
     partitions: dict[int, list[NewHits]] = defaultdict(list)
     for hit in sorted(hits):
         partitions[hit.key.partition(PARTITIONS)].append(hit)
@@ -105,7 +105,7 @@ def _transactions(hits: Sequence[NewHits]) -> list[Transaction]:
 
 
 def _leave() -> None:
-    """Writing once more into rows that exist needs nothing."""
+    """Keep the rows that exist: the next turn adds to them."""
 
 
 def _set_up(existing: Sequence[Transaction]) -> None:

@@ -1,4 +1,4 @@
-"""What a pending counter takes in Redis."""
+"""Measure how much memory a pending counter takes in Redis."""
 
 from __future__ import annotations
 

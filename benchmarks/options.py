@@ -1,4 +1,4 @@
-"""What the command line asked for."""
+"""The options of the command line, and the buffer to use."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from django.test import override_settings
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Options:
     quick: bool
-    """A run that shows only that everything works."""
+    """Run for a short time, which shows only that everything works."""
 
     databases: Sequence[str]
     """Names of the databases to measure."""
 
     visitors: int
-    """How many visitors there are to be told apart."""
+    """How many visitors to distinguish."""
 
 
 def buffer(name: str, **settings: object) -> AbstractContextManager[Any]:
-    """Use this buffer: ``redis`` or ``database``."""
+    """Use the buffer ``redis`` or ``database``, with further ``settings`` of HITCOUNT."""
     path = {
         "redis": "django_hitcount.buffers.redis.RedisBuffer",
         "database": "django_hitcount.buffers.database.DatabaseBuffer",

@@ -1,4 +1,4 @@
-"""Servers that are away, slow or locked: how long pages take, and how many hits are lost."""
+"""Measure how long pages take, and how many hits are lost, while a server is away or slow."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ DATABASE_OPTIONS: dict[str, dict[str, object]] = {
         "options": "-c lock_timeout=1s -c statement_timeout=2s -c synchronous_commit=off",
     },
 }
-"""Timeouts, without which a page would wait for ever, whatever is done here."""
+"""Timeouts of the databases: without them, a page would wait for ever."""
 
 
 class Outage(NamedTuple):
-    """Something that happens, on the pages that it happens to."""
+    """Something that happens, and the pages that are served meanwhile."""
 
     name: str
     buffer: str
     fault: Callable[[list[Article]], AbstractContextManager[object]]
     location: str
-    """Of Redis."""
+    """The address of Redis."""
 
     tag: str = COUNT
 
@@ -69,7 +69,7 @@ def run(options: Options) -> list[Target]:
         for alias in aliases:
             with databases.using(alias), _timeouts(alias):
                 outages = _of_database(alias, valkey)
-                if alias == aliases[-1]:  # Once: of Redis, no database makes a difference.
+                if alias == aliases[-1]:  # Once is enough: the database makes no difference.
                     outages = [*_of_redis(valkey, proxy), *outages]
                 measured = [(o, n, *_measure(o, n, phases)) for o in outages for n in TAGS]
                 _print(f"{alias}, an outage of {phases.during:g} s", measured)
@@ -80,9 +80,9 @@ def run(options: Options) -> list[Target]:
 
 @contextmanager
 def _redis() -> Iterator[tuple[Valkey, Proxy]]:
-    """A Redis that may be killed, and its slow entrance."""
+    """A Redis that may be killed, and a proxy that can slow it down."""
     with tempfile.TemporaryDirectory(prefix="hitcount-") as directory, ExitStack() as stack:
-        # With "no", what it has answered outlives the process.
+        # With "no", a kill of the process loses nothing that Redis has answered.
         valkey = Valkey(Path(directory), options=["--appendonly", "yes", "--appendfsync", "no"])
         valkey.start()
         stack.callback(valkey.stop)
@@ -182,7 +182,7 @@ def _measure(outage: Outage, tags: int, phases: Phases) -> tuple[Served, int]:
 
 
 def _articles() -> list[Article]:
-    """Articles all of whose slots are there."""
+    """Make articles that have a row in each of their slots."""
     articles = [Article.objects.create(title="Measured") for _ in range(max(TAGS))]
     hits = record_hits(articles)
     assert all(hit.counted for hit in hits)
@@ -202,7 +202,7 @@ def _copy(row: HitSlot | DailyHitSlot, slot: int) -> HitSlot | DailyHitSlot:
 def _is_flushed() -> bool:
     try:
         flushing.flush()
-    except (HitCountError, DatabaseError, ExceptionGroup):  # A server is not quite back.
+    except (HitCountError, DatabaseError, ExceptionGroup):  # A server is not back yet.
         return False
     return True
 

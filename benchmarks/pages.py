@@ -1,4 +1,4 @@
-"""Pages that are served all the time, while something happens."""
+"""Serve pages continuously while something happens."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.browsers import BROWSER
 
 THREADS = 8
 THINK_SECONDS = 0.05
-"""Between two pages of a thread: what is measured is a site that is not at its limit."""
+"""Pause between two pages of a thread, so that the site is not at its limit."""
 
 
 class View(NamedTuple):
@@ -39,7 +39,7 @@ class View(NamedTuple):
 
 
 class Phases(NamedTuple):
-    """Seconds before, during and after what happens."""
+    """How long to serve pages before, during and after what happens, in seconds."""
 
     before: float
     during: float
@@ -48,16 +48,16 @@ class Phases(NamedTuple):
 
 @dataclass(kw_only=True)
 class Served:
-    """What became of pages while something happened."""
+    """The pages that were served."""
 
     seconds: list[float]
-    """How long each took that somebody waited for meanwhile, from the shortest to the longest."""
+    """How long each page took that was served while something happened, in order."""
 
     hits: int
     """Hits on all pages, also before and after."""
 
     lost_after: int
-    """Hits that were refused though all servers were back when their page began."""
+    """Refused hits of pages that began when all servers were back."""
 
     def quantile(self, share: float) -> float:
         return self.seconds[min(int(share * len(self.seconds)), len(self.seconds) - 1)]
@@ -65,12 +65,12 @@ class Served:
 
 @dataclass(kw_only=True)
 class Pages:
-    """A page with a tag for each of some articles, served by some threads."""
+    """A page with a tag for each of several articles, served by several threads."""
 
     tag: str
     articles: Sequence[Article]
     tags: int
-    """How many of the articles a page shows, by chance."""
+    """How many articles a page shows, chosen at random."""
 
     views: list[View] = field(default_factory=list)
     _is_over: threading.Event = field(default_factory=threading.Event)
@@ -89,7 +89,7 @@ class Pages:
             finally:
                 self._is_over.set()
         for job in jobs:
-            job.result()  # Raises what a page raised.
+            job.result()  # Raises what a page has raised.
         meanwhile = [v for v in self.views if began_at < v.ended_at and v.began_at < ended_at]
         return Served(
             seconds=sorted(view.seconds for view in meanwhile),
@@ -112,7 +112,7 @@ class Pages:
         connections.close_all()
 
     def _lost(self, request: HttpRequest, articles: Sequence[Article]) -> int:
-        """How many hits the page did not get counted: it is asked once more what became of them."""
+        """Count the hits of a page that were lost: record_page_hit() returns the same Hit again."""
         if "hit_count" not in self.tag:
             return 0
         return sum(not record_page_hit(request, article).counted for article in articles)

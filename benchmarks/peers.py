@@ -1,4 +1,4 @@
-"""How the documentation of each peer says to count a hit and show the total."""
+"""Count a hit and read the total with other apps, as their documentation says."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def new_request(*, session: SessionStore | None = None, address: str = "10.0.0.1
 
 
 def django_hitcount(article: Article, request: HttpRequest) -> int:
-    """As its HitCountDetailView does it: the cheapest way that its documentation has."""
+    """Do what its HitCountDetailView does: the cheapest way that its documentation shows."""
     hit_count = get_hitcount_model().objects.get_for_object(article)
     total: int = hit_count.hits
     response = HitCountMixin.hit_count(request, hit_count)
@@ -41,7 +41,7 @@ def django_hitcount(article: Article, request: HttpRequest) -> int:
 
 
 def django_visit_count(article: Article, request: HttpRequest) -> int:
-    """As its README does it; a total that was added to is an expression until read again."""
+    """Do what its README does. A total that has changed is an expression until it is read again."""
     article.count_visit(request)
     if not isinstance(article.visit_count, int):
         article.refresh_from_db(fields=["visit_count"])
@@ -60,7 +60,7 @@ def another_address() -> str:
 
 
 def subjects(article: Article) -> list[Subject]:
-    """Both peers, with the visitors that cost them different amounts of work."""
+    """Both apps, with visitors that cost them different amounts of work."""
     regular = saved_session()
     by_session = partial(django_hitcount, article)
     by_address = partial(django_visit_count, article)

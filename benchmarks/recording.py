@@ -1,4 +1,4 @@
-"""One hit recorded and its total shown, one after the other."""
+"""Measure how long it takes to record one hit and read the total."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ QUICK_TURNS = 5
 HINCRBY = "bare HINCRBY of redis-py"
 RECORD = "RedisBuffer: record_hit().total"
 TAG = "RedisBuffer: {% hit_count article %}"
-JUDGED = "RedisBuffer, all rules on: a new visitor"
+WITH_RULES = "RedisBuffer, all rules on: a new visitor"
 LIMITED = "RedisBuffer, all rules on: a new visitor, limit per address"
-JUDGED_REPEAT = "RedisBuffer, all rules on: a repeat visitor"
+WITH_RULES_REPEAT = "RedisBuffer, all rules on: a repeat visitor"
 DATABASE = "DatabaseBuffer: record_hit().total"
-JUDGED_DATABASE = "DatabaseBuffer, all rules on: a new visitor"
+WITH_RULES_DATABASE = "DatabaseBuffer, all rules on: a new visitor"
 LIMITED_DATABASE = "DatabaseBuffer, all rules on: a new visitor, limit per address"
 
 ALL_RULES = {"COUNTERS": {"views": {"repeat": "daily", "visitors": True, "per_address": None}}}
-"""Bots are refused and visitors identified, who count once a day and are counted themselves."""
+"""Visitors are identified and counted, and count once a day. Bots are refused by default."""
 
 WITH_LIMIT = {"COUNTERS": {"views": {"repeat": "daily", "visitors": True}}}
-"""The same with the limit that such a counter has by default."""
+"""The same with the limit per address that such a counter has by default."""
 
 
 def run(options: Options) -> list[Target]:
@@ -61,9 +61,9 @@ def _measure(alias: str, turns: int) -> list[Target]:
     _print(alias, seconds, {subject.name: _costs(subject) for subject in subjects})
     limits = {
         (RECORD, HINCRBY): 1.6,
-        (JUDGED, HINCRBY): 1.8,
+        (WITH_RULES, HINCRBY): 1.8,
         (LIMITED, HINCRBY): 2.0,
-        (JUDGED_REPEAT, HINCRBY): 1.8,
+        (WITH_RULES_REPEAT, HINCRBY): 1.8,
         (RECORD, peers.WITH_SESSION): 0.1,
         (RECORD, peers.REPEAT): 0.1,
     }
@@ -84,10 +84,10 @@ def _our_subjects(article: Article) -> list[Subject]:
         return article.record_hit(request).total
 
     redis, database = partial(buffer, "redis"), partial(buffer, "database")
-    judging_redis = partial(buffer, "redis", **ALL_RULES)
-    judging_database = partial(buffer, "database", **ALL_RULES)
-    limiting_redis = partial(buffer, "redis", **WITH_LIMIT)
-    limiting_database = partial(buffer, "database", **WITH_LIMIT)
+    redis_with_rules = partial(buffer, "redis", **ALL_RULES)
+    database_with_rules = partial(buffer, "database", **ALL_RULES)
+    redis_with_limit = partial(buffer, "redis", **WITH_LIMIT)
+    database_with_limit = partial(buffer, "database", **WITH_LIMIT)
     prepare = partial(_request, "10.0.0.1")
     return [
         Subject(
@@ -95,13 +95,18 @@ def _our_subjects(article: Article) -> list[Subject]:
         ),
         Subject(name=RECORD, run=record, prepare=prepare, surroundings=redis),
         Subject(name=TAG, run=render, prepare=prepare, surroundings=redis),
-        Subject(name=JUDGED, run=record, prepare=_newcomer, surroundings=judging_redis),
-        Subject(name=LIMITED, run=record, prepare=_newcomer, surroundings=limiting_redis),
-        Subject(name=JUDGED_REPEAT, run=record, prepare=prepare, surroundings=judging_redis),
+        Subject(name=WITH_RULES, run=record, prepare=_newcomer, surroundings=redis_with_rules),
+        Subject(name=LIMITED, run=record, prepare=_newcomer, surroundings=redis_with_limit),
+        Subject(name=WITH_RULES_REPEAT, run=record, prepare=prepare, surroundings=redis_with_rules),
         Subject(name=DATABASE, run=record, prepare=prepare, surroundings=database),
-        Subject(name=JUDGED_DATABASE, run=record, prepare=_newcomer, surroundings=judging_database),
         Subject(
-            name=LIMITED_DATABASE, run=record, prepare=_newcomer, surroundings=limiting_database
+            name=WITH_RULES_DATABASE,
+            run=record,
+            prepare=_newcomer,
+            surroundings=database_with_rules,
+        ),
+        Subject(
+            name=LIMITED_DATABASE, run=record, prepare=_newcomer, surroundings=database_with_limit
         ),
     ]
 
@@ -111,7 +116,7 @@ def _newcomer() -> HttpRequest:
 
 
 def _request(address: str) -> HttpRequest:
-    """As it comes to a view of a site with sessions and users."""
+    """A request as the view of a site with sessions and users gets it."""
     request = RequestFactory(headers=BROWSER).get("/", REMOTE_ADDR=address)
     for middleware in (SessionMiddleware, AuthenticationMiddleware):
         middleware(_no_response).process_request(request)
@@ -123,7 +128,7 @@ def _no_response(request: HttpRequest) -> HttpResponse:
 
 
 def _costs(subject: Subject) -> tuple[int, int]:
-    """SQL statements, BEGIN and COMMIT among them, and Redis round trips of one call."""
+    """Count the SQL statements (with BEGIN and COMMIT) and the Redis round trips of one call."""
     send = AbstractConnection.send_packed_command
     with subject.surroundings():
         subject.run(subject.prepare())

@@ -1,4 +1,4 @@
-"""Print tables and compare figures with what is promised."""
+"""Print tables, and compare figures with their targets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Target:
-    """A ratio beside the limit that it should keep."""
+    """A ratio, and the limit that it should keep."""
 
     what: str
     ratio: float
@@ -27,7 +27,7 @@ class Target:
 
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print columns: the first to the left, all others to the right."""
+    """Print a table: the first column is aligned left, the others right."""
     lines = [[*header], *([*row] for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
     lines.insert(1, ["-" * width for width in widths])

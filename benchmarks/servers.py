@@ -1,4 +1,4 @@
-"""The servers that are measured: private ones, as durable as they come by default."""
+"""Start private servers to measure, which are as durable as they are by default."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.servers import MariaDB, PostgreSQL, Server, ServerMissing, Valkey
 
 
 class DurableMariaDB(MariaDB):
-    """The server of the tests, but its COMMIT waits for the disk."""
+    """The server of the tests, except that its COMMIT waits for the disk."""
 
     def command(self) -> Sequence[str]:
         return [*super().command(), "--innodb-flush-log-at-trx-commit=1"]
@@ -27,7 +27,7 @@ class DurableMariaDB(MariaDB):
 
 
 class DurablePostgreSQL(PostgreSQL):
-    """The server of the tests, but its COMMIT waits for the disk."""
+    """The server of the tests, except that its COMMIT waits for the disk."""
 
     def command(self) -> Sequence[str]:
         return [*super().command(), "-c", "fsync=on"]
@@ -37,13 +37,13 @@ DATABASES: dict[str, type[Server]] = {"mariadb": DurableMariaDB, "postgresql": D
 
 
 RUNNING: dict[str, Server] = {}
-"""By name, for those who stop them and start them again."""
+"""The servers by name, so that outages can stop them and start them again."""
 
 
 @contextmanager
 def started(directory: Path) -> Iterator[list[str]]:
     """
-    Start Redis and all installed databases, and tell settings of them.
+    Start Redis and all installed databases, and set the environment that settings read.
 
     Yields the names of the databases that are not installed.
     """

@@ -1,4 +1,4 @@
-"""Settings of the benchmarks; the ports come from the environment, also in worker processes."""
+"""Settings of the benchmarks. Ports come from the environment, which worker processes inherit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ INSTALLED_APPS = [
 ]
 TEMPLATES = [{"BACKEND": "django.template.backends.django.DjangoTemplates"}]
 DATABASE_ROUTERS = ["benchmarks.databases.Router"]
-# The router names one of the others; nothing may reach a database by default.
+# The router returns one of the others. The empty default makes sure that nothing bypasses it.
 DATABASES: dict[str, dict[str, object]] = {
     "default": {},
     "sqlite": {

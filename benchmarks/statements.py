@@ -1,4 +1,4 @@
-"""The least SQL that does the work, written by hand: the limit to measure against."""
+"""The least SQL that does the work, written by hand, to compare with."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _TYPES = {
     "slot": "smallint",
     "hits": "bigint",
 }
-"""Of columns in PostgreSQL."""
+"""The types of the columns in PostgreSQL."""
 
 
 def upserts(model: Slots, rows: Sequence[Sequence[Any]]) -> list[Statement]:
-    """Statements that add rows of (*model.KEY, slot, hits), in this order, to those there are."""
+    """Statements that add ``rows`` of (*model.KEY, slot, hits) to the table, in this order."""
     chunks = [rows[n : n + ROWS_PER_STATEMENT] for n in range(0, len(rows), ROWS_PER_STATEMENT)]
     return [_upsert(model, chunk) for chunk in chunks]
 
@@ -36,7 +36,7 @@ def upserts(model: Slots, rows: Sequence[Sequence[Any]]) -> list[Statement]:
 def _upsert(model: Slots, rows: Sequence[Sequence[Any]]) -> Statement:
     columns = (*model.KEY, "slot", "hits")
     if _vendor() == "postgresql" and len(rows) > 1:
-        # Its driver takes longer over thousands of placeholders than the server over the rows.
+        # The driver spends more time on thousands of placeholders than the server on the rows.
         arrays = ", ".join(f"%s::{_TYPES[column]}[]" for column in columns)
         source = f"SELECT * FROM unnest({arrays})"
         values: list[Any] = [list(column) for column in zip(*rows, strict=True)]
@@ -61,7 +61,7 @@ def _vendor() -> str:
 
 
 def fold(model: Slots) -> list[Statement]:
-    """Fold the whole table into slot 0; to be run in one transaction that locks all of it."""
+    """Statements that fold a whole table into slot 0, in one transaction that locks all of it."""
     table, key = model._meta.db_table, ", ".join(model.KEY)
     sums = f"SELECT {key}, 0, SUM(hits) FROM {table} WHERE slot > 0 GROUP BY {key}"
     insert = f"INSERT INTO {table} ({key}, slot, hits) {sums} {_addition(model)}"

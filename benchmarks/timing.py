@@ -1,4 +1,4 @@
-"""Measure things side by side, so that whatever else the machine does hits all of them."""
+"""Measure things in turns, so that whatever else the machine does affects all of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any
 
 CALLS_PER_TURN = 20
-"""Calls in a row: enough for warm caches, too few for the machine to change."""
+"""Calls in a row: enough to warm caches, too few for the machine's load to change."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -20,10 +20,10 @@ class Subject:
     name: str
     run: Callable[[Any], object]
     prepare: Callable[[], Any] = field(default=lambda: None)
-    """Makes what one call of ``run`` is given; not timed."""
+    """Makes the argument for one call of ``run``; not timed."""
 
     surroundings: Callable[[], AbstractContextManager[Any]] = nullcontext
-    """What a turn happens in."""
+    """The context that a turn runs in."""
 
 
 def time_calls(subjects: Sequence[Subject], *, turns: int) -> Mapping[str, float]:
@@ -54,7 +54,7 @@ def seconds_of(work: Callable[[], object]) -> float:
 
 
 def alternate(measures: Mapping[str, Callable[[], float]], *, turns: int) -> dict[str, float]:
-    """Median figure by name; the measures take turns, each round in the other order."""
+    """Median figure by name; the measures take turns, in reverse order every other time."""
     figures: dict[str, list[float]] = {name: [] for name in measures}
     for turn in range(turns):
         for name in [*measures][:: 1 if turn % 2 == 0 else -1]:

@@ -1,4 +1,4 @@
-"""How well visitors are told apart, and what that takes: filters, and HyperLogLog."""
+"""Measure how well filters and HyperLogLog distinguish visitors, and their memory and time."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ MOST_BITS = 24
 
 REFERENCE_VISITORS = 10_000_000
 REFERENCE_BITS = 20
-"""For each visitor of the design to compare with, which misjudges 7,017."""
+"""Bits per visitor of the design to compare with, which misjudges 7,017 visitors."""
 
 REFERENCE_MISJUDGED = 7_017
 MOST_MISJUDGED = 200
 
 KEY = "benchmark:visitors"
 KEY_SECONDS = 24 * 3600
-MARKS_PER_CALL = 250
+HASHES_PER_CALL = 250
 CALLS_AT_A_TIME = 20
 
 Send = Callable[[Sequence[bytes]], Command]
@@ -39,7 +39,7 @@ Send = Callable[[Sequence[bytes]], Command]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Progress:
-    """What is known when so many different visitors have come."""
+    """What was measured when a number of different visitors have come."""
 
     visitors: int
     misjudged: int
@@ -117,14 +117,14 @@ def _measure_reference(visitors: int) -> list[Target]:
 
 
 def _of_reference_size(visitors: int) -> Geometry:
-    """The best filter of one layer in as many bits as the design to compare with has."""
+    """The best filter of one layer that has as many bits as the design to compare with."""
     bits = REFERENCE_BITS - (HEADER_BITS + 1) / visitors
     rate_of_layer = 2 ** (-bits / BITS_PER_HALVING)
     return Geometry(rate=rate_of_layer / (1 - TIGHTENING), first_capacity=visitors)
 
 
 def _fill(geometry: Geometry, sizes: Sequence[int]) -> Iterator[Progress]:
-    """Let different visitors come, and tell what is known at these numbers of them."""
+    """Let different visitors come, and yield what was measured at each of ``sizes``."""
 
     see = partial(see_command, KEY, geometry=geometry, ttl_seconds=KEY_SECONDS)
 
@@ -147,7 +147,7 @@ def _fill(geometry: Geometry, sizes: Sequence[int]) -> Iterator[Progress]:
 def _measure_sketch(visitors: int) -> list[Target]:
     client = get_redis_connection("hitcount")
     client.delete(KEY)
-    _, seconds = _send(lambda marks: ("PFADD", KEY, *marks), 0, visitors)
+    _, seconds = _send(lambda hashes: ("PFADD", KEY, *hashes), 0, visitors)
     error = abs(client.pfcount(KEY) / visitors - 1)
     row = [
         f"{100 * error:.2f} %",
@@ -163,20 +163,20 @@ def _measure_sketch(visitors: int) -> list[Target]:
 
 
 def _send(command: Send, start: int, end: int) -> tuple[list[Any], float]:
-    """The replies to commands with the marks start .. end, and the seconds that Redis took."""
+    """Send the hashes of visitors start .. end; return the replies, and the seconds it took."""
     transport = RedisTransport("hitcount", timeout_seconds=60)
     replies: list[Any] = []
     seconds = 0.0
-    step = MARKS_PER_CALL * CALLS_AT_A_TIME
+    step = HASHES_PER_CALL * CALLS_AT_A_TIME
     for first in range(start, end, step):
-        marks = [_mark(n) for n in range(first, min(first + step, end))]
+        hashes = [_hash(n) for n in range(first, min(first + step, end))]
         calls = [
-            command(marks[n : n + MARKS_PER_CALL]) for n in range(0, len(marks), MARKS_PER_CALL)
+            command(hashes[n : n + HASHES_PER_CALL]) for n in range(0, len(hashes), HASHES_PER_CALL)
         ]
         seconds += seconds_of(lambda calls=calls: replies.extend(replies_to(transport, calls)))
     return replies, seconds
 
 
-def _mark(visitor: int) -> bytes:
-    """As made of a visitor by the package: a keyed hash."""
+def _hash(visitor: int) -> bytes:
+    """A keyed hash, as the package makes it of a visitor."""
     return blake2b(visitor.to_bytes(8), digest_size=16, key=b"benchmark").digest()

@@ -1,4 +1,4 @@
-"""Many writers on one object: the row that all of them want, or slots, or Redis."""
+"""Measure many writers on one object: with one row, with slots, and with Redis."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ BESIDE = {
     contenders.VIEW_DATABASE: contenders.VIEW_ROW,
     contenders.VIEW_REDIS: contenders.VIEW_ROW,
 }
-"""What each of ours is compared with: what does the same work without it."""
+"""What each of ours is compared with: what does the same work in the plain way."""
 
 
 def run(options: Options) -> list[Target]:
     targets = []
     with Crowd() as crowd:
         for alias in options.databases:
-            # SQLite has one writer at a time, however rows are spread.
+            # SQLite allows one writer at a time, so slots change nothing.
             if alias != "sqlite":
                 targets += _measure(crowd, alias, options)
     return targets
@@ -64,7 +64,7 @@ def _measure(crowd: Crowd, alias: str, options: Options) -> list[Target]:
 
 
 def _rate(crowd: Crowd, contender: Contender, article: Article, seconds: float) -> float:
-    """Hits per second of all writers together, every one of which was counted."""
+    """Hits per second of all writers together. Checks that every hit was counted."""
     index, alias = contenders.ALL.index(contender), databases.current()
     with buffer(contender.buffer):
         before = contender.total(article)

@@ -1,4 +1,4 @@
-"""What is counted, and the counters that slots are measured against."""
+"""The model that is counted, and plain counters to compare slots with."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django_hitcount.models import HitCountMixin
 
 
 class Article(HitCountMixin, VisitCountMixin, models.Model):
-    """Counted by this app and by both peers."""
+    """Counted by django_hitcount and by both other apps."""
 
     title = models.CharField(max_length=50)
 
@@ -18,7 +18,7 @@ class Article(HitCountMixin, VisitCountMixin, models.Model):
 
 
 class Row(models.Model):
-    """A counter as it is mostly written by hand."""
+    """A counter as most people write it by hand."""
 
     hits = models.BigIntegerField(default=0)
 
