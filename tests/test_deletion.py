@@ -197,7 +197,7 @@ def test_batch_of_a_dead_flusher_does_not_come_back(redis_buffer):
 def test_deletion_works_while_redis_is_away(redis_buffer, caplog):
     article = Article.objects.create(title="Tea")
     record_hit(article)
-    with mock.patch.object(RedisBuffer, "forget", side_effect=BufferUnavailable("away")):
+    with mock.patch.object(RedisBuffer, "discard_objects", side_effect=BufferUnavailable("away")):
         article.delete()
 
     assert not Article.objects.exists()

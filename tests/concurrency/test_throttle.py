@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 
 from django_hitcount.buffers import get_buffer
-from django_hitcount.buffers.redis.buffer import RedisBuffer
+from django_hitcount.buffers.redis.guarded import GuardedRedis
 from django_hitcount.db.tables import Admission
 from django_hitcount.throttle import Throttle
 from tests import children
@@ -89,13 +89,13 @@ def _admit_with_database(throttle: Throttle) -> tuple[int, int] | None:
 
 def _admit_with_redis(throttle: Throttle) -> tuple[int, int] | None:
     """Redis runs the command between two looks at its clock, and nothing else between them."""
-    run, looks = RedisBuffer._run, []
+    send, looks = GuardedRedis.send, []
 
-    def run_and_look(self, commands):
+    def send_and_look(self, commands):
         framed = [("MULTI",), ("TIME",), *commands, ("TIME",), ("EXEC",)]
-        before, *replies, after = run(self, framed)[-1]
+        before, *replies, after = send(self, framed)[-1]
         looks.extend(int(seconds) * 1_000_000 + int(us) for seconds, us in (before, after))
         return replies
 
-    with mock.patch.object(RedisBuffer, "_run", run_and_look):
+    with mock.patch.object(GuardedRedis, "send", send_and_look):
         return (looks[0], looks[1]) if throttle.admit() else None
