@@ -1,5 +1,5 @@
 """
-What django_hitcount raises, as a tree::
+The exceptions of django_hitcount::
 
     HitCountError
     ├── InvalidHit (ValueError)
@@ -15,18 +15,18 @@ What django_hitcount raises, as a tree::
     ├── TotalsMoving
     └── TransactionLost
 
-A wrong setting raises Django's own ``ImproperlyConfigured``.
+An invalid setting raises Django's ``ImproperlyConfigured``.
 """
 
 from __future__ import annotations
 
 
 class HitCountError(Exception):
-    """Base of all that django_hitcount raises."""
+    """Base class of all exceptions of django_hitcount."""
 
 
 class InvalidHit(HitCountError, ValueError):
-    """A caller asked to count something that cannot be counted."""
+    """What the caller passed cannot be counted."""
 
 
 class UnknownCounter(InvalidHit):
@@ -35,24 +35,24 @@ class UnknownCounter(InvalidHit):
 
 class UnsavedObject(InvalidHit):
     """
-    The object has no row yet, so there is nothing to count hits for.
+    The object is not saved, so it has no row to count hits for.
 
-    A template that shows ``{{ article.hits }}`` in a preview prints nothing.
+    ``{{ article.hits }}`` prints nothing in a template that previews such an object.
     """
 
     silent_variable_failure = True
 
 
 class InvalidKey(InvalidHit):
-    """The object's primary key does not fit the object_id column."""
+    """Hits cannot be counted for the primary key of the object."""
 
 
 class InvalidAmount(InvalidHit):
-    """The amount is not a whole number other than 0 within the bounds."""
+    """The amount is 0, too large, or not a whole number."""
 
 
 class InvalidDay(InvalidHit):
-    """The day is neither a date nor a datetime."""
+    """The day is not a date or datetime, or the range of days is invalid."""
 
 
 class InvalidThrottle(HitCountError, ValueError):
@@ -60,24 +60,24 @@ class InvalidThrottle(HitCountError, ValueError):
 
 
 class VisitorsNotCounted(InvalidHit):
-    """The counter is not set to count visitors."""
+    """The counter does not count visitors."""
 
 
 class BufferUnavailable(HitCountError):
-    """Redis did not take the command, and certainly did not run it."""
+    """Redis is not available, and has certainly not run the command."""
 
 
 class AnswerLost(BufferUnavailable):
-    """The command was sent but not answered: Redis may have run it or not."""
+    """Redis did not answer after the command was sent, so it may have run it."""
 
 
 class TotalsMoving(HitCountError):
-    """No quiet instant between two flushes was found to read a total in."""
+    """Flushes kept changing a total while it was read."""
 
 
 class TransactionLost(HitCountError):
     """
-    The database has undone the transaction of the view, or the connection is gone.
+    The database has rolled back the transaction of the view, or the connection is lost.
 
-    What the view wrote is not there any more, so this alone is not kept from it.
+    What the view wrote is lost. No other error of a server reaches a view; this one does.
     """

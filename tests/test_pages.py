@@ -92,7 +92,7 @@ class TestUnsavedObject:
         assert record_page_hit(request_, Article()) == Hit(False, "unsaved", None)
 
     def test_recording_one_outside_of_a_page_is_an_error(self):
-        with pytest.raises(UnsavedObject, match="save the object first"):
+        with pytest.raises(UnsavedObject, match="Save the object first"):
             record_hit(Article())
 
 

@@ -111,5 +111,5 @@ def test_command_without_refused_hits(buffer):
     call_command("refused_hits", days=3, stdout=out)
 
     assert out.getvalue() == "No hits were refused in the last 3 days.\n"
-    with pytest.raises(CommandError, match="0 is no number of days"):
+    with pytest.raises(CommandError, match="Invalid number of days: 0"):
         call_command("refused_hits", days=0)

@@ -114,7 +114,7 @@ def test_invalid_days_are_rejected(article, rule):
 
     with pytest.raises(InvalidDay, match="2026-03-10 to 2026-03-09"):
         article.visitors_between(DAY, DAY - datetime.timedelta(days=1))
-    with pytest.raises(InvalidDay, match="0 is no number of days"):
+    with pytest.raises(InvalidDay, match="Invalid number of days: 0"):
         Template("{% load hitcount %}{% hit_visitors a days=0 %}").render(Context({"a": article}))
 
 

@@ -1,1 +1,1 @@
-"""Plain values: keys, days, hits, batches. Nothing here asks a server."""
+"""Plain values: keys, days, hits, batches. Nothing here connects to a server."""

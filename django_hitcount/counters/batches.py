@@ -1,4 +1,4 @@
-"""Batches of hits that are flushed together, and what a buffer knows of them."""
+"""Batches of hits that are flushed together, and the state of a buffer between flushes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from django_hitcount.counters.sketches import Sketch
 
 class BatchId(NamedTuple):
     """
-    Names a batch for ever: what is claimed again from an older state of Redis has the same.
+    The id of a batch for ever: a batch claimed again from an older state of Redis has the same.
 
-    Batches of one generation have numbers that grow, and each is claimed when the one before
-    it is in the tables.
+    Within a generation the numbers grow, and each batch is claimed once the one before it is in
+    the tables.
     """
 
     partition: int
@@ -35,10 +35,10 @@ class UnsettledHits(NamedTuple):
 
     id: BatchId
     run_id: str
-    """The run of the server that they were recorded under."""
+    """The run of the server in which they were recorded."""
 
     is_claimed: bool
-    """Are they in a batch? If not, they are pending, of a run that is over."""
+    """Whether they are in a batch. If not, they are pending hits of an earlier run."""
 
 
 class FlushPosition(NamedTuple):
@@ -65,10 +65,10 @@ class RecordResult(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BufferState:
-    """What a buffer knows of the totals of some counters without reading the tables."""
+    """What a buffer can say about the totals of some counters without the tables."""
 
     totals: Mapping[CounterKey, int] = field(default_factory=dict)
-    """Exact totals, of the counters whose total the buffer keeps."""
+    """Exact totals of the counters whose running total the buffer has."""
 
     positions: Mapping[int, FlushPosition] = field(default_factory=dict)
     """By partition, when the state was read."""
@@ -88,18 +88,18 @@ class BufferState:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Batch:
-    """What one partition held when it was claimed."""
+    """The hits of one partition when it was claimed."""
 
     id: BatchId
     run_id: str
-    """The run of the server that its hits were recorded under."""
+    """The run of the server in which its hits were recorded."""
 
     totals: Mapping[CounterKey, int]
     daily: Mapping[tuple[CounterKey, datetime.date], int]
     refused: Mapping[RefusedKey, int] = field(default_factory=dict)
     visitors: Mapping[DailyVisitorsKey, Sketch] = field(default_factory=dict)
     malformed: Sequence[bytes] = ()
-    """Fields that hold no hits, though they stood among them."""
+    """Fields beside the hits that hold no valid hits."""
 
     is_left_over: bool = False
-    """Was it set aside before this claim, or under another run, so that more may wait?"""
+    """Whether it was set aside earlier or in another run, so that more hits may be pending."""

@@ -63,7 +63,7 @@ def check_amount(amount: int) -> int:
     """Return ``amount`` if it can be recorded; raise InvalidAmount if not."""
     if type(amount) is not int or amount == 0 or abs(amount) > AMOUNT_LIMIT:
         raise InvalidAmount(
-            f"Cannot record an amount of {amount!r}: pass a whole number other than 0, "
-            f"from -{AMOUNT_LIMIT} to {AMOUNT_LIMIT}."
+            f"Invalid amount: {amount!r}. Pass a whole number from -{AMOUNT_LIMIT} to "
+            f"{AMOUNT_LIMIT} other than 0."
         )
     return amount

@@ -1,7 +1,7 @@
 """
-Time limits that do not tell which of them began together.
+Time limits with a random addition, so that they do not show which of them began together.
 
-Whoever sees two of them end at the same millisecond knows that one request made both.
+Two limits that end in the same millisecond would show that one request made both.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ import os
 import struct
 
 SHARE = 10
-"""A time limit is longer by up to one part in so many."""
+"""A time limit becomes longer by up to one tenth: enough to hide when it began."""
 
 LONGEST_MILLISECONDS = 600_000
-"""But by no more than this: enough to be one among many, and nobody's day is shifted by it."""
+"""But by no more than this: enough to hide among many others, and short beside a day."""
 
 DRAWS_AT_A_TIME = 256
-"""Asking the system for one takes as long as for many."""
+"""A call to the system takes as long for one as for many."""
 
 _draws: list[int] = []
 
 
 def lengthen(milliseconds: int) -> int:
     """
-    A time limit that is longer by a random part of longest_addition(); 0 stays 0.
+    Lengthen a time limit by a random part of longest_addition(); 0 stays 0.
 
-    From the system's source of randomness: nobody can work it out.
+    The random numbers come from the system, so they cannot be predicted.
     """
     return (
         milliseconds + (_draw() * (longest_addition(milliseconds) + 1) >> 32) if milliseconds else 0
@@ -33,7 +33,7 @@ def lengthen(milliseconds: int) -> int:
 
 
 def longest_addition(milliseconds: int) -> int:
-    """What lengthen() adds to a time limit at most."""
+    """The most that lengthen() adds to a time limit."""
     return min(milliseconds // SHARE, LONGEST_MILLISECONDS)
 
 
@@ -42,7 +42,7 @@ def _draw() -> int:
     while True:
         try:
             return _draws.pop()
-        except IndexError:  # Other threads may be faster than this one.
+        except IndexError:  # The first call, or another thread took the last one.
             _draws.extend(struct.unpack(f"{DRAWS_AT_A_TIME}I", os.urandom(4 * DRAWS_AT_A_TIME)))
 
 

@@ -1,4 +1,4 @@
-"""What hits, refused hits and visitors are counted by."""
+"""The keys that hits, refused hits and visitors are counted by."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class CounterKey(NamedTuple):
     """
     One counter of one object.
 
-    Sorts in the order in which every writer takes row locks.
+    Keys sort in the order in which every writer takes row locks.
     """
 
     content_type_id: int
@@ -37,7 +37,7 @@ ObjectKey = tuple[int, str]
 
 
 class RefusedKey(NamedTuple):
-    """What refused hits are counted by; sorts in lock order."""
+    """The day, counter and reason of refused hits; keys sort in lock order."""
 
     day: datetime.date
     counter: str
@@ -50,7 +50,7 @@ class RefusedKey(NamedTuple):
 
 
 class DailyVisitorsKey(NamedTuple):
-    """The visitors of one counter on one day, under one visitor key; sorts in lock order."""
+    """The visitors of one counter on one day, under one visitor key; keys sort in lock order."""
 
     key: CounterKey
     day: datetime.date

@@ -1,4 +1,4 @@
-"""Which counters there are."""
+"""The names of counters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django_hitcount.exceptions import UnknownCounter
 
 
 def check_counter(counter: str) -> str:
-    """``counter`` itself; raises UnknownCounter if HITCOUNT does not declare it."""
+    """Return ``counter``; raise UnknownCounter if HITCOUNT does not declare it."""
     if counter not in conf.get_config().counters:
         raise UnknownCounter(
             f"Unknown counter {counter!r}. Declare it in settings: "

@@ -1,4 +1,4 @@
-"""Which object hits are counted for: the model it counts as, and its key as text."""
+"""The object that hits are counted for: its model, and its primary key as text."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from django_hitcount.exceptions import InvalidKey, UnsavedObject
 @cache
 def counted_model(model: type[Model]) -> type[Model]:
     """
-    The model that objects of ``model`` count as: its topmost ancestor with the same key.
+    The model that objects of ``model`` count as: the topmost ancestor with the same key.
 
     A child of multi-table inheritance is the same object as its parent if its primary key is
-    the link to that parent, and so on upwards. With a key of its own it is another object. A
-    proxy counts as its concrete model.
+    the link to the parent. The same holds for the parent's parent. A child with its own primary
+    key is another object. A proxy counts as its concrete model.
     """
     concrete = _concrete(model)
     while parent := _parent_with_same_key(concrete):
@@ -41,31 +41,31 @@ def _parent_with_same_key(model: type[Model]) -> type[Model] | None:
 
 
 def object_id_of(obj: Model) -> str:
-    """The primary key of a saved object as text, checked to fit its column."""
+    """The primary key of a saved object as text; raises InvalidKey if it does not fit."""
     if not isinstance(obj, Model):
-        raise UnsavedObject(f"Cannot count hits of {obj!r}: pass a saved model instance.")
+        raise UnsavedObject(f"Cannot count hits of {obj!r}. Pass a saved model instance.")
     if is_unsaved(obj):
-        raise UnsavedObject(f"Cannot count hits of {obj!r}: save the object first.")
+        raise UnsavedObject(f"Cannot count hits of {obj!r}. Save the object first.")
     return deleted_object_id(obj)
 
 
 def is_unsaved(obj: object) -> bool:
-    """Whether ``obj`` is an object of a model that has no row yet, as in a preview."""
+    """Whether ``obj`` is a model instance without a row, as in a preview."""
     return isinstance(obj, Model) and (obj.pk is None or obj._state.adding)
 
 
 def deleted_object_id(obj: Model) -> str:
-    """The primary key as text of an object that may have been deleted a moment ago."""
+    """The primary key as text, also of an object that was just deleted."""
     text = key_text(obj)
     if len(text) > conf.OBJECT_ID_MAX_LENGTH:
         raise InvalidKey(
-            f"The primary key {text[:40]!r}... has {len(text)} characters; "
-            f"hits can be counted for keys of up to {conf.OBJECT_ID_MAX_LENGTH}."
+            f"Invalid primary key: {text[:40]!r}... has {len(text)} characters. "
+            f"Use keys of up to {conf.OBJECT_ID_MAX_LENGTH} characters."
         )
     if "\0" in text or not _encodes(text):
         raise InvalidKey(
-            f"The primary key {text!r} holds a character that cannot be stored "
-            "(NUL or half a surrogate pair): remove it from the key."
+            f"Invalid primary key: {text!r} holds a character that cannot be stored "
+            "(NUL or half a surrogate pair). Remove it from the key."
         )
     return text
 

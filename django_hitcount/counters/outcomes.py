@@ -8,27 +8,27 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 ADDRESS_LIMIT = "address_limit"
-"""As many hits of the client's address have been counted as the counter's ``per_address`` says."""
+"""The client's address has reached the limit that the counter's ``per_address`` sets."""
 
 
 CALLER = "caller"
-"""The callable that record_hit() was given as ``refuse`` said so."""
+"""The callable that was passed to record_hit() as ``refuse`` refused the hit."""
 
 
 NO_REQUEST = "no_request"
-"""A page is rendered without a request, so that nobody looks at it."""
+"""A template was rendered without a request, so there is no visitor."""
 
 
 REPEAT = "repeat"
-"""The visitor has been counted already, by the counter's ``repeat`` rule."""
+"""The visitor has been counted already, and the counter's ``repeat`` rule forbids another hit."""
 
 
 UNAVAILABLE = "unavailable"
-"""Neither the buffer nor the database takes hits."""
+"""Neither the buffer nor the database is available."""
 
 
 UNSAVED = "unsaved"
-"""A page shows an object that is not saved: a preview."""
+"""A page shows an object that is not saved, as in a preview."""
 
 
 REASONS: dict[str, str | Promise] = {
@@ -42,11 +42,11 @@ REASONS: dict[str, str | Promise] = {
     UNAVAILABLE: _("Neither the buffer nor the database takes hits."),
     UNSAVED: _("The object is not saved: a preview."),
 }
-"""What the reserved names mean, as a sentence for people."""
+"""A sentence about each reserved name, for reports."""
 
 
 RESERVED = tuple(REASONS)
-"""Names that no refusal of HITCOUNT["REFUSALS"] may have."""
+"""Names that a refusal in HITCOUNT["REFUSALS"] must not have."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,30 +9,30 @@ from django_hitcount import conf
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, RefusedKey
 
 CONTENT_TYPE_IDS = range(1, 2**31)
-"""What the primary key of a content type holds."""
+"""The range of primary keys of content types."""
 
 
 def parse_key(field: str) -> CounterKey:
-    """Read back CounterKey.text; raises ValueError if ``field`` is no such text."""
+    """Read back CounterKey.text; raises ValueError if ``field`` is invalid."""
     content_type_id, counter, object_id = field.split(":", 2)
     return CounterKey(_content_type_id(content_type_id), _object_id(object_id), _counter(counter))
 
 
 def parse_daily(field: str) -> tuple[CounterKey, datetime.date]:
-    """Read back CounterKey.on(); raises ValueError if ``field`` is no such text."""
+    """Read back CounterKey.on(); raises ValueError if ``field`` is invalid."""
     content_type_id, counter, day, object_id = field.split(":", 3)
     key = CounterKey(_content_type_id(content_type_id), _object_id(object_id), _counter(counter))
     return key, _day(day)
 
 
 def parse_refused(field: str) -> RefusedKey:
-    """Read back RefusedKey.text; raises ValueError if ``field`` is no such text."""
+    """Read back RefusedKey.text; raises ValueError if ``field`` is invalid."""
     day, counter, refusal = field.split(":")
     return RefusedKey(_day(day), _counter(counter), _counter(refusal))
 
 
 def parse_visitors(field: str) -> DailyVisitorsKey:
-    """Read back DailyVisitorsKey.text; raises ValueError if ``field`` is no such text."""
+    """Read back DailyVisitorsKey.text; raises ValueError if ``field`` is invalid."""
     content_type_id, counter, day, key_id, object_id = field.split(":", 4)
     key = CounterKey(_content_type_id(content_type_id), _object_id(object_id), _counter(counter))
     return DailyVisitorsKey(key, _day(day), _key_id(key_id))
@@ -42,14 +42,14 @@ def parse_visitors(field: str) -> DailyVisitorsKey:
 def _content_type_id(text: str) -> int:
     number = int(text)
     if str(number) != text or number not in CONTENT_TYPE_IDS:
-        raise ValueError(f"{text!r} is no content type id")
+        raise ValueError(f"invalid content type id: {text!r}")
     return number
 
 
 @lru_cache(maxsize=1024)
 def _counter(text: str) -> str:
     if not conf.is_counter_name(text):
-        raise ValueError(f"{text!r} is no counter name")
+        raise ValueError(f"invalid counter name: {text!r}")
     return text
 
 
@@ -57,17 +57,17 @@ def _counter(text: str) -> str:
 def _day(text: str) -> datetime.date:
     day = datetime.date.fromisoformat(text)
     if day.isoformat() != text:
-        raise ValueError(f"{text!r} is {day} in another spelling")
+        raise ValueError(f"invalid day: {text!r} instead of {day}")
     return day
 
 
 def _key_id(text: str) -> str:
     if not 0 < len(text) <= conf.VISITOR_KEY_MAX_LENGTH or "\0" in text:
-        raise ValueError(f"{text[:50]!r} is no id of a visitor key")
+        raise ValueError(f"invalid id of a visitor key: {text[:50]!r}")
     return text
 
 
 def _object_id(text: str) -> str:
     if len(text) > conf.OBJECT_ID_MAX_LENGTH or "\0" in text:
-        raise ValueError(f"object_id {text[:40]!r} does not fit its column")
+        raise ValueError(f"object_id does not fit its column: {text[:40]!r}")
     return text

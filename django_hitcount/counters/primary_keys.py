@@ -1,10 +1,10 @@
 """
-Which primary keys hits can be counted for, and their text in ``object_id``.
+Primary keys that hits can be counted for, and their text in ``object_id``.
 
-The text must be one and the same when an object is made, when it is read back, and when the
-database itself turns the key into text for ``with_hits()``. That holds for integers, texts and
-UUIDs. A Decimal is ``1`` when made and ``1.00`` when read, a datetime has another text in each
-time zone, and each database writes a boolean in its own way: such keys are refused.
+The text must be the same when an object is made, when it is read back, and when the database
+converts the key to text for ``with_hits()``. That is so for integers, texts and UUIDs. It is not
+so for other types: a Decimal is ``1`` when made and ``1.00`` when read, the text of a datetime
+depends on the time zone, and each database writes a boolean in its own way.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ Field: TypeAlias = "models.Field[Any, Any]"
 
 
 class KeyType(Enum):
-    """What a key is in its column."""
+    """The type of a key in its column."""
 
     INTEGER = "integer"
     TEXT = "text"
-    PADDED_TEXT = "text that is filled up with blanks"
+    PADDED_TEXT = "text that is padded with blanks"
     UUID = "UUID"
 
 
@@ -53,7 +53,7 @@ FIELD_TYPES = {
     ),
     "UUIDField": KeyType.UUID,
 }
-"""By what a field calls its internal type; a subclass of CharField is a CharField, too."""
+"""By the internal type of a field; that of a subclass of CharField is CharField, too."""
 
 COLUMN_TYPES = (
     (r"uuid", KeyType.UUID),
@@ -63,17 +63,17 @@ COLUMN_TYPES = (
     (r"((tiny|medium|long)?text|citext)( .*)?", KeyType.TEXT),
     (r"(n?char|bpchar|character)(\(\d+\))?( .*)?", KeyType.PADDED_TEXT),
 )
-"""By what a field of a project's own calls its column."""
+"""By the column of a custom field."""
 
 UUID_AS_DIGITS = re.compile(r"(var)?char\(32\)")
 UUID_AS_TEXT = re.compile(r"(var)?char\(3[26]\)")
 
-HINT = "Use an integer, a text or a UUID as primary key, or count on a related object that has one."
+HINT = "Use an integer, text or UUID primary key, or count hits of a related object that has one."
 
 
 @cache
 def key_field(model: type[models.Model]) -> Field:
-    """The primary key of ``model``, or what it refers to in the end."""
+    """The primary key of ``model``, or the field that it finally refers to."""
     field: Any = model._meta.pk
     while field.remote_field:
         field = field.target_field
@@ -83,7 +83,7 @@ def key_field(model: type[models.Model]) -> Field:
 
 @cache
 def key_type(model: type[models.Model]) -> KeyType:
-    """What the key of ``model`` is; raises InvalidKey, naming the field, if it has no one text."""
+    """The type of the key of ``model``; raises InvalidKey, naming the field, if it is not one."""
     label = model._meta.label
     if isinstance(model._meta.pk, models.CompositePrimaryKey):
         raise InvalidKey(
@@ -93,7 +93,7 @@ def key_type(model: type[models.Model]) -> KeyType:
     found = _type_of(field, connections[router.db_for_read(model)])
     if found is None:
         raise InvalidKey(
-            f"Cannot count hits of {label}: the text of a primary key that is a "
+            f"Cannot count hits of {label}: the text of a primary key of type "
             f"{type(field).__name__} may differ between Python and the database. {HINT}"
         )
     return found
@@ -121,15 +121,15 @@ def is_uuid_as_digits(field: Field, connection: BaseDatabaseWrapper) -> bool:
 
 def key_text(obj: models.Model) -> str:
     """
-    The primary key of ``obj`` as the text that stands for it everywhere.
+    The primary key of ``obj`` as text, as it is in ``object_id`` and in Redis.
 
-    Raises InvalidKey if the type of the key has no such text.
+    Raises InvalidKey if hits cannot be counted for a key of this type.
     """
     return convert_key(obj._meta.model, obj.pk)
 
 
 def convert_key(model: type[models.Model], key: Any) -> str:
-    """The text of a primary key of ``model``, see key_text()."""
+    """Convert a primary key of ``model`` to text, see key_text()."""
     kind = key_type(model)
     field = key_field(model)
     if _is_of_django(field):
@@ -141,10 +141,10 @@ def find_by_texts(
     model: type[models.Model], texts: Iterable[str], *, using: str
 ) -> models.QuerySet[Any, Any]:
     """
-    The objects of ``model`` whose primary keys have some of ``texts``, past all managers.
+    The objects of ``model`` whose primary keys have one of ``texts``, past all managers.
 
-    Those with a field of a project's own are looked for by what the column holds: a lookup of
-    such a field may convert a key, or hold it for too large.
+    A custom field is compared by the value in its column: its own lookups may convert a key, or
+    reject it as too large.
     """
     field = key_field(model)
     expression: Any = models.F("pk")
@@ -166,7 +166,7 @@ _COLUMN_AS = {
 
 
 def _key_of_text(model: type[models.Model], text: str) -> Any:
-    """What to look for; None if the type of the key has changed, so that none has this text."""
+    """The key with a text; None if the type of the key has changed, so no key has this text."""
     kind, field = key_type(model), key_field(model)
     try:
         if kind is KeyType.INTEGER:
@@ -183,7 +183,7 @@ def _is_of_django(field: Field) -> bool:
 
 
 def _text_in_column(field: Field, key: Any, kind: KeyType, connection: BaseDatabaseWrapper) -> str:
-    """What the column holds: a field of a project's own may show something else in Python."""
+    """The text of the value in the column, which may differ from a custom field's in Python."""
     value = field.get_db_prep_value(key, connection, prepared=False)
     if kind is KeyType.INTEGER:
         return str(int(value))

@@ -12,24 +12,24 @@ class Sketch(NamedTuple):
     """Redis's HyperLogLog of some visitors."""
 
     visitors: int
-    """How many there are, give or take 0.81 % (the standard error)."""
+    """Their number, with a standard error of 0.81 %."""
 
     data: bytes
     is_new: bool = False
-    """Was it begun since the last flush?"""
+    """Whether it was begun since the last flush."""
 
     def is_behind(self, known: int) -> bool:
-        """Whether a table that knows so many visitors may know some that are not in here."""
+        """Whether a table that has ``known`` visitors may have some that are not in this sketch."""
         return self.is_new or known > self.visitors
 
 
 class SketchUnion(NamedTuple):
-    """Sketches of one counter under one visitor key, whose visitors are to be counted once."""
+    """Sketches of one counter under one visitor key, to count each visitor in them once."""
 
     key: CounterKey
 
     live: Collection[DailyVisitorsKey]
-    """Those of the buffer."""
+    """The sketches in the buffer."""
 
     known: Collection[bytes]
-    """Those of the table."""
+    """The sketches in the table."""

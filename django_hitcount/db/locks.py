@@ -1,4 +1,4 @@
-"""Locks of other sessions: how long a statement waits for them, and which errors speak of them."""
+"""Locks of other sessions: how long a statement waits for them, and which errors report them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 Execute = Callable[[str, Any, bool, dict[str, Any]], Any]
-"""How Django runs a statement: SQL, parameters, whether they are many, and the context."""
+"""How Django runs a statement: SQL, parameters, whether for executemany, and the context."""
 
 _ROLLED_BACK = frozenset(
     {
@@ -19,34 +19,34 @@ _ROLLED_BACK = frozenset(
         "40001",  # serialization failure
         1205,  # MariaDB, MySQL: lock wait timeout, also of tables
         1213,  # deadlock
-        1020,  # another session has changed a row since this transaction looked
+        1020,  # another session has changed a row since this transaction read it
     }
 )
-"""Codes of errors after which nothing is committed, also if COMMIT is answered with one."""
+"""Codes of errors after which nothing is committed, also when COMMIT returns one of them."""
 
 _STATEMENT_TIMEOUT = 1969
-"""MariaDB's max_statement_time is over: what limit_waits() sets for less than a second."""
+"""MariaDB's max_statement_time is over. limit_waits() sets that for waits below a second."""
 
 _NOWAIT = 3572
-"""What MySQL answers if a row is locked for which it is not to wait."""
+"""MySQL's code for a locked row in a statement with NOWAIT."""
 
 _MARIADB_NOWAIT_BELOW_SECONDS = 0.1
-"""MariaDB measures waits for locks in whole seconds, of which 0 is one. Waits shorter than this
-are not worth max_statement_time, which would also cut short a statement that reads from disk."""
+"""MariaDB measures waits for locks in whole seconds, from 0 on. Waits shorter than this become 0:
+max_statement_time would also end a statement that only reads from disk."""
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Whether a session was in the way, and not the server: another try may succeed at once."""
+    """Whether another session caused the error, so that a retry may succeed at once."""
     return _code(error) in {*_ROLLED_BACK, _STATEMENT_TIMEOUT, _NOWAIT}
 
 
 def has_rolled_back(error: BaseException) -> bool:
-    """Whether it is certain that the transaction counted nothing, even if COMMIT had been sent."""
+    """Whether the transaction has certainly committed nothing, even if COMMIT was sent."""
     return _code(error) in _ROLLED_BACK
 
 
 def _code(error: BaseException) -> str | int | None:
-    """What psycopg 3 calls the sqlstate, psycopg2 the pgcode, and MySQL's driver puts first."""
+    """The code: psycopg 3's sqlstate, psycopg2's pgcode, or mysqlclient's first argument."""
     cause = error.__cause__
     code = getattr(cause, "sqlstate", None) or getattr(cause, "pgcode", None)
     if code is None and error.args and isinstance(error.args[0], int):
@@ -57,20 +57,22 @@ def _code(error: BaseException) -> str | int | None:
 @contextmanager
 def limit_waits(using: str, *, seconds: float, is_at_begin: bool = False) -> Iterator[None]:
     """
-    Let statements within wait for locks for so long at most; for a transaction of our own.
+    Limit how long statements within wait for locks, in a transaction of our own.
 
-    An error that is_conflict() tells follows. PostgreSQL applies the limit to the rest of the
-    transaction. MySQL has none for a single statement (see slot_locks.check_locks()), and SQLite
-    one lock for the whole file, for which each connection waits as long as its settings say.
+    A statement that waits longer raises an error for which is_conflict() is true. On PostgreSQL
+    the limit holds for the rest of the transaction. MySQL has no limit for a single statement
+    (see slot_locks.check_locks()). SQLite has one lock for the whole file, and each connection
+    waits for it as long as its settings say.
 
-    If the transaction ``is_at_begin``, it is READ COMMITTED on PostgreSQL, whatever is set:
-    nothing of ours needs more, and a serializable one would be undone for others' sake.
+    If the transaction ``is_at_begin``, it becomes READ COMMITTED on PostgreSQL, whatever the
+    settings say: our transactions need no more, and a serializable one would be rolled back
+    because of others.
 
     Costs no round trip.
     """
     connection = connections[using]
     wrapper = _wrapper(connection, seconds, is_at_begin)
-    # Within a savepoint the transaction is that of a test case, and not ours to limit.
+    # With savepoints it is the transaction of a test case, which is not ours to limit.
     if wrapper is None or connection.savepoint_ids:
         yield
         return
@@ -92,7 +94,7 @@ def _wrapper(
 
 
 def is_mysql(connection: BaseDatabaseWrapper) -> bool:
-    """Whether the server is MySQL itself, and not MariaDB."""
+    """Whether the server is MySQL, not MariaDB."""
     return connection.vendor == "mysql" and not connection.mysql_is_mariadb  # type: ignore[attr-defined]
 
 
@@ -100,12 +102,12 @@ class _FirstCommands:
     """
     Sends PostgreSQL some commands together with the first statement.
 
-    A limit within the statement (``set_config()``) would come too late for the table's lock.
+    A limit within the statement (``set_config()``) would come too late for the lock of the table.
     """
 
     def __init__(self, connection: BaseDatabaseWrapper, commands: Sequence[str]) -> None:
         self._commands = commands
-        # Parameters that the server binds go with a single statement only.
+        # The server binds parameters of a single statement only.
         self._are_apart = connection.features.uses_server_side_binding  # type: ignore[attr-defined]
 
     def __call__(
@@ -122,7 +124,7 @@ class _FirstCommands:
 
 
 def _skip_results(count: int, context: dict[str, Any]) -> None:
-    """Psycopg 3 stands before the results of all statements, psycopg2 at the last one."""
+    """Skip the results of the commands. Psycopg 3 has all of them, psycopg2 only the last one."""
     from django.db.backends.postgresql.psycopg_any import is_psycopg3
 
     if is_psycopg3:
@@ -131,7 +133,7 @@ def _skip_results(count: int, context: dict[str, Any]) -> None:
 
 
 class _SetStatement:
-    """Puts MariaDB's limits before each statement; they hold for that one alone."""
+    """Puts MariaDB's limits before each statement; they hold for that statement only."""
 
     def __init__(self, seconds: float) -> None:
         self._limits = f"SET STATEMENT {_mariadb_limits(seconds)} FOR "

@@ -1,4 +1,4 @@
-"""The random half of visitor keys: made for a period, deleted once that is over, and erased."""
+"""The random half of visitor keys: make a salt for each period, and erase it afterwards."""
 
 from __future__ import annotations
 
@@ -15,23 +15,25 @@ from django_hitcount.db.tables import VisitorSalt
 from django_hitcount.db.transactions import DATABASE_ERRORS, in_transaction
 
 SALT_BYTES = 32
+"""As many as SHA-256 has: guessing a salt is no easier than guessing a key."""
 
 SALT_DAYS = {"day": 3, "month": 63, "never": 63}
-"""How long a salt is kept after it was made, by rotation: for its period, for the next one, in
-which visitors of this one are still known, and a day more for late hits. That of "never" is
-kept for ever; there the days are those of other salts, from before the setting was changed."""
+"""How long a salt is kept after it was made, by rotation. It is kept for its period, for the next
+one, in which visitors of this period are still recognized, and one more day for late hits. The
+salt of "never" is kept for ever: there the days are for other salts, made before the setting
+changed."""
 
 LOCK_MILLISECONDS = 100
-"""How long the rewriting of the table may wait for it, and keep those that come after waiting."""
+"""How long the rewrite waits for the lock of the table, and others wait behind it."""
 
 PATIENCE_SECONDS = 2.0
-"""How long that is tried again for."""
+"""How long to retry the rewrite. If it fails, the next one erases these salts, too."""
 
 logger = logging.getLogger("django_hitcount")
 
 
 def salt_of(period: str) -> bytes:
-    """The salt of a period, made if there is none. Costs a query, three if it is the first."""
+    """Read the salt of a period, or make it. Costs one query, or three to make it."""
     rows = VisitorSalt.objects.using(hits_alias())
     row, _ = rows.get_or_create(period=period, defaults={"salt": secrets.token_bytes(SALT_BYTES)})
     return bytes(row.salt)
@@ -39,10 +41,10 @@ def salt_of(period: str) -> bytes:
 
 def prune_salts() -> int:
     """
-    Delete the salts of periods that are over, also from the file of the table; returns how many.
+    Delete old salts, also from the file of the table; returns how many it deleted.
 
-    The file of InnoDB loses them by itself. Costs a query, on SQLite two; and if there were
-    any, on PostgreSQL, a short transaction that locks the table for some milliseconds.
+    InnoDB removes them from its file by itself. Costs one query, on SQLite two. If there were
+    any on PostgreSQL, also costs a transaction that locks the table for some milliseconds.
     """
     using = hits_alias()
     rotation = conf.get_config().visitor_key_rotation
@@ -51,7 +53,7 @@ def prune_salts() -> int:
     if rotation == "never":
         old = old.exclude(period=rotation)
     if connections[using].vendor == "sqlite":
-        # It overwrites in place what has the same length, and leaves what is deleted.
+        # SQLite leaves deleted bytes in the file, but overwrites a value of the same length.
         old.update(salt=secrets.token_bytes(SALT_BYTES))
     deleted, _ = old.delete()
     if deleted and connections[using].vendor == "postgresql":
@@ -61,12 +63,12 @@ def prune_salts() -> int:
 
 def _rewrite_table(using: str) -> None:
     """
-    Give the table a new file.
+    Write the table into a new file.
 
-    PostgreSQL leaves what is deleted in the old one: an UPDATE writes elsewhere, VACUUM zeroes
-    nothing and hardly ever comes to a table as small as this. After 60 days, 60 salts were
-    in it, and 57 after VACUUM. VACUUM FULL does the same as CLUSTER, but in no transaction, so
-    that its lock timeout would have to be taken back.
+    PostgreSQL leaves deleted rows in the old file: an UPDATE writes elsewhere, and VACUUM zeroes
+    nothing and rarely visits a table as small as this. After 60 days, the file held 60 salts,
+    and 57 after VACUUM. VACUUM FULL does the same as CLUSTER, but not in a transaction, so its
+    lock timeout would have to be reset.
     """
     connection = connections[using]
     table = VisitorSalt._meta.db_table
@@ -83,7 +85,8 @@ def _rewrite_table(using: str) -> None:
         in_transaction(rewrite, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True)
     except DATABASE_ERRORS as exc:
         logger.warning(
-            "Salts that were deleted can still be read in the file of %s, until VACUUM FULL %s: %s",
+            "Deleted salts can still be read in the file of %s. To erase them, run "
+            "VACUUM FULL %s: %s",
             table,
             table,
             exc,

@@ -1,4 +1,4 @@
-"""Leave the transactions of a view as they were found, whatever fails within them."""
+"""Keep errors from breaking the transactions of a view."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class OpenTransactions:
     """
     The transactions that this thread has open now, on any database.
 
-    For code that may ask any of them, such as refusals and identities. To make it takes
-    3 us, so a call makes it once.
+    For code that may query any database, such as refusals and identities. It takes 3 us to
+    make, so a call makes it once.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class OpenTransactions:
         ]
 
     def protect(self) -> AbstractContextManager[object]:
-        """As savepoint(), for all of them."""
+        """Protect all of them as savepoint() does."""
         return self._protect() if self._connections else nullcontext()
 
     @contextmanager
@@ -41,29 +41,29 @@ class OpenTransactions:
 
 def savepoint(using: str) -> AbstractContextManager[object]:
     """
-    Keep what fails within from spoiling the transaction of the view it is part of.
+    Protect the transaction of the view from errors within the block.
 
-    What was done within is undone if it raises, or hides an error that made PostgreSQL refuse
-    all further queries. Costs two statements within a transaction, SAVEPOINT and RELEASE
-    SAVEPOINT, if the database is asked anything, and nothing otherwise.
+    Rolls back the block if it raises, or if it hides an error after which PostgreSQL accepts no
+    further queries. Within a transaction, costs two statements, SAVEPOINT and RELEASE SAVEPOINT,
+    if the block runs a query. Otherwise it costs nothing.
 
-    Raises TransactionLost if there is no way back.
+    Raises TransactionLost if the transaction cannot go on.
     """
     connection = connections[using]
     return _LazySavepoint(connection) if _is_in_transaction(connection) else nullcontext()
 
 
 def _is_in_transaction(connection: BaseDatabaseWrapper) -> bool:
-    """Whether there is a transaction that can be spoiled, begun by atomic() or by hand."""
+    """Whether there is a transaction to protect, begun by atomic() or by hand."""
     is_connected = connection.connection is not None
     return is_connected and not connection.autocommit and not connection.needs_rollback
 
 
 class _LazySavepoint:
     """
-    A savepoint before the first statement; wraps the execution of all of them.
+    Makes a savepoint before the first statement of the block.
 
-    A class and no generator: reading totals of a list makes one for each object.
+    A class, which is faster than a generator: reading the totals of a list makes many.
     """
 
     def __init__(self, connection: BaseDatabaseWrapper) -> None:
@@ -89,12 +89,12 @@ class _LazySavepoint:
 
     def __call__(self, execute: Callable[..., Any], *args: Any) -> Any:
         if not self._is_made:
-            self._is_made = True  # The statement that makes it comes here, too.
+            self._is_made = True  # SAVEPOINT itself comes here, too.
             self._id = self._connection.savepoint()
         return execute(*args)
 
     def _release(self) -> None:
-        """Keep what was done since, unless the transaction takes no further statement."""
+        """Keep the work of the block, unless the transaction accepts no further statements."""
         try:
             self._connection.validate_no_broken_transaction()
             if self._id:
@@ -103,7 +103,7 @@ class _LazySavepoint:
             self._undo(exc)
 
     def _undo(self, error: BaseException) -> None:
-        """Go back to it after ``error``; raises TransactionLost if there is no way back."""
+        """Roll back the block after ``error``; raises TransactionLost if that fails."""
         connection = self._connection
         if connection.closed_in_transaction:
             raise TransactionLost(str(error)) from error
@@ -114,5 +114,5 @@ class _LazySavepoint:
                 connection.savepoint_rollback(self._id)
                 connection.savepoint_commit(self._id)
         except DATABASE_ERRORS:
-            connection.needs_rollback = True  # As atomic() does: nothing of it is committed.
+            connection.needs_rollback = True  # As atomic() does: the transaction will not commit.
             raise TransactionLost(str(error)) from error

@@ -1,4 +1,4 @@
-"""Rows of slots that another session has locked, found before they are written."""
+"""Find rows of slots that another session has locked, before writing them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from django_hitcount.db.tables import DailyHitSlot, HitSlot, RefusedHitSlot, Slo
 
 def check_locks(hits: Iterable[NewHits], *, slot: int, using: str) -> None:
     """
-    Raise OperationalError if somebody else has locked a row that ``hits`` go to in ``slot``.
+    Raise OperationalError if another session has locked a row that ``hits`` go to in ``slot``.
 
-    For MySQL, which can limit the wait of a SELECT only. Costs two statements there, and one
-    more if hits are refused.
+    For MySQL, which can limit the wait of a SELECT only: it costs two statements there, and
+    one more if hits are refused. Does nothing on other databases.
     """
     if not locks.is_mysql(connections[using]):
         return

@@ -1,5 +1,5 @@
 """
-SQL on the sharded tables: add hits in bulk, sum them up.
+SQL on the tables of slots: add hits in bulk.
 
 Every writer takes row locks in the order of CounterKey, then day, then slot.
 """
@@ -24,12 +24,12 @@ from django_hitcount.db.upserts import insert_or_add
 
 
 def choose_slot() -> int:
-    """A slot for a writer; never slot 0, which compaction alone writes."""
+    """Choose a random slot for a writer; never slot 0, which only compaction writes."""
     return random.randint(1, conf.get_config().slots)
 
 
 class SlotChoice:
-    """A random slot for each try, and none again before all have been tried."""
+    """Chooses a random slot for each try, and repeats none before all have been tried."""
 
     def __init__(self) -> None:
         self._tried: set[int] = set()
@@ -46,7 +46,7 @@ class SlotChoice:
 
 def add_hits(hits: Iterable[NewHits], *, slot: int, using: str) -> None:
     """
-    Add hits to the tables of those that count and of those refused, in ``slot``.
+    Add hits to the tables of totals and days, and refused hits to their own, in ``slot``.
 
     The caller opens the transaction. Costs two statements per thousand different counters,
     and one more if hits are refused.
@@ -66,7 +66,7 @@ def add_hits(hits: Iterable[NewHits], *, slot: int, using: str) -> None:
 
 
 def add_totals(amounts: Mapping[CounterKey, int], *, slot: int, using: str) -> None:
-    """Add to all-time totals, in ``slot``, in lock order."""
+    """Add to all-time totals, in ``slot``, in lock order. Costs a statement per thousand rows."""
     rows = [(*key, slot, amounts[key]) for key in sorted(amounts)]
     add_to_slots(HitSlot, rows, using)
 
@@ -74,27 +74,27 @@ def add_totals(amounts: Mapping[CounterKey, int], *, slot: int, using: str) -> N
 def add_daily(
     amounts: Mapping[tuple[CounterKey, datetime.date], int], *, slot: int, using: str
 ) -> None:
-    """Add to daily totals, in ``slot``, in lock order."""
+    """Add to daily totals, in ``slot``, in lock order. Costs a statement per thousand rows."""
     rows = [(*key, day, slot, amounts[key, day]) for key, day in sorted(amounts)]
     add_to_slots(DailyHitSlot, rows, using)
 
 
 def add_refused(amounts: Mapping[RefusedKey, int], *, slot: int, using: str) -> None:
-    """Add to the hits that were refused, in ``slot``, in lock order."""
+    """Add to the refused hits, in ``slot``, in lock order. Costs a statement per thousand rows."""
     rows = [(*key, slot, amounts[key]) for key in sorted(amounts)]
     add_to_slots(RefusedHitSlot, rows, using)
 
 
 def add_to_slots(model: type[SlotRow], rows: Sequence[tuple[Any, ...]], using: str) -> None:
-    """Add rows of (*model.KEY, slot, hits), each to the row that is there already, if any."""
+    """Add rows of (*model.KEY, slot, hits), each to the existing row if there is one."""
     insert_or_add(model, (*model.KEY, "slot", "hits"), rows, using)
 
 
 def lock_rows(rows: models.QuerySet[Any, Any], using: str) -> models.QuerySet[Any, Any]:
     """
-    Rows of a sharded table, locked in lock order once they are read; for a transaction.
+    Rows of a table of slots, which a transaction locks in lock order when it reads them.
 
-    Those that somebody else has locked are left out, where the database can do that.
+    Leaves out rows that another session has locked, where the database can do that.
     """
     take_write_lock(using)
     skip_locked = connections[using].features.has_select_for_update_skip_locked

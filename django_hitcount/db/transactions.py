@@ -1,4 +1,4 @@
-"""Transactions that are tried again."""
+"""Transactions with retries."""
 
 from __future__ import annotations
 
@@ -26,33 +26,35 @@ FIRST_PAUSE_SECONDS = 0.005
 """Pause before the second try; each further one is twice as long, with jitter."""
 
 LONGEST_PAUSE_SECONDS = 0.5
+"""Short beside the patience of a flush, and long enough not to keep a busy server busy."""
 
 DELETE_BATCH_SIZE = 500
 """Rows deleted by one statement: few enough for the 999 parameters of an old SQLite."""
 
 DELETE_PATIENCE_SECONDS = 5.0
-"""How long a batch of deleted rows is tried again for when it meets locks: nobody waits for it."""
+"""How long to retry the deletion of a batch that meets locks: the next run can delete it, too."""
 
 RETRYABLE_ERRORS = (OperationalError, InterfaceError)
-"""Errors that say: the database is away or locked."""
+"""Errors that mean that the database is away or locked."""
 
 DATABASE_AWAY = (*RETRYABLE_ERRORS, InternalError)
-"""The same, or it is read-only, which psycopg calls an internal error."""
+"""The same, or that it is read-only, which psycopg reports as an internal error."""
 
 DATABASE_ERRORS = (DatabaseError, InterfaceError)
-"""All that a database may answer. None of it is to reach a page."""
+"""All errors of a database. None of them may reach a page."""
 
 NO_BATCH = uuid.UUID(int=0)
+"""The primary key of no row, for an UPDATE that changes nothing."""
 
 T = TypeVar("T")
 
 
 class LockPatience(NamedTuple):
-    """How long to try again while another session is in the way."""
+    """How long to retry while another session holds locks."""
 
     seconds: float
     tries: int
-    """How often in any case."""
+    """How many tries there are in any case."""
 
 
 def in_transaction(
@@ -64,17 +66,17 @@ def in_transaction(
     lock_patience: LockPatience | None = None,
 ) -> T:
     """
-    Run ``work`` in a transaction; again after a deadlock, a lock timeout, a serialization
+    Run ``work`` in a transaction; retry after a deadlock, a lock timeout, a serialization
     failure or a lost connection.
 
-    The COMMIT has happened on return: within another transaction it raises RuntimeError, and
-    with autocommit switched off TransactionManagementError.
+    When this returns, the transaction is committed. So it raises RuntimeError within another
+    transaction, and TransactionManagementError with autocommit off.
 
-    Gives up once ``patience_seconds`` have passed, or those ``lock_patience`` if another session
-    is in the way. If ``work`` is not ``repeatable``, a COMMIT whose answer was lost is not
-    tried again either, since it may have happened.
+    Gives up after ``patience_seconds``, or, while another session holds locks, as
+    ``lock_patience`` says. If ``work`` is not ``repeatable``, does not retry a COMMIT whose
+    answer was lost, since it may have happened.
 
-    Raises what the database raised last.
+    Raises the last error of the database.
     """
     connection = connections[using]
     require_autocommit(using)
@@ -88,7 +90,7 @@ def in_transaction(
             if not patience.allows_retry(exc) or not (repeatable or attempt.is_undone(exc)):
                 raise
             if connection.in_atomic_block:
-                raise  # A test case's own transaction: nothing within it can be tried again.
+                raise  # The transaction of a test case: a retry within it cannot succeed.
             if connection.connection and not connection.is_usable():
                 connection.close()
         patience.pause()
@@ -96,9 +98,9 @@ def in_transaction(
 
 def require_autocommit(using: str) -> None:
     """
-    Raise TransactionManagementError if nobody tells when a transaction of ``using`` ends.
+    Raise TransactionManagementError if autocommit is off in ``using``.
 
-    With autocommit off, Django does not: not within atomic() either.
+    Django then does not report when a transaction ends, also not within atomic().
     """
     connection = connections[using]
     if connection.in_atomic_block:
@@ -109,15 +111,15 @@ def require_autocommit(using: str) -> None:
         is_on = connection.settings_dict["AUTOCOMMIT"]
     if not is_on:
         raise transaction.TransactionManagementError(
-            f"Autocommit is off in database {using!r}, so that this would never be committed. "
-            "Call it with autocommit on, or route the app django_hitcount to an alias with "
-            "autocommit in DATABASES."
+            f"Autocommit is off in database {using!r}, so the hits would never be committed. "
+            "Turn autocommit on, or route the app django_hitcount to an alias in DATABASES "
+            "that has it on."
         )
 
 
 def delete_in_batches(old: models.QuerySet[Any, Any], *, using: str) -> int:
     """
-    Delete the rows of ``old`` in its order, 500 in a transaction; returns how many.
+    Delete the rows of ``old`` in its order, 500 per transaction; returns their number.
 
     Costs a read, and a read and a statement in a transaction per 500 rows.
 
@@ -134,10 +136,10 @@ def delete_in_batches(old: models.QuerySet[Any, Any], *, using: str) -> int:
 
 def take_write_lock(using: str) -> None:
     """
-    Make a transaction of SQLite the one that writes, before it reads anything.
+    Take the write lock of SQLite, before the transaction reads anything.
 
-    One that reads first is refused the lock at once if somebody else writes meanwhile. Other
-    databases lock rows; there it does nothing.
+    A transaction that reads first fails at once when it then writes, if another one has written
+    meanwhile. Does nothing on other databases, which lock rows.
     """
     if not connections[using].features.has_select_for_update:
         FlushedBatch.objects.using(using).filter(pk=NO_BATCH).update(flushed_at=None)
@@ -156,12 +158,12 @@ class _Attempt(Generic[T]):
         return result
 
     def is_undone(self, error: BaseException) -> bool:
-        """Whether it is certain that ``error`` left nothing committed."""
+        """Whether it is certain that nothing was committed before ``error``."""
         return not self._is_at_commit or locks.has_rolled_back(error)
 
 
 class _Patience:
-    """How much longer to try, and the pauses between."""
+    """How much longer to retry, and the pauses between the tries."""
 
     def __init__(self, seconds: float, lock_patience: LockPatience) -> None:
         self._began_at = time.monotonic()
@@ -171,7 +173,7 @@ class _Patience:
         self._pause_seconds = FIRST_PAUSE_SECONDS
 
     def allows_retry(self, error: BaseException) -> bool:
-        """Whether there is to be a try after the one that failed with ``error``."""
+        """Whether to retry after ``error``."""
         self._tries += 1
         passed = time.monotonic() - self._began_at
         if locks.is_conflict(error):

@@ -1,4 +1,4 @@
-"""INSERT statements that add to rows that are there, or leave them alone."""
+"""INSERT statements that add to existing rows, or leave them alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.constants import OnConflict
 
 ROWS_PER_STATEMENT = 1000
-"""Rows of one multi-row upsert; beyond this the rate no longer grows."""
+"""Rows of one upsert: with more rows, the rate no longer grows."""
 
 
 def insert_or_add(
@@ -20,9 +20,10 @@ def insert_or_add(
     using: str,
 ) -> None:
     """
-    Insert rows of ``columns``; where one is there already, add its last column to that.
+    Insert rows of ``columns``; if a row exists already, add the last column to that row.
 
-    The columns before the last are those of a unique constraint.
+    The columns before the last one must have a unique constraint. Costs a statement per
+    thousand rows.
     """
     connection = connections[using]
     limit = connection.features.max_query_params or ROWS_PER_STATEMENT * len(columns)
@@ -40,10 +41,10 @@ def _upsert_statement(
     rows: Sequence[tuple[Any, ...]],
 ) -> tuple[str, list[Any]]:
     """
-    INSERT of ``rows`` that adds to the last column where the row is there already.
+    INSERT of ``rows`` that adds to the last column of rows that exist already.
 
-    Django knows how each server spells an upsert, but only one that overwrites; the
-    assignment is made an addition.
+    Django has the syntax of each server, but only to overwrite. This turns the assignment into
+    an addition.
     """
     quote = connection.ops.quote_name
     *key, last = columns
@@ -69,7 +70,7 @@ def _arrays(
     columns: Sequence[str],
     rows: Sequence[tuple[Any, ...]],
 ) -> tuple[str, list[Any]]:
-    """An array per column: psycopg takes longer over thousands of placeholders than the server."""
+    """An array per column, because psycopg is slow with thousands of placeholders."""
     types = [str(model._meta.get_field(column).db_type(connection)) for column in columns]
     arrays = ", ".join(f"%s::{type_.partition('(')[0]}[]" for type_ in types)
     values = [list(column) for column in zip(*rows, strict=True)]
@@ -80,9 +81,9 @@ def insert_or_ignore(
     model: type[models.Model], columns: Sequence[str], values: Sequence[Any], using: str
 ) -> bool:
     """
-    Insert a row; False if one with its unique key is there, or is about to be committed.
+    Insert a row; False if one with its unique key exists, or another session is inserting it.
 
-    The values are to be checked before: MySQL ignores also what does not fit.
+    Check the values before: MySQL also ignores errors of values that do not fit.
     """
     connection = connections[using]
     quote, ops = connection.ops.quote_name, connection.ops

@@ -12,7 +12,7 @@ from django_hitcount.db.fields import ObjectIdField
 
 
 class FlushedBatch(models.Model):
-    """The ledger: a batch in here has been applied, so a second flush of it is harmless."""
+    """The ledger. A batch with a row here has been applied, so a second flush of it is harmless."""
 
     id = models.UUIDField(primary_key=True, editable=False)
     flushed_at = models.DateTimeField(_("flushed at"), default=timezone.now)
@@ -37,11 +37,11 @@ class FlushedBatch(models.Model):
 
 class MissedRecord(models.Model):
     """
-    Hits that Redis missed, or may have missed, kept until Redis has been told.
+    Hits that Redis missed, or may have missed, kept until Redis is up to date.
 
-    Without a recorder the hits are in the slots already, and only the running totals
-    in Redis are to be forgotten. With one, nobody knows whether Redis ran the command:
-    it is sent again under the same number, which Redis runs once at most.
+    Without a recorder, the hits are in the slots already, and only the running totals in Redis
+    must be discarded. With one, Redis may have run the command or not: it is sent again
+    under the same number, which Redis runs once at most.
     """
 
     recorder = models.UUIDField(_("recorder"), null=True, editable=False)
@@ -62,26 +62,26 @@ class DeletedObject(models.Model):
     """
     An object that was deleted, kept until nothing is left of its hits and visitors.
 
-    Written in the transaction that deletes the object, if that is in the same database.
-    Without a foreign key, so that it locks no row of another table.
+    Written in the transaction that deletes the object, if that is in the same database. It has
+    no foreign key, so it locks no row of another table.
     """
 
     content_type_id = models.IntegerField(_("content type id"))
     object_id = ObjectIdField(_("object id"), max_length=conf.OBJECT_ID_MAX_LENGTH)
     database = models.CharField(_("database"), max_length=conf.DATABASE_ALIAS_MAX_LENGTH)
-    """The one that the object was deleted from."""
+    """The database that the object was deleted from."""
 
     saved_in = models.CharField(
         _("saved in"), max_length=conf.DATABASE_ALIAS_MAX_LENGTH, blank=True
     )
-    """The one that it was read from or saved to last; another one if it was moved."""
+    """The database that the object was last read from or saved to; differs if it was moved."""
 
     deleted_at = models.DateTimeField(_("deleted at"), default=timezone.now)
     due_at = models.DateTimeField(_("due at"), default=timezone.now)
-    """When to look at it next."""
+    """When to look at the object next."""
 
     swept_at = models.DateTimeField(_("swept at"), null=True)
-    """When all was gone that had been counted before it was deleted."""
+    """When everything was deleted that was counted before the deletion."""
 
     class Meta:
         verbose_name = _("deleted object")

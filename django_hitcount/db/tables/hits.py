@@ -11,7 +11,7 @@ from django_hitcount.db.tables.rows import CounterRow, SlotRow
 
 
 class HitSlot(SlotRow, CounterRow):
-    """One of the rows whose sum is the all-time total of a counter."""
+    """One of the rows that add up to the all-time total of a counter."""
 
     KEY = CounterRow.KEY
 
@@ -39,7 +39,7 @@ class HitSlot(SlotRow, CounterRow):
 
 
 class DailyHitSlot(SlotRow, CounterRow):
-    """One of the rows whose sum is what a counter took in on one day."""
+    """One of the rows that add up to the hits of a counter on one day."""
 
     day = models.DateField(_("day"))
 
@@ -67,7 +67,7 @@ class DailyHitSlot(SlotRow, CounterRow):
 
 
 class RefusedHitSlot(SlotRow):
-    """One of the rows whose sum is how many hits were refused on one day for one reason."""
+    """One of the rows that add up to the hits refused on one day for one reason."""
 
     day = models.DateField(_("day"))
     counter = models.CharField(_("counter"), max_length=conf.COUNTER_MAX_LENGTH)

@@ -1,4 +1,4 @@
-"""What several tables have in common."""
+"""Columns that several tables have in common."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class CounterRow(models.Model):
     counter = models.CharField(_("counter"), max_length=conf.COUNTER_MAX_LENGTH)
 
     KEY: ClassVar[tuple[str, ...]] = ("content_type_id", "object_id", "counter")
-    """Columns that rows of one counter have in common."""
+    """Columns that have the same value in all rows of a counter."""
 
     class Meta:
         abstract = True
@@ -36,13 +36,13 @@ class CounterRow(models.Model):
 
 
 class SlotRow(models.Model):
-    """One of several rows that share a sum, so that writers do not queue for one of them."""
+    """One of several rows that share a sum, so that writers do not queue for a single row."""
 
     slot = models.SmallIntegerField(_("slot"))
     hits = models.BigIntegerField(_("hits"))
 
     KEY: ClassVar[tuple[str, ...]]
-    """Columns that rows of one sum have in common."""
+    """Columns that have the same value in all rows of a sum."""
 
     class Meta:
         abstract = True

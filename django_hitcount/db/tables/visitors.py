@@ -18,7 +18,7 @@ class DailyVisitors(CounterRow):
     visitor_key = models.CharField(_("visitor key"), max_length=conf.VISITOR_KEY_MAX_LENGTH)
     count = models.BigIntegerField(_("visitors"))
     sketch = models.BinaryField(_("sketch"), null=True)
-    """Redis's HyperLogLog of the visitors; none if they were counted one by one."""
+    """Redis's HyperLogLog of the visitors; NULL if they were counted one by one."""
 
     KEY = (*CounterRow.KEY, "day", "visitor_key")
 
@@ -40,14 +40,14 @@ class SeenVisitor(CounterRow):
     """
     A visitor of a counter on one day, for as long as the day is open.
 
-    ``visitor`` is a keyed hash of the visitor *and* the counter: rows of one visitor on
-    two objects have nothing in common, not even that their primary keys follow each other.
+    ``visitor`` is a keyed hash of the visitor *and* the counter. Rows of one visitor on two
+    objects have nothing in common, not even neighboring primary keys.
     """
 
     day = models.DateField(_("day"))
     visitor_key = models.CharField(_("visitor key"), max_length=conf.VISITOR_KEY_MAX_LENGTH)
     visitor = models.CharField(_("visitor"), max_length=32, editable=False)
-    """128 bits in hexadecimal: MariaDB takes but a part of them for a UUID."""
+    """128 bits in hexadecimal: MariaDB accepts only some of these values as a UUID."""
 
     KEY = DailyVisitors.KEY
 
@@ -82,14 +82,14 @@ class VisitorSalt(models.Model):
 
 
 class Admission(models.Model):
-    """When a throttle last admitted somebody, by the clock of the database."""
+    """When a throttle last admitted a caller, by the clock of the database."""
 
     name = ObjectIdField(_("name"), max_length=conf.ADMISSION_NAME_MAX_LENGTH, primary_key=True)
     admitted_at = models.BigIntegerField(_("admitted at"))
     """In microseconds since 1970."""
 
     expires_at = models.BigIntegerField(_("expires at"))
-    """When the interval is over and the row says nothing any more."""
+    """When the interval is over. The row has no meaning after that."""
 
     class Meta:
         verbose_name = _("admission")
@@ -105,7 +105,7 @@ class CountedAddress(models.Model):
     How many hits of one address a counter counted in one interval, while that is open.
 
     The name is the last day of the interval and a keyed hash of the address, the interval, the
-    object *and* the counter: two rows of one address have nothing in common.
+    object *and* the counter. Two rows of one address have nothing in common.
     """
 
     name = ObjectIdField(_("name"), max_length=conf.ADDRESS_NAME_LENGTH, primary_key=True)
