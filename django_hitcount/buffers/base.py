@@ -11,7 +11,7 @@ from django.core.checks import CheckMessage
 
 from django_hitcount.counters.batches import Batch, BufferState, RecordResult
 from django_hitcount.counters.hits import NewHits
-from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey
+from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, ObjectKey
 from django_hitcount.counters.sketches import Sketch, SketchUnion
 
 
@@ -60,7 +60,7 @@ class Buffer(ABC):
         return total
 
     def quick_partitions(
-        self, objects: Collection[tuple[int, str]], *, counters: int
+        self, objects: Collection[ObjectKey], *, counters: int
     ) -> Collection[int] | None:
         """
         The partitions to flush so that all hits of (content type id, object id) pairs are applied.
@@ -69,7 +69,7 @@ class Buffer(ABC):
         """
         return ()
 
-    def discard_objects(self, objects: Collection[tuple[int, str]]) -> None:
+    def discard_objects(self, objects: Collection[ObjectKey]) -> None:
         """Drop what the buffer keeps of objects whose hits have been deleted from the tables."""
         return
 

@@ -1,4 +1,4 @@
-"""The buffer that is none: hits go straight into the slots."""
+"""The buffer without a wait: hits go straight into the slots."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ from django_hitcount.outages.page_reads import page_read_breaker
 from django_hitcount.outages.waits import add_wait, seconds_waited
 
 PATIENCE_SECONDS = 0.5
-"""How long a hit is tried again for: it is worth less than the page that waits for it."""
+"""How long a hit is retried: it is worth less than the page that waits for it."""
 
 PROBE_PATIENCE_SECONDS = 0.02
-"""The same for one that is to see whether the database is back: enough to notice that the
-connection is from before, and to make another."""
+"""The same for a hit that probes whether the database is back: enough to notice that the
+connection is stale, and to open another."""
 
 FIRST_LOCK_WAIT_SECONDS = 0.025
-"""How long a hit waits for a row that is locked before it goes to another slot; each further
-try waits twice as long."""
+"""How long a hit waits for a locked row before it goes to another slot; each further try waits
+twice as long."""
 
 VISITOR_LOCK_WAIT_SECONDS = 2.0
-"""How long a hit waits for others of the same visitor or address: no other slot spares it that,
-and it is our own short transactions alone that lock these rows."""
+"""How long a hit waits for others of the same visitor or address: another slot does not help, and
+only our own short transactions lock these rows."""
 
 TRIES_AT_LOCKS = 3
-"""In how many slots a hit is tried at least."""
+"""Slots in which a hit is tried at least."""
 
 LOCKS = "Locks of other sessions"
 """What a page waits for once: its next hits try one slot each."""
 
 HURRY_SECONDS = 1.0
-"""How long hits are tried in so many slots only once one has waited for locks in vain."""
+"""How long hits are tried in only that many slots after one has waited for locks in vain."""
 
 MakeRecords = Callable[[Sequence[NewHits], Sequence[NewHits]], Iterable[MissedRecord]]
 """Makes rows for hits that are written, and for those that are left in doubt."""
@@ -84,9 +84,9 @@ class DatabaseBuffer(Buffer):
         make_records: MakeRecords | None = None,
     ) -> list[RecordResult]:
         """
-        Judge hits, write those that are not ``doubtful``, and notes on all, or nothing at all.
+        Refuse repeats, write the hits that are not ``doubtful``, and records of all, or nothing.
 
-        If rows of some counters stay locked, the hits of the others are written all the same.
+        If rows of some counters stay locked, the hits of the others are still written.
         Returns what became of each of ``hits``, then of each that is ``doubtful``.
         """
         is_one_counter = len({hit.key for hit in (*hits, *doubtful)}) == 1
@@ -139,9 +139,9 @@ class DatabaseBuffer(Buffer):
         """
         Write the hits of each counter in a transaction of their own, in lock order.
 
-        Those ``doubtful`` stay together, since one note is about all of them. After half a
-        second, the first that meets a lock is the last that is tried: then tables are locked,
-        not rows.
+        The ``doubtful`` hits stay together, since one record holds all of them. After half a
+        second, the first counter that meets a lock is the last to be tried: then tables are
+        locked, not rows.
         """
         keys = [hit.key for hit in hits]
         by_counter = grouped(keys, hits)
@@ -175,17 +175,17 @@ def _lost(parts: Mapping[K, Part], error: Exception) -> dict[K, list[RecordResul
 
 
 def _is_away(error: BaseException) -> bool:
-    """A statement that met locks for as long as it was to wait is no sign of a slow server."""
+    """A statement that met locks until its limit does not mean that the server is slow."""
     return is_server_away(error) and not locks.is_conflict(error)
 
 
 def _remember_wait(error: BaseException, seconds: float) -> None:
-    """Let the page not wait for the same again; a server that is away is not to be read either."""
+    """Let the page not wait for the same again, and not read from a server that is away."""
     add_wait(LOCKS if locks.is_conflict(error) else page_read_breaker().server, seconds)
 
 
 class _Write:
-    """Judges and writes hits, in another slot each time that it is called."""
+    """Refuses repeats and writes the other hits, in another slot at each call."""
 
     def __init__(
         self,
@@ -201,7 +201,7 @@ class _Write:
         self._lock_wait_seconds = FIRST_LOCK_WAIT_SECONDS
         self._choice = slots.SlotChoice()
         self.beyond: set[AddressHash] = set()
-        """Addresses that had their limit in an earlier try."""
+        """Addresses that reached their limit in an earlier try."""
 
     def __call__(self) -> list[RecordResult]:
         using = hits_alias()

@@ -39,6 +39,17 @@ def back(server):
     get_buffer.cache_clear()
 
 
+def end_doubt(server, runs_late):
+    """Let Redis run the command whose answer was lost, or lose it, and flush."""
+    if runs_late:
+        server.resume()
+        wait_until(lambda: server.calls("evalsha") >= 2, "the late command", 10)
+    else:
+        server.stop(signal.SIGKILL)
+        server.start()
+    flush()
+
+
 def refused():
     return {row.refusal: row.hits for row in refused_between(day_of(), day_of())}
 
@@ -80,13 +91,7 @@ def test_hit_in_doubt_counts_once(own_valkey, rule, article, repeat, runs_late):
     assert visit(article, 2).counted
     assert visit(article, 2).refusal == "repeat"
     assert "visitor" not in str(MissedRecord.objects.get(recorder__isnull=False).hits)
-    if runs_late:
-        own_valkey.resume()
-        wait_until(lambda: own_valkey.calls("evalsha") >= 2, "the late command", 10)
-    else:
-        own_valkey.stop(signal.SIGKILL)
-        own_valkey.start()
-    flush()
+    end_doubt(own_valkey, runs_late)
 
     assert slot_sums([article]) == {article: 2}
     assert refused() == {"repeat": 1}
@@ -107,13 +112,7 @@ def test_refused_hit_in_doubt_is_counted_once(own_valkey, rule, article, runs_la
     visit(article, 1)
     own_valkey.pause()
     assert article.record_hit(RequestFactory().get("/")).refusal == "bot"
-    if runs_late:
-        own_valkey.resume()
-        wait_until(lambda: own_valkey.calls("evalsha") >= 2, "the late command", 10)
-    else:
-        own_valkey.stop(signal.SIGKILL)
-        own_valkey.start()
-    flush()
+    end_doubt(own_valkey, runs_late)
 
     assert refused() == {"bot": 1}
     assert slot_sums([article]) == {article: 1}
@@ -165,13 +164,7 @@ def test_hit_in_doubt_uses_the_limit_up_once(own_valkey, article, runs_late):
     own_valkey.pause()
     assert come(article, 2) is None
     assert "address" not in str(MissedRecord.objects.get(recorder__isnull=False).hits)
-    if runs_late:
-        own_valkey.resume()
-        wait_until(lambda: own_valkey.calls("evalsha") >= 2, "the late command", 10)
-    else:
-        own_valkey.stop(signal.SIGKILL)
-        own_valkey.start()
-    flush()
+    end_doubt(own_valkey, runs_late)
     get_buffer.cache_clear()
     found = [come(article, n) for n in (3, 4)]
     flush()

@@ -1,5 +1,5 @@
 """
-The geometry of the filters that tell repeat visitors.
+The geometry of the filters that recognise repeat visitors.
 
 A filter is a scalable Bloom filter (Almeida, Baquero, Preguica & Hutchison 2007, "Scalable
 Bloom Filters", Information Processing Letters 101) in one Redis string, which
@@ -7,18 +7,18 @@ Bloom Filters", Information Processing Letters 101) in one Redis string, which
 
     size (32 bits) | geometry (32 bits) | layer 0 | layer 1 | ...
 
-A mark that no layer holds goes into the last layer; when that is full, a layer twice as large
-is begun. The one who asks for a new mark is told wrongly if any of the layers is wrong, so that
-their rates must add up to the rate asked for::
+An entry that no layer holds goes into the last layer; when that is full, a layer twice as large
+begins. The answer for a new entry is wrong if any of the layers is wrong, so their rates must add
+up to the rate asked for::
 
     rate of layer i      P_i = rate * (1 - TIGHTENING) * TIGHTENING^i, which sums up to rate
-    marks in layer i     first_capacity * 2^i
+    entries in layer i   first_capacity * 2^i
     hashes in layer i    k_i = SHARE_OF_HASHES * log2(1 / P_i), rounded up
-    bits for each mark   BITS_PER_HALVING * log2(1 / P_i)
+    bits for each entry  BITS_PER_HALVING * log2(1 / P_i)
 
-A layer of m bits with n marks of k hashes is wrong for (1 - e^(-k n / m))^k of new marks (Bloom
-1970). As log2(1 / P_i) grows by the same with each layer, five numbers tell all of the geometry,
-and sums over layers have a closed form, which a script computes in exact arithmetic.
+A layer of m bits with n entries of k hashes is wrong for (1 - e^(-k n / m))^k of new entries
+(Bloom 1970). As log2(1 / P_i) grows by the same with each layer, five numbers describe the whole
+geometry, and sums over layers have a closed form, which a script computes in exact arithmetic.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ TIGHTENING = 0.9
 """
 Rate of a layer beside that of the one before it. Almeida et al. advise 0.8 to 0.9; nearer to 1,
 the first layer takes more bits and the last ones less. With this, and for 1 in 1,000, no filter
-that fits into a Redis string takes more than 24 bits for each mark when a layer is full.
+that fits into a Redis string takes more than 24 bits for each entry when a layer is full.
 """
 
 SHARE_OF_HASHES = 0.75
 """
 Hashes beside as many as make a layer smallest. A quarter fewer save a quarter of the time that
-a new mark takes and cost 3 % of memory.
+a new entry takes and cost 3 % of memory.
 """
 
 BITS_PER_HALVING = SHARE_OF_HASHES / -math.log(1 - 2 ** (-1 / SHARE_OF_HASHES))
-"""Bits for each mark that halve the rate: 1.48, where all hashes would make it 1 / ln 2 = 1.44."""
+"""Bits for each entry that halve the rate: 1.48, where all hashes would make it 1 / ln 2 = 1.44."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,14 +53,14 @@ class Geometry:
     """How a filter lies in its string."""
 
     rate: float
-    """Share of new marks that may be told to be seen before, however many there are."""
+    """Largest share of new entries that count as seen before, however many there are."""
 
     first_capacity: int = 1000
-    """VisitorHashes in layer 0."""
+    """Entries in layer 0."""
 
     @cached_property
     def for_script(self) -> bytes:
-        """What scripts are told of the geometry, ready to be sent."""
+        """The geometry as scripts read it."""
         bits, more_bits = self._layer_bits
         hashes, more_hashes = self._hashes
         return struct.pack(">IIIdd", self.first_capacity, bits, more_bits, hashes, more_hashes)
@@ -73,7 +73,7 @@ class Geometry:
         return HEADER_BITS + bits * (scale - 1) + more_bits * ((layers - 2) * scale + 2)
 
     def hashes(self, layer: int) -> int:
-        """Bits that a mark sets in a layer."""
+        """Bits that an entry sets in a layer."""
         hashes, more_hashes = self._hashes
         return math.ceil(hashes + more_hashes * layer)
 

@@ -24,7 +24,7 @@ from django_hitcount.buffers.redis.totals import RunningTotals
 from django_hitcount.buffers.redis.transport import RedisTransport, Reply, RunReplies
 from django_hitcount.counters.batches import Batch, BufferState, RecordResult
 from django_hitcount.counters.hits import NewHits
-from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey
+from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, ObjectKey
 from django_hitcount.counters.sketches import Sketch, SketchUnion
 from django_hitcount.exceptions import AnswerLost, BufferUnavailable
 from django_hitcount.outages import missed_records
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from django.core.checks import CheckMessage
 
 ALL_RUNS = [PartitionKeys(partition).runs for partition in range(conf.MOST_PARTITIONS)]
-
-ObjectPair = tuple[int, str]
-"""Content type id and object id."""
 
 
 class RedisBuffer(Buffer):
@@ -157,7 +154,7 @@ class RedisBuffer(Buffer):
         self._totals.discard(keys)
 
     def quick_partitions(
-        self, objects: Collection[ObjectPair], *, counters: int
+        self, objects: Collection[ObjectKey], *, counters: int
     ) -> Collection[int] | None:
         partitions = [*grouped_by_partition(map(_any_counter, objects), self._partitions)]
 
@@ -174,7 +171,7 @@ class RedisBuffer(Buffer):
             return None
         return partitions
 
-    def discard_objects(self, objects: Collection[ObjectPair]) -> None:
+    def discard_objects(self, objects: Collection[ObjectKey]) -> None:
         """
         Drop running totals and sketches.
 
@@ -212,7 +209,7 @@ class RedisBuffer(Buffer):
     def settle(self, batch: Batch) -> bool:
         sent = self.redis.send_to_run(lambda run_id: [claiming.settle_call(batch, run_id)])
         if sent.run_id != batch.run_id:
-            # A flusher may have read more than the snapshot has that totals were loaded with.
+            # Totals may have been loaded from a snapshot with fewer hits than the flusher read.
             self.discard_totals(batch.totals)
         return bool(sent.replies[0])
 
@@ -253,6 +250,6 @@ class RedisBuffer(Buffer):
         return [*checks.check(self._transport)]
 
 
-def _any_counter(pair: ObjectPair) -> CounterKey:
+def _any_counter(object_key: ObjectKey) -> CounterKey:
     """A key of an object, for what is the same for all its counters."""
-    return CounterKey(*pair, "")
+    return CounterKey(*object_key, "")

@@ -18,13 +18,13 @@ from django_hitcount.counters.batches import Batch, BatchId
 from django_hitcount.counters.parsing import parse_daily, parse_key, parse_refused, parse_visitors
 
 SCAN_COUNT = 2000
-"""Fields read at a time from a batch: each answer is well within the timeout."""
+"""Fields read at a time from a batch: each answer arrives well within the timeout."""
 
 HITS_LIMIT = 10**15
-"""Hits of one counter in one batch. More are malformed: a bigint is to hold thousands of them."""
+"""Hits of one counter in one batch. More are malformed: a bigint must hold thousands of batches."""
 
 BATCH_NAME = re.compile(rb"([A-Za-z0-9:]{1,100}):(0|[1-9][0-9]{0,14})")
-"""As in lua/foreign.lua: a text with another spelling is not of our making."""
+"""As in lua/foreign.lua: we did not write a text with another spelling."""
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ class Claim(NamedTuple):
 
 def claim(redis: GuardedRedis, partition: int) -> Claim | None:
     """
-    Set hits of a partition aside, what earlier runs of Redis have left before anything else.
+    Set hits of a partition aside, those of earlier runs of Redis first.
 
     Costs one round trip, and one more for each earlier run.
     """
@@ -61,8 +61,8 @@ def claim(redis: GuardedRedis, partition: int) -> Claim | None:
 
 
 def _claim_calls(partition: int, run_id: str, *, of_run: str) -> list[ScriptCall]:
-    now, names = run_keys(partition, run_id), run_keys(partition, of_run)
-    keys = [now.epoch, names.batch_id, names.sequence, *names.pendings, *names.batches]
+    current, names = run_keys(partition, run_id), run_keys(partition, of_run)
+    keys = [current.epoch, names.batch_id, names.sequence, *names.pendings, *names.batches]
     generation = f"{of_run}:{uuid.uuid4().hex}"
     earlier_run = "" if of_run == run_id else of_run
     keys += names.runs, names.malformed, names.epoch
@@ -83,7 +83,7 @@ def runs_in(reply: bytes | None) -> set[str]:
 
 
 def read_batch_id(text: bytes | None, partition: int) -> BatchId | None:
-    """The id of the batch that is set aside; None if there is none, or something else is there."""
+    """The id of the batch that is set aside; None for no text, or one that we did not write."""
     found = BATCH_NAME.fullmatch(text or b"")
     return BatchId(partition, found[1].decode(), int(found[2])) if found else None
 
@@ -122,13 +122,14 @@ def scan(redis: GuardedRedis, name: str) -> Iterable[tuple[bytes, bytes]]:
 
 def settle_call(batch: Batch, run_id: str) -> ScriptCall:
     """The call that drops a batch, for a server whose run is ``run_id``."""
-    names, now = run_keys(batch.id.partition, batch.run_id), run_keys(batch.id.partition, run_id)
-    keys = [names.batch_id, now.epoch, names.malformed, *names.batches]
+    partition = batch.id.partition
+    names, current = run_keys(partition, batch.run_id), run_keys(partition, run_id)
+    keys = [names.batch_id, current.epoch, names.malformed, *names.batches]
     return ScriptCall("settle", keys, [id_text(batch.id), *batch.malformed])
 
 
 def id_text(batch_id: BatchId) -> str:
-    """The id as Redis holds it."""
+    """The text of the id in Redis."""
     return f"{batch_id.generation}:{batch_id.number}"
 
 
@@ -149,5 +150,5 @@ def _read_fields(
 def _hits(value: bytes) -> int:
     hits = int(value)
     if abs(hits) > HITS_LIMIT:
-        raise ValueError(f"{hits} hits cannot be")
+        raise ValueError(f"{hits} hits are too many")
     return hits

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from redis.connection import DefaultParser
 
@@ -22,18 +22,21 @@ if TYPE_CHECKING:
 else:
     AbstractConnection = object
 
+T = TypeVar("T")
+
 SHORTEST_SECONDS = 0.001
-"""Timeout of a step of connecting that begins when the time is up: 0 would mean not to wait."""
+"""Timeout of a step of connecting that begins at the deadline: 0 would mean not to wait."""
 
 CLOSE_ENOUGH = 0.9
-"""Share of its timeout that a socket has to have left to keep it: to set it takes system calls."""
+"""A socket keeps its timeout while more than this share of it is left: setting one takes system
+calls."""
 
 DELEGATED = (
     *("close", "detach", "fileno", "getpeername", "getsockname", "getsockopt", "gettimeout"),
     *("send", "sendall", "setblocking", "setsockopt", "shutdown"),
     *("cipher", "getpeercert", "pending", "selected_alpn_protocol", "unwrap", "version"),  # TLS.
 )
-"""What redis-py or a project may ask of a socket, beside reading."""
+"""What redis-py or a project may call on a socket, beside reading."""
 
 
 def bound(pool: Any) -> None:
@@ -42,52 +45,57 @@ def bound(pool: Any) -> None:
         return
     name = f"Bounded{pool.connection_class.__name__}"
     pool.connection_class = type(name, (BoundedConnection, pool.connection_class), {})
-    # Connections that somebody has opened already know no deadline.
+    # Connections that are open already do not know deadlines.
     with suppress(TypeError):  # The BlockingConnectionPool of redis-py 6 leaves them to reset().
         pool.disconnect(inuse_connections=False)
     pool.reset()
 
 
+class _Timeout:
+    """A timeout of a connection that is shorter if the deadline comes first."""
+
+    def __set_name__(self, owner: type[BoundedConnection], name: str) -> None:
+        self._name = name
+
+    def __get__(self, connection: BoundedConnection, owner: object = None) -> float | None:
+        return connection.timeout_of(self._name)
+
+    def __set__(self, connection: BoundedConnection, seconds: float | None) -> None:
+        connection.set_timeout(self._name, seconds)
+
+
 class BoundedConnection(AbstractConnection):
     """
-    Goes before a connection class of redis-py.
+    Comes before a connection class of redis-py among the bases of a class.
 
-    Of what redis-py keeps to itself it uses one name: ``_connect()``, which returns the socket.
-    It parses by hiredis, whatever the alias says: the parsers in Python read the answer LOADING
-    again and again, instead of the one after it.
+    It uses one private name of redis-py: ``_connect()``, which returns the socket. It parses with
+    hiredis, whatever the alias says: the parsers in Python read the answer LOADING again and
+    again, instead of the one after it.
     """
 
     _is_connecting = False
+
+    socket_timeout = _Timeout()
+    """The timeout of one wait; redis-py reads it to open a socket, and for nothing else."""
+
+    socket_connect_timeout = _Timeout()
+    """The timeout of one attempt to connect."""
 
     def __init__(self, **kwargs: Any) -> None:
         self._timeouts: dict[str, float | None] = {}
         super().__init__(**{**kwargs, "parser_class": DefaultParser})
         for name in ("socket_timeout", "socket_connect_timeout"):
-            self._timeouts[name] = kwargs.get(name)
+            self.set_timeout(name, kwargs.get(name))
 
-    @property
-    def socket_timeout(self) -> float | None:
-        """The timeout of one wait; redis-py reads it to open a socket, and for nothing else."""
-        return self._timeout_of("socket_timeout")
+    def set_timeout(self, name: str, seconds: float | None) -> None:
+        self._timeouts[name] = seconds
 
-    @socket_timeout.setter
-    def socket_timeout(self, seconds: float | None) -> None:
-        self._timeouts["socket_timeout"] = seconds
-
-    @property
-    def socket_connect_timeout(self) -> float | None:
-        """The timeout of one try to connect."""
-        return self._timeout_of("socket_connect_timeout")
-
-    @socket_connect_timeout.setter
-    def socket_connect_timeout(self, seconds: float | None) -> None:
-        self._timeouts["socket_connect_timeout"] = seconds
-
-    def _timeout_of(self, name: str) -> float | None:
-        told = self._timeouts.get(name)
+    def timeout_of(self, name: str) -> float | None:
+        """The timeout that was set, or what is left until the deadline while it connects."""
+        configured = self._timeouts.get(name)
         if not self._is_connecting:
-            return told
-        seconds = _shorter(told, seconds_left())
+            return configured
+        seconds = _shorter(configured, seconds_left())
         return seconds and max(seconds, SHORTEST_SECONDS)
 
     def _connect(self) -> BoundedSocket:
@@ -102,15 +110,15 @@ class BoundedConnection(AbstractConnection):
 
 class BoundedSocket:
     """
-    A socket of redis-py whose readings end by the deadline.
+    A socket of redis-py that does not read beyond the deadline.
 
-    What sends ends by the timeout of the connection: it waits only for a server that has not
-    read megabytes yet.
+    Sending ends by the timeout of the connection: it waits only for a server that has not read
+    megabytes yet.
     """
 
     def __init__(self, sock: socket.socket, seconds: float | None) -> None:
         self._sock = sock
-        # Bound once: to delegate each time would cost a hit as much as all else here.
+        # Bound once: delegating each time would cost a hit as much as the rest of this module.
         vars(self).update({name: getattr(sock, name) for name in DELEGATED if hasattr(sock, name)})
         self.settimeout(seconds)
 
@@ -120,18 +128,17 @@ class BoundedSocket:
         self._sock.settimeout(seconds)
 
     def recv(self, *args: Any) -> bytes:
-        left = seconds_left()
-        if left is None or left > self._enough:
-            return self._sock.recv(*args)
-        with self._limited(left):
-            return self._sock.recv(*args)
+        return self._read(self._sock.recv, *args)
 
     def recv_into(self, *args: Any) -> int:
+        return self._read(self._sock.recv_into, *args)
+
+    def _read(self, read: Callable[..., T], *args: Any) -> T:
         left = seconds_left()
         if left is None or left > self._enough:
-            return self._sock.recv_into(*args)
+            return read(*args)
         with self._limited(left):
-            return self._sock.recv_into(*args)
+            return read(*args)
 
     @contextmanager
     def _limited(self, left: float) -> Iterator[None]:
@@ -141,7 +148,7 @@ class BoundedSocket:
         try:
             yield
         finally:
-            if self._sock.fileno() >= 0:  # Or somebody has closed it meanwhile.
+            if self._sock.fileno() >= 0:  # It may have been closed meanwhile.
                 self._sock.settimeout(self._seconds)
 
 

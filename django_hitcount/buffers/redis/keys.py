@@ -40,7 +40,7 @@ class PartitionKeys:
         """What the names of all sketches begin with."""
 
     def recorder(self, recorder: uuid.UUID) -> str:
-        """The number of the last command that a recorder had run."""
+        """The number of the last command of a recorder that was run."""
         return f"{self._prefix}recorder:{recorder.hex}"
 
     def repeat(self, visitor: bytes) -> str:
@@ -68,7 +68,7 @@ class RunKeys(PartitionKeys):
     """
     The keys of one partition, with those of one run of the server.
 
-    A Redis that restarts may go back in time: to a snapshot, or to what a replica had got.
+    A Redis that restarts may go back in time: to a snapshot, or to the state of a replica.
     What it holds then may have been flushed before. New hits go under the names of the new
     run, so that the two are never mixed.
     """

@@ -12,7 +12,7 @@ from django_hitcount.counters.batches import FlushPosition, UnsettledHits
 
 
 class PositionReply(NamedTuple):
-    """What Redis answers of a partition beside totals."""
+    """What Redis answers about a partition beside totals."""
 
     epoch: bytes | None
     batch_id: bytes | None
@@ -25,7 +25,7 @@ def read_positions(
     """
     The positions of partitions, by partition.
 
-    Costs nothing, and one round trip until what an earlier run of Redis has left is flushed.
+    Costs nothing, or one round trip until hits of earlier runs of Redis are flushed.
     """
     earlier = [
         (partition, other)
@@ -36,7 +36,7 @@ def read_positions(
     answers = redis.send([("MGET", own.batch_id, own.sequence) for own in names]) if names else []
     left: dict[int, list[UnsettledHits]] = {partition: [] for partition in replies}
     for (partition, other), (batch_id, sequence) in zip(earlier, answers, strict=True):
-        left[partition] += _left_by(partition, other, batch_id, sequence)
+        left[partition] += _left_over(partition, other, batch_id, sequence)
     return {
         partition: FlushPosition(
             partition,
@@ -53,10 +53,10 @@ def _claimed(batch_id: bytes | None, partition: int, run_id: str) -> list[Unsett
     return [UnsettledHits(found, run_id, is_claimed=True)] if found else []
 
 
-def _left_by(
+def _left_over(
     partition: int, run_id: str, batch_id: bytes | None, sequence: bytes | None
 ) -> list[UnsettledHits]:
-    """The batch of a run that is over, and what the next claim of it would have taken."""
+    """The batch of a run that is over, and the pending hits that the next claim takes."""
     found = _claimed(batch_id, partition, run_id)
     last = read_batch_id(sequence, partition)
     if last:

@@ -31,7 +31,7 @@ def read(
         call = ScriptCall("sketches", [names.pending_visitors, *map(names.sketch, fields)], fields)
         (replies,) = redis.send([call])
         for key, reply in zip(chunk, replies, strict=True):
-            if reply is not None:  # It expired before it was flushed.
+            if reply is not None:  # Else it expired before it was flushed.
                 count, data, is_begun = reply
                 found[key] = Sketch(count, data, is_new=bool(touched[key] or is_begun))
     return found
@@ -40,7 +40,7 @@ def read(
 def merge(
     redis: GuardedRedis, names: PartitionKeys, known: Mapping[DailyVisitorsKey, bytes]
 ) -> dict[DailyVisitorsKey, Sketch]:
-    """Merge sketches into those of Redis, so that these lack nothing that the table has."""
+    """Merge sketches into those of Redis, so that Redis has every visitor that the table has."""
     calls = [
         ScriptCall("merge", [*names.scratch, names.sketch(key.text)], [VISITORS_SECONDS, sketch])
         for key, sketch in known.items()
@@ -96,7 +96,7 @@ def count(
     for objects in redis.send(calls):
         for flat in objects:
             for field, count in zip(flat[::2], flat[1::2], strict=True):
-                with suppress(ValueError):  # Not of our making.
+                with suppress(ValueError):  # We did not write it.
                     found[parse_visitors(field.decode())] = int(count)
     return found
 

@@ -1,14 +1,15 @@
 -- Set the pending hits of a partition aside as a batch.
 --
--- KEYS: epoch of the run that is on, then of the run that is claimed: batch_id, sequence, the
--- four pending hashes, the four batch hashes; then runs, malformed, epoch of the run claimed
--- ARGV: a generation, in case the sequence is lost; the run that is claimed, unless it is on
--- Returns: the id of the batch that is set aside now, which is an older one if its flusher
--- died, or nil if there is nothing to flush; 1 if this call set it aside and 0 if not; the
--- names of keys that were moved out of the way since the last claim.
+-- KEYS: epoch of the current run, then of the run that is claimed: batch_id, sequence, the four
+-- pending hashes, the four batch hashes; then runs, malformed, epoch of the run that is claimed
+-- ARGV: a generation, in case the sequence is lost; the run that is claimed, or '' if it is the
+-- current one
+-- Returns: the id of the batch that is set aside now, or nil if there is nothing to flush (it is
+-- an older batch if its flusher died); 1 if this call set it aside and 0 if not; the names of keys
+-- that were moved out of the way since the last claim.
 --
--- The id is made of numbers that are in Redis beside the hits. If Redis goes back to a state
--- from before the claim, it comes to the same id once more, and the ledger knows it.
+-- The id consists of numbers that are in Redis beside the hits. If Redis goes back to a state
+-- from before the claim, it makes the same id once more, and the ledger knows it.
 
 local epoch, batch_id, sequence, runs, malformed = KEYS[1], KEYS[2], KEYS[3], KEYS[12], KEYS[13]
 local earlier_run = ARGV[2]
@@ -38,7 +39,7 @@ local function set_aside(number_of_claims)
   return id
 end
 
--- Nothing will come any more under a run that is over.
+-- No more hits are recorded under a run that is over.
 local function retire(run)
   redis.call('DEL', sequence, KEYS[14])
   local left = {}
@@ -52,7 +53,7 @@ end
 
 local has_pending, has_batch = are_there(4), are_there(8)
 if batch_name_in(batch_id) then
-  -- Also if nothing of it is left: a flusher may have read it before.
+  -- Even if nothing of it is left: a flusher may have read it before.
   return {text_in(batch_id), 0, take_moved()}
 end
 keep_name_only(batch_id, malformed)

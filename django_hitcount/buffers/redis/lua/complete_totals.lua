@@ -3,7 +3,7 @@
 -- KEYS: epoch, the hashes whose hits the tables did not have when the sums were read, then a
 -- total per counter
 -- ARGV: epoch before the sums were read, how many hashes there are, seconds to keep the totals
--- ('0': do not), then per counter: field, slot sum
+-- ('0': do not keep them), then per counter: field, slot sum
 -- Returns: a total per counter; nil if the partition was claimed or settled since.
 
 if not is_still(KEYS[1], ARGV[1]) then
@@ -13,7 +13,7 @@ local hashes = tonumber(ARGV[2])
 local totals = {}
 for i = hashes + 2, #KEYS do
   local at = 2 * (i - hashes)
-  -- Somebody else may have loaded it meanwhile.
+  -- Another process may have loaded it meanwhile.
   local total = text_in(KEYS[i])
   if not total or not string.match(total, '^-?%d+$') then
     total = tonumber(ARGV[at + 1])

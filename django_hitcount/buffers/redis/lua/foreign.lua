@@ -1,13 +1,14 @@
 -- Deal with keys that may be of any type. A part of other scripts.
 --
--- What is in the way is moved. Nothing of somebody else's is deleted, and the next claim reports what was moved.
+-- What is in the way is moved. Data that others wrote is not deleted, and the next claim reports
+-- what was moved.
 
 local function text_in(key)
   local text = redis.pcall('GET', key)
   return type(text) == 'string' and text
 end
 
--- A generation and a number, which name a batch; nothing for a text that is not of our making.
+-- A generation and a number, which name a batch; nothing for a text that we did not write.
 local function batch_name_in(key)
   local generation, number = string.match(text_in(key) or '', '^([%w:]+):(%d+)$')
   if generation and #generation <= 100 and #number <= 15 and not string.match(number, '^0.') then
@@ -28,7 +29,7 @@ local function move_away(key, malformed)
   end
 end
 
--- Make room for a key: whether it is there, and of type ``kind``.
+-- Make room for a key; returns whether it exists and has the type ``kind``.
 local function is_there(key, kind, malformed)
   local found = redis.call('TYPE', key).ok
   if found ~= 'none' and found ~= kind then

@@ -1,8 +1,8 @@
 -- Merge sketches that the table holds into one of Redis, or only for the answer.
 --
--- KEYS: two names that this script may use, then sketches of Redis
--- ARGV: seconds to keep the first sketch of Redis with all others in it ('0': leave it as it
--- is), then sketches
+-- KEYS: two keys that this script may use, then sketches of Redis
+-- ARGV: seconds to keep the first sketch of Redis with all others in it ('0': do not change it),
+-- then sketches
 -- Returns: the number of visitors, and the first sketch of Redis if it is kept.
 
 local scratch, given = KEYS[1], KEYS[2]
@@ -11,10 +11,10 @@ local target = is_kept and KEYS[3] or scratch
 -- A full Redis lets a script go on whose first command frees memory.
 redis.call('DEL', scratch, given)
 if is_kept and type(redis.pcall('PFCOUNT', target)) ~= 'number' then
-  redis.call('DEL', target) -- Not of our making.
+  redis.call('DEL', target) -- We did not write it.
 end
 for i = 3, #KEYS do
-  -- What is no sketch adds nothing.
+  -- A key that holds no sketch adds nothing.
   redis.pcall('PFMERGE', target, KEYS[i])
 end
 for i = 2, #ARGV do

@@ -6,7 +6,10 @@
 -- or nil per hit; per hit, whether it counts (COUNTS, REPEAT or ADDRESS_LIMIT); and, if a total is
 -- nil, the epoch, batch id and runs.
 
-local keys_read, args_read = 0, 0
+local PENDING, PENDING_DAILY, PENDING_REFUSED, PENDING_VISITORS, MALFORMED, EPOCH, BATCH_ID,
+  SEQUENCE, RUNS, MERGED_SKETCHES, RECORDER = unpack(KEYS, 1, 11)
+local command_number, remembered_seconds, threshold, number_of_hits, rule = unpack(ARGV, 1, 5)
+local keys_read, args_read = 11, 5
 
 local function next_key()
   keys_read = keys_read + 1
@@ -20,25 +23,10 @@ end
 
 local COUNTS, REPEAT, ADDRESS_LIMIT = 0, 1, 2
 
-local PENDING = next_key()
-local PENDING_DAILY = next_key()
-local PENDING_REFUSED = next_key()
-local PENDING_VISITORS = next_key()
-local MALFORMED = next_key()
-local EPOCH = next_key()
-local BATCH_ID = next_key()
-local SEQUENCE = next_key()
-local RUNS = next_key()
-local MERGED_SKETCHES = next_key()
-local RECORDER = next_key()
-local command_number = next_arg()
-local remembered_seconds = next_arg()
 -- Pending counters that call for an early flush; 0 if no number does.
-local threshold = tonumber(next_arg())
-local number_of_hits = tonumber(next_arg())
--- 'seconds', 'daily' or 'always'; '' if nothing is known of visitors, and no more is sent then.
-local rule = next_arg()
-
+threshold = tonumber(threshold)
+-- The rule is 'seconds', 'daily' or 'always', or '' if nothing is known of visitors: then no more
+-- is sent of them.
 local has_visitors = rule ~= ''
 local repeat_keys, counts_visitors, limit = 0, false, 0
 local repeat_field, filter, filter_geometry, filter_seconds, limit_field
@@ -85,7 +73,8 @@ local function read_hit()
   return hit
 end
 
-local function set_aside(hash, field)
+-- Move a value that is not a number out of the way of hits.
+local function move_field(hash, field)
   if is_there(hash, 'hash', MALFORMED) then
     is_there(MALFORMED, 'hash', MALFORMED)
     local place = field .. '#' .. redis.call('HLEN', MALFORMED)
@@ -94,8 +83,8 @@ local function set_aside(hash, field)
   end
 end
 
--- A script is not rolled back: nothing in it may fail once a hit is written. What is in the
--- way of hits is not of our making.
+-- A script is not rolled back, so nothing in it may fail once a hit is written. A key in the way
+-- of hits was not written by us.
 local function attempt(in_the_way, ...)
   local reply = redis.pcall(...)
   if type(reply) == 'table' and reply.err then
@@ -120,7 +109,7 @@ end
 
 local function add(hash, field, amount)
   if type(redis.pcall('HINCRBY', hash, field, amount)) == 'table' then
-    set_aside(hash, field)
+    move_field(hash, field)
     redis.call('HINCRBY', hash, field, amount)
   end
 end
@@ -134,7 +123,7 @@ local function known_total(key)
   return total
 end
 
--- A total that cannot grow is not ours either.
+-- A total that cannot grow was not written by us either.
 local function raise_total(key, amount)
   local total = redis.pcall('INCRBY', key, amount)
   if type(total) == 'table' then
@@ -226,7 +215,7 @@ local added = 0
 local all_known = true
 local totals, verdicts = {}, {}
 
-for n = 1, number_of_hits do
+for n = 1, tonumber(number_of_hits) do
   local hit = read_hit()
   local total = known_total(hit.total)
   local verdict, refused_field = COUNTS, hit.refused_field

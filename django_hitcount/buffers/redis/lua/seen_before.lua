@@ -1,18 +1,18 @@
--- Tell whether a filter holds a mark, and add it if not. A part of other scripts.
+-- Find out whether a filter holds an entry, and add it if not. A part of other scripts.
 --
--- A filter is one string: how many marks are in it (32 bits), what tells its geometry (32
+-- A filter is one string: how many entries are in it (32 bits), what identifies its geometry (32
 -- bits), then the layers of a scalable Bloom filter (Almeida, Baquero, Preguica & Hutchison
 -- 2007, "Scalable Bloom Filters"), each twice as large as the one before it. No second key
--- can be evicted or expire apart from it. The formulas are in buffers/bloom.py.
+-- can be evicted or expire apart from it. The formulas are in bloom.py.
 --
--- A GETBIT for each bit, not one BITFIELD for all: that takes longer, as most layers do not
--- hold the mark, which mostly shows at the first or second bit.
+-- One GETBIT for each bit is faster than one BITFIELD for all: most layers do not hold the entry,
+-- and the first or second bit usually shows that.
 
-local function seen_before(filter, geometry, ttl_seconds, mark)
+local function seen_before(filter, geometry, ttl_seconds, entry)
   local call = redis.call
   local first, bits, more_bits, hashes, more_hashes = struct.unpack('>I4I4I4dd', geometry)
   -- Below 2^53, up to where Lua's numbers and their remainders are exact.
-  local a, b, c = struct.unpack('>I6I5I5', mark)
+  local a, b, c = struct.unpack('>I6I5I5', entry)
 
   local header = redis.pcall('GETRANGE', filter, 0, 7)
   local size, made_for = 0, nil
@@ -20,23 +20,23 @@ local function seen_before(filter, geometry, ttl_seconds, mark)
     size, made_for = struct.unpack('>I4I4', header)
   end
   if header ~= '' and made_for ~= bits then
-    -- Not of our making, or from before a setting was changed.
+    -- We did not write it, or a setting has changed since.
     call('DEL', filter)
     size = 0
   end
 
-  -- Layers 0 .. n - 1 hold first * (2^n - 1) marks, behind which is where layer n starts.
+  -- Layers 0 .. n - 1 hold first * (2^n - 1) entries; layer n starts behind them.
   local _, layers = math.frexp(math.floor((size - 1) / first) + 1)
   local function start_of(layer)
     return 64 + bits * (2 ^ layer - 1) + more_bits * ((layer - 2) * 2 ^ layer + 2)
   end
 
-  -- Read bits 2 .. k of the mark in a layer, up to one that is 0, or set them.
+  -- Read bits 2 .. k of the entry in a layer, up to one that is 0, or set them.
   --
   -- Triple hashing (Dillinger & Manolios 2004, "Bloom Filters in Probabilistic Verification"):
   -- as good as independent hashes. Double hashing (Kirsch & Mitzenmacher 2006, "Less Hashing,
-  -- Same Performance") is not, in a layer as small as the first: marks that share two
-  -- remainders share all bits, one new mark in a million or so. A step of 0 would meet a bit
+  -- Same Performance") is not, in a layer as small as the first: entries that share two
+  -- remainders share all bits, about one new entry in a million. A step of 0 would meet a bit
   -- again, so y stays clear of it.
   local function has_rest(layer, start, length, is_to_have)
     local x, y, z = a % length, 1 + b % (length - 1), 1 + c % (length - 1)

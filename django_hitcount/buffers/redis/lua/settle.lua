@@ -1,6 +1,6 @@
 -- Drop a batch that the tables hold.
 --
--- KEYS: batch_id, epoch of the run that is on, malformed, the four batch hashes
+-- KEYS: batch_id, epoch of the current run, malformed, the four batch hashes
 -- ARGV: id of the batch, then the fields to set aside as malformed
 -- Returns: 1, or 0 if this is not the batch that is set aside.
 
@@ -17,7 +17,7 @@ for i = 2, #ARGV do
     end
   end
 end
--- First what frees memory: a full Redis lets a script go on that has begun to write.
+-- Free memory first: a full Redis lets a script go on that has begun to write.
 redis.call('UNLINK', KEYS[1], KEYS[4], KEYS[5], KEYS[6], KEYS[7])
 is_there(KEYS[3], 'hash', KEYS[3])
 for _, pair in ipairs(malformed) do

@@ -3,7 +3,7 @@
 -- KEYS: pending_visitors, then the sketches
 -- ARGV: the visitors field of each
 -- Returns: per sketch, the number of visitors, the sketch, and 1 if it was begun since the
--- batch was claimed and 0 if not; nil for one that is none, or is gone.
+-- batch was claimed and 0 if not; nil for a key that holds no sketch or has expired.
 
 local replies = {}
 for i = 2, #KEYS do

@@ -1,4 +1,4 @@
--- Name the sketches of some objects, as far as they are ours.
+-- Name the sketches of some objects, without keys that others wrote.
 --
 -- KEYS: sketches_of per object
 -- ARGV: prefix of the names of sketches

@@ -1,4 +1,4 @@
--- Count the visitors of some objects as far as Redis knows them.
+-- Count the visitors of some objects that Redis knows.
 --
 -- KEYS: sketches_of per object
 -- ARGV: prefix of the names of sketches, first day, last day, counter
