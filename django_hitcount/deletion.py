@@ -133,20 +133,20 @@ class _Deletion:
             callback is self for _, callback, *_ in callbacks
         )
 
-    def expect(self, pair: ObjectKey, instance: models.Model) -> None:
+    def expect(self, key: ObjectKey, instance: models.Model) -> None:
         """Remember an object that is about to be deleted."""
-        self._expected[pair] = instance._state.db or ""
+        self._expected[key] = instance._state.db or ""
 
-    def write(self, pair: ObjectKey, instance: models.Model) -> None:
+    def write(self, key: ObjectKey, instance: models.Model) -> None:
         """Write the rows of this object and of all expected ones, unless they are written."""
-        if pair not in self._written:
-            self.expect(pair, instance)
+        if key not in self._written:
+            self.expect(key, instance)
         if self._expected:
             _write_rows(self._expected, self.using)
             self._written |= self._expected.keys()
             self._objects |= dict.fromkeys(self._expected)
             self._expected.clear()
-        self._written.discard(pair)
+        self._written.discard(key)
 
 
 _last_deletions: WeakKeyDictionary[BaseDatabaseWrapper, _Deletion] = WeakKeyDictionary()
@@ -154,20 +154,20 @@ _last_deletions: WeakKeyDictionary[BaseDatabaseWrapper, _Deletion] = WeakKeyDict
 
 
 def _on_pre_delete(instance: models.Model, using: str, **kwargs: Any) -> None:
-    pair = _find_pair(instance, using)
-    if pair and connections[using].in_atomic_block:
-        _get_deletion(using).expect(pair, instance)
+    key = _find_object_key(instance, using)
+    if key and connections[using].in_atomic_block:
+        _get_deletion(using).expect(key, instance)
 
 
 def _on_post_delete(instance: models.Model, using: str, **kwargs: Any) -> None:
-    pair = _find_pair(instance, using)
-    if not pair:
+    key = _find_object_key(instance, using)
+    if not key:
         return
     if connections[using].in_atomic_block:
-        _get_deletion(using).write(pair, instance)
+        _get_deletion(using).write(key, instance)
         return
     deletion = _Deletion(using)
-    deletion.write(pair, instance)
+    deletion.write(key, instance)
     transaction.on_commit(deletion, using=using, robust=True)
 
 
@@ -186,7 +186,7 @@ def _get_deletion(using: str) -> _Deletion:
     return deletion
 
 
-def _find_pair(instance: models.Model, using: str) -> ObjectKey | None:
+def _find_object_key(instance: models.Model, using: str) -> ObjectKey | None:
     """The content type id and object id of an object; None if it cannot have been counted."""
     try:
         with _log_if_counts_are_away(using):
@@ -236,15 +236,15 @@ def forget(objects: Iterable[ObjectKey]) -> None:
 
     Raises the database's error if the INSERT fails.
     """
-    pairs = [*objects]
+    keys = [*objects]
     using = hits_alias()
     rows = [
         DeletedObject(content_type_id=content_type_id, object_id=object_id, database=database)
-        for content_type_id, object_id in pairs
+        for content_type_id, object_id in keys
         for database in [_database_of(content_type_id)]
     ]
     DeletedObject.objects.using(using).bulk_create(rows, batch_size=ROWS_PER_STATEMENT)
-    run_after_commit(bind_to_page(lambda: forget_now(pairs)), databases=[using])
+    run_after_commit(bind_to_page(lambda: forget_now(keys)), databases=[using])
 
 
 def _database_of(content_type_id: int) -> str:
@@ -263,10 +263,10 @@ def forget_now(objects: Iterable[ObjectKey]) -> None:
     Costs what forgetting.forget_deleted() costs. With Redis, also costs a round trip, a query, and
     a flush of the partitions of these objects if few counters wait there.
     """
-    pairs = [*islice(objects, OBJECTS_PER_PAGE)]
-    with _leave_to_next_flush(pairs):
-        if _flush_partitions_of(pairs):
-            for deleted in forgetting.read_deleted(pairs):
+    keys = [*islice(objects, OBJECTS_PER_PAGE)]
+    with _leave_to_next_flush(keys):
+        if _flush_partitions_of(keys):
+            for deleted in forgetting.read_deleted(keys):
                 forgetting.forget_deleted(deleted, patience_seconds=PAGE_PATIENCE_SECONDS)
 
 

@@ -1,4 +1,4 @@
-"""Hits that a request has brought, kept on it, so that a page counts once."""
+"""The hits that a request has recorded, kept on the request so that a page counts once."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ def remember_hits(
     request: HttpRequest, hits: Iterable[tuple[CounterKey, Hit]], delayed: DelayedWork | None
 ) -> None:
     """
-    Keep the last hit that ``request`` brought on each counter.
+    Keep the last hit that ``request`` recorded on each counter.
 
-    ``delayed`` is the work that records the hits after a COMMIT, if there is one.
+    ``delayed`` is the work that waits for the COMMIT, if the hits wait for one.
     """
     known = request.__dict__.setdefault(_HITS_ATTRIBUTE, {})
     known.update({key: (hit, delayed) for key, hit in hits})
 
 
 def recall_hit(request: HttpRequest, key: CounterKey) -> Hit | None:
-    """The last hit that ``request`` brought on a counter; None if there was none, or a rollback."""
+    """The last hit that ``request`` recorded on a counter; None after a rollback or without one."""
     hit: Hit
     delayed: DelayedWork | None
     hit, delayed = request.__dict__.get(_HITS_ATTRIBUTE, {}).get(key, (None, None))

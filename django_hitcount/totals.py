@@ -75,12 +75,10 @@ def get_totals(objs: Iterable[ModelT], *, counter: str = DEFAULT_COUNTER) -> dic
 
 def get_totals_of(keys: Collection[CounterKey]) -> dict[CounterKey, int]:
     """
-    The exact totals of ``keys``.
+    The exact totals of ``keys``; see get_total().
 
-    A claim or a settle between reading the buffer and reading the tables would make the sum
-    wrong; the buffer notices, and those counters are read again.
-
-    Raises TotalsMoving if that happens over and over.
+    Raises TotalsMoving if a flush disturbed 100 readings, and the database's error if the
+    database does not answer.
     """
     totals: dict[CounterKey, int] = {}
     _find_totals(totals, keys, None, nullcontext)
@@ -132,16 +130,16 @@ def totals_or_none(
     keys: Collection[CounterKey], state: BufferState | None = None
 ) -> dict[CounterKey, int]:
     """
-    As get_totals_of(), but without those that only a database knows that does not answer.
+    Like get_totals_of(), but without the totals that only a database knows that is away.
 
-    Goes on from ``state`` if the buffer gave one already. For pages: while the database is left
-    alone, it is not asked.
+    For pages: while the breaker of page reads is open, the database is not asked. Continues
+    from ``state`` if the buffer has returned one already.
     """
     totals: dict[CounterKey, int] = {}
     try:
         _find_totals(totals, keys, state, page_read_breaker().guard)
     except BufferUnavailable:
-        pass  # The breaker has said so.
+        pass  # The breaker has logged it.
     except (TotalsMoving, *DATABASE_ERRORS) as exc:
         logger.error("Totals cannot be read: %s", exc)
     return totals
@@ -151,9 +149,10 @@ def totals_after(
     keys: Sequence[CounterKey], recorded: Sequence[RecordResult]
 ) -> dict[CounterKey, int]:
     """
-    As totals_or_none() for counters whose hits a buffer has just recorded, in that order.
+    Like totals_or_none(), for counters whose hits a buffer has just recorded, in that order.
 
-    Costs nothing if the buffer knew all totals, and spares the round trip to it if not.
+    Costs nothing if the buffer knew all totals. Otherwise it saves the round trip that reads
+    the state of the buffer.
     """
     known = {
         key: result.total
