@@ -18,7 +18,7 @@ _exit_codes: dict[int, int] = {}
 
 
 def fork(work: Callable[[], object]) -> int:
-    """Run ``work`` in a forked child with connections of its own; returns its process id."""
+    """Run ``work`` in a forked child with new connections; returns its process id."""
     sys.stdout.flush()
     sys.stderr.flush()
     pid = os.fork()
@@ -28,7 +28,7 @@ def fork(work: Callable[[], object]) -> int:
     try:
         die_with_parent()
         for alias in connections:
-            # Closing would say goodbye on the parent's connection: keep it, and open another.
+            # Closing it would close the parent's connection, too: keep it, and open another.
             _kept.append(connections[alias])
             del connections[alias]
         work()

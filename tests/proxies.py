@@ -68,7 +68,7 @@ class Proxy:
 
 class KeepingProxy:
     """
-    Keeps the connections of its clients when the server behind it is started anew.
+    Keeps the connections of its clients when the server behind it restarts.
 
     So do proxies that speak the protocol of Redis. A request that is under way when the
     server goes is not answered: its client is disconnected.

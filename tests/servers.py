@@ -59,7 +59,7 @@ def die_with_parent() -> None:
 
 
 class Server:
-    """A server process in a directory of its own."""
+    """A server process, with its own directory."""
 
     def __init__(self, directory: Path, port: int | None = None) -> None:
         self.directory = directory

@@ -22,7 +22,7 @@ if "HITCOUNT_TEST_DIRECTORY" not in os.environ:
     os.environ["HITCOUNT_TEST_DIRECTORY"] = tempfile.mkdtemp(prefix="hitcount-")
     atexit.register(shutil.rmtree, os.environ["HITCOUNT_TEST_DIRECTORY"], ignore_errors=True)
 DIRECTORY = os.environ["HITCOUNT_TEST_DIRECTORY"]
-# Set by the test run for its workers: the database that it made.
+# The name of the test database, which the test run sets for its workers.
 MADE_DATABASE = os.environ.get("HITCOUNT_TEST_DATABASE_NAME", "")
 
 SECRET_KEY = "tests"
@@ -49,7 +49,7 @@ _SQLITE: dict[str, Any] = {
     "ENGINE": "django.db.backends.sqlite3",
     "NAME": MADE_DATABASE or f"{DIRECTORY}/db.sqlite3",
     "TEST": {"NAME": f"{DIRECTORY}/test.sqlite3"},
-    # Processes are killed here, machines are not: no need to wait for the disk.
+    # Tests kill processes, not machines: no need to wait for the disk.
     "OPTIONS": {"timeout": 30, "init_command": "PRAGMA synchronous = OFF"},
 }
 _MARIADB: dict[str, Any] = {

@@ -17,7 +17,7 @@ from django_hitcount.buffers.redis import checks
 from tests.check_messages import hitcount_messages, ids, ids_with
 from tests.conftest import REDIS_BUFFER
 
-# Django's own checks of fields may ask each database.
+# Django's checks of fields may query each database.
 pytestmark = pytest.mark.django_db(databases="__all__")
 
 

@@ -10,7 +10,7 @@ from django.utils.module_loading import import_string
 from django_hitcount.refusals import refusal
 from tests.check_messages import hitcount_messages, ids_with
 
-# Django's own checks of fields may ask each database.
+# Django's checks of fields may query each database.
 pytestmark = pytest.mark.django_db(databases="__all__")
 
 

@@ -18,7 +18,7 @@ from tests.servers import wait_until
 pytestmark = [
     pytest.mark.long,
     pytest.mark.skipif(
-        test_settings.DATABASE != "sqlite", reason="the demo has an SQLite database of its own"
+        test_settings.DATABASE != "sqlite", reason="the demo has its own SQLite database"
     ),
 ]
 

@@ -161,7 +161,7 @@ def test_only_conf_reads_the_setting():
 
 
 def test_wheel_has_all_that_is_needed_and_nothing_else():
-    # Metadata of a build may lie beside the source, too; only what is installed has a RECORD.
+    # A build may leave metadata beside the source; only an installed package has a RECORD.
     installed = [
         found
         for found in distributions(name="django-buffered-hitcount")

@@ -21,7 +21,7 @@ from tests.servers import HOST, Valkey, die_with_parent, free_port, wait_until
 pytestmark = [
     pytest.mark.long,
     pytest.mark.skipif(
-        test_settings.DATABASE != "sqlite", reason="a new project has an SQLite database of its own"
+        test_settings.DATABASE != "sqlite", reason="a new project has its own SQLite database"
     ),
 ]
 

@@ -1,8 +1,8 @@
 """
 Five days of an access log, replayed at the times that it says.
 
-What should be counted is worked out in tests/replay, in a few lines of their own. The log is made
-up, in the shape of a real one; HITCOUNT_TEST_LOG names a real one to replay, too.
+What must be counted is computed in tests/replay, without the package. The log is made up, in the
+shape of a real one. HITCOUNT_TEST_LOG may name a real one, which is replayed, too.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def of_counter(hits, wanted):
 
 def assert_visitors(found, due, *, is_exact):
     """
-    Equal, or as near as an estimate by HyperLogLog is: 2 %, and two where there are few.
+    Check that visitors are equal, or as near as estimates by HyperLogLog are: 2 %, or two of a few.
 
     Two visitors of a page share a register now and then, three pairs of them hardly ever.
     """

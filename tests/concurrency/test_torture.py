@@ -69,7 +69,7 @@ class Victims:
     def kill(self, pid: int) -> None:
         del self.running[pid]
         os.kill(pid, signal.SIGKILL)
-        # Whoever ended before, of an error, has another exit code.
+        # A process that ended with an error before has another exit code.
         assert children.wait_for(pid) == -signal.SIGKILL
         self.kills += 1
 

@@ -127,7 +127,7 @@ def test_e005_a_model_to_be_counted_has_such_a_key(monkeypatch, model):
     assert messages[0].hint.startswith("Use an integer, text or UUID primary key")
 
 
-@pytest.mark.django_db(databases="__all__")  # Django's own checks of fields ask each of them.
+@pytest.mark.django_db(databases="__all__")  # Django's checks of fields query each.
 def test_other_keys_are_not_reported():
     assert not [message for message in run_checks() if message.id == "django_hitcount.E005"]
 

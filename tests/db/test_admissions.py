@@ -179,12 +179,12 @@ class TestDatabase:
                 asking.add(0, 0)
                 assert admit(name, BLINK)
 
-        # Before the lock: a child would take the locks of its parent's SQLite for its own.
+        # Fork before the lock: SQLite would take the parent's locks for those of the child.
         child = children.fork(wait_and_admit)
         with transaction.atomic():
             assert admit(name)
             locked.add(0, 0)
-            wait_until(lambda: asking.total() > 0 and is_waiting(), "somebody who waits")
+            wait_until(lambda: asking.total() > 0 and is_waiting(), "a caller that waits")
             waiting_at = clock()
             wait_until(lambda: clock() > waiting_at + 2 * BLINK * 1_000_000, "the interval", 5)
             released_at = clock()

@@ -113,7 +113,7 @@ def test_another_thread_does_not_take_an_id_that_is_not_committed(buffer, plain)
     assert {row.content_type for row in HitSlot.objects.all()} == {rows().get()}
 
 
-def test_content_type_that_is_deleted_here_is_made_anew(buffer, plain):
+def test_content_type_that_is_deleted_here_is_created_again(buffer, plain):
     record_hit(plain)
     rows().get().delete()
 

@@ -8,7 +8,7 @@ from django.db import connection
 from django_hitcount.db import timeouts
 from tests.check_messages import hitcount_messages
 
-# Django's own checks of fields may ask each database.
+# Django's checks of fields may query each database.
 pytestmark = pytest.mark.django_db(databases="__all__")
 
 

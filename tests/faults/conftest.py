@@ -14,7 +14,7 @@ from tests.servers import HOST, Valkey
 @pytest.fixture
 def own_valkey(tmp_path: Path, settings) -> Iterator[Valkey]:
     """A server that keeps all when stopped, and all that it has answered when killed."""
-    # With "everysec", Redis answers before it writes as long as the disk is busy.
+    # With "everysec", Redis answers before it has written while the disk is busy.
     server = Valkey(tmp_path, options=["--appendonly", "yes", "--appendfsync", "no"])
     server.start()
     alias = {**settings.CACHES["hitcount"], "LOCATION": f"redis://{HOST}:{server.port}/0"}

@@ -119,7 +119,7 @@ def test_failed_query_of_ours_does_not_spoil_the_transaction_of_the_view(redis_b
 
 
 def test_content_type_of_another_time_reaches_no_page(article):
-    """Its row was deleted and made anew, in another process, so that the cached id is wrong."""
+    """Another process deleted its row and created it again, so the cached id is wrong."""
     model = ContentType.objects.get_for_model(Article)
     model.pk = 2**31 - 2
 

@@ -64,7 +64,7 @@ def seconds_of_page(article: Article, tags: int = 1) -> float:
 def test_frozen_database_costs_a_page_one_timeout(
     article, advised, database_server, is_connected, monkeypatch
 ):
-    # No second look while the test is at it, however slow the machine.
+    # No second try during the test, on a slow machine either.
     monkeypatch.setattr(breaker, "FIRST_PAUSE_SECONDS", breaker.LONGEST_PAUSE_IF_SLOW_SECONDS)
     if is_connected and "read_timeout" not in advised:
         pytest.skip("psycopg has no timeout for a query that is under way")
@@ -75,7 +75,7 @@ def test_frozen_database_costs_a_page_one_timeout(
 
     with frozen(database_server):
         assert seconds_of_page(article, tags=3) < limit + SLACK_SECONDS
-        # Reading has a guard of its own.
+        # Reads have another breaker.
         assert seconds_of_page(article) < advised["connect_timeout"] + SLACK_SECONDS
         assert seconds_of_page(article) < SLACK_SECONDS
 

@@ -121,7 +121,7 @@ def test_every_page_answers_and_counts_once_while_redis_comes_and_goes(own_valke
         seen = answered.total()
         wait_until(lambda seen=seen: answered.total() > seen + 50, "pages without Redis")
         own_valkey.start()
-        # Wait until those that left Redis alone have come back to it.
+        # Wait until all processes use Redis again.
         wait_until(lambda: own_valkey.connections() >= 8, "connections")
     done.add(0, 0)
     assert [children.wait_for(pid) for pid in servers] == [0] * 8
@@ -260,7 +260,7 @@ def test_object_deleted_after_an_answer_was_lost_gets_no_hits(own_valkey, articl
     own_valkey.pause()
     view(article)
     own_valkey.resume()
-    get_buffer.cache_clear()  # Another process, which has noticed nothing.
+    get_buffer.cache_clear()  # Like another process, which has not noticed it.
     Article.objects.all().delete()
     flush()
 

@@ -102,7 +102,7 @@ class GoingBack(Machine):
     @precondition(lambda self: self.asleep)
     @rule(place=st.integers(0, 9))
     def wake_up(self, place) -> None:
-        """It writes what it has read, unless somebody else did; also what Redis has lost since."""
+        """Write what it has read, unless another flusher did; also what Redis lost since."""
         batch, taken = self.asleep.pop(place % len(self.asleep))
         in_tables = slot_sums(self.objs)
         if flushing.flush_batch(get_buffer(), batch).batches:

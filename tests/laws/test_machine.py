@@ -51,7 +51,7 @@ class Counting(Machine):
         pruning.prune_ledger()
 
     @rule(which=st.integers(0, 3))
-    def object_is_deleted_and_made_anew(self, which) -> None:
+    def object_is_deleted_and_created_again(self, which) -> None:
         obj = self.objs[which]
         pk = obj.pk
         obj.delete()

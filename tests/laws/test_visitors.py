@@ -73,7 +73,7 @@ class Visiting(Machine):
                 self.hits[obj, counter] += 1
         visited = {(obj, counter, day) for obj in objs}
         if visited & self.lost:
-            # Begun anew, to which the next flush adds what the table knows.
+            # The sketch is new; the next flush merges that of the table into it.
             flush()
             self.lost -= visited
 

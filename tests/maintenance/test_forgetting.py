@@ -208,10 +208,14 @@ class TestWhoLives:
         flush()
         assert [obj.hits for obj in kept] == [7, 1]
 
-    @pytest.mark.usefixtures("buffer")
-    def test_object_made_anew_at_once_begins_at_zero_and_keeps_its_hits(self):
+    @pytest.fixture
+    def page(self, buffer) -> Page:
+        """A page with five hits, whose key a new page may get."""
         page = Page.objects.create(path="/tea")
         record_hits([page], amount=5)
+        return page
+
+    def test_object_created_again_at_once_begins_at_zero_and_keeps_its_hits(self, page):
         page.delete()
         page = Page.objects.create(path="/tea")
         record_hit(page)
@@ -223,11 +227,8 @@ class TestWhoLives:
         assert page.hits == 1
         assert not DeletedObject.objects.exists()
 
-    @pytest.mark.usefixtures("buffer")
-    def test_object_made_anew_before_hits_are_forgotten_begins_when_they_are(self):
+    def test_object_created_again_before_hits_are_deleted_begins_when_they_are(self, page):
         """The hits of the two objects cannot be distinguished."""
-        page = Page.objects.create(path="/tea")
-        record_hits([page], amount=5)
         with mock.patch.object(deletion, "forget_now"), transaction.atomic():
             page.delete()
             page = Page.objects.create(path="/tea")

@@ -169,4 +169,4 @@ class TestFullPartition:
         finally:
             redis.config_set(*threshold.keys(), *threshold.values())
 
-        assert slowest < 20_000  # Microseconds. A few hundred are enough but on a busy machine.
+        assert slowest < 20_000  # Microseconds. A few hundred are enough, except on a busy machine.

@@ -31,7 +31,7 @@ class TestPartitionThatFails:
 
     @pytest.fixture
     def page(self, redis_buffer) -> Page:
-        """Made anew under the key of a page that was deleted with five hits."""
+        """A new page under the key of a page that was deleted with five hits."""
         page = Page.objects.create(path="/tea")
         record_hits([page], amount=5)
         with mock.patch.object(deletion, "forget_now"):
@@ -49,7 +49,7 @@ class TestPartitionThatFails:
 
         monkeypatch.setattr(flushing, "flush_partition", fail_in_one)
 
-    def test_object_made_anew_keeps_what_is_counted_next(self, page, monkeypatch):
+    def test_object_created_again_keeps_what_is_counted_next(self, page, monkeypatch):
         self.failing(monkeypatch, is_own=False)
         shown = []
         for _ in range(4):

@@ -32,8 +32,8 @@ def due(log: Iterable[Asked]) -> Counts:
     seen, within_interval = set(), set()
     for asked in log:
         is_repeat = (asked.page, asked.day, asked.visitor) in seen
-        # The clocks of the servers stand still, compared to that of the log: an interval ends
-        # only where the visitor can no longer be told, as the visitor key has changed since.
+        # The servers' clocks stand still, compared with that of the log: an interval ends only
+        # when the visitor key has changed.
         days = {asked.day, asked.day_after(-INTERVAL_SECONDS), asked.day_after(60)}
         is_soon = any((asked.page, day, asked.visitor) in within_interval for day in days)
         repeats = {"views": False, "readers": is_repeat, "sessions": is_soon}

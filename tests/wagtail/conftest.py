@@ -7,7 +7,7 @@ from django.test import Client
 from tests.browsers import BROWSER
 
 if "wagtail" not in settings.INSTALLED_APPS:
-    collect_ignore_glob = ["*"]  # Their tox environment is called wagtail.
+    collect_ignore_glob = ["*"]  # The tox environment "wagtail" runs them.
 
 
 @pytest.fixture

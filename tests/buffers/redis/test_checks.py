@@ -7,7 +7,7 @@ from django.core.checks import run_checks
 
 from tests.check_messages import ids_with
 
-# Django's own checks of fields may ask each database.
+# Django's checks of fields may query each database.
 pytestmark = pytest.mark.django_db(databases="__all__")
 
 

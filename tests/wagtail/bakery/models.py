@@ -46,7 +46,7 @@ class Ingredient(HitCountMixin, PreviewableMixin, DraftStateMixin, RevisionMixin
 
 
 class RecipePage(HitCountMixin, Page):
-    """The mixin before Page."""
+    """The mixin comes before Page."""
 
     minutes = models.IntegerField(default=30)
     ingredient = models.ForeignKey(Ingredient, null=True, blank=True, on_delete=models.SET_NULL)
@@ -65,8 +65,8 @@ class RecipePage(HitCountMixin, Page):
 
 
 class StoryPage(Page, HitCountMixin):
-    """The mixin after Page, and no manager of its own."""
+    """The mixin comes after Page, and the model defines no manager."""
 
 
 class TipPage(HitCountMixin, Page):
-    """The mixin before Page, and no manager of its own: it has that of Page."""
+    """The mixin comes before Page, whose manager the model inherits."""

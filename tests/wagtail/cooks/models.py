@@ -1,4 +1,4 @@
-"""The users, in an app of their own: Wagtail's migrations come after theirs."""
+"""The users, in another app: Wagtail's migrations depend on it."""
 
 from __future__ import annotations
 
