@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from types import TracebackType
 from typing import Any
 
 from django.db import connections
@@ -75,12 +74,7 @@ class _LazySavepoint:
     def __enter__(self) -> None:
         self._connection.execute_wrappers.append(self)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self._connection.execute_wrappers.remove(self)
         if error is None:
             self._release()

@@ -9,15 +9,15 @@ from django.db import connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.constants import OnConflict
 
+Rows = Sequence[tuple[Any, ...]]
+"""Rows to insert, each a value per column."""
+
 ROWS_PER_STATEMENT = 1000
 """Rows of one upsert: with more rows, the rate no longer grows."""
 
 
 def insert_or_add(
-    model: type[models.Model],
-    columns: Sequence[str],
-    rows: Sequence[tuple[Any, ...]],
-    using: str,
+    model: type[models.Model], columns: Sequence[str], rows: Rows, using: str
 ) -> None:
     """
     Insert rows of ``columns``; if a row exists already, add the last column to that row.
@@ -35,10 +35,7 @@ def insert_or_add(
 
 
 def _upsert_statement(
-    connection: BaseDatabaseWrapper,
-    model: type[models.Model],
-    columns: Sequence[str],
-    rows: Sequence[tuple[Any, ...]],
+    connection: BaseDatabaseWrapper, model: type[models.Model], columns: Sequence[str], rows: Rows
 ) -> tuple[str, list[Any]]:
     """
     INSERT of ``rows`` that adds to the last column of rows that exist already.
@@ -59,16 +56,13 @@ def _upsert_statement(
     return f"{into} {source} {add}", values
 
 
-def _values(rows: Sequence[tuple[Any, ...]]) -> tuple[str, list[Any]]:
+def _values(rows: Rows) -> tuple[str, list[Any]]:
     row = f"({', '.join(['%s'] * len(rows[0]))})"
     return f"VALUES {', '.join([row] * len(rows))}", [value for row in rows for value in row]
 
 
 def _arrays(
-    connection: BaseDatabaseWrapper,
-    model: type[models.Model],
-    columns: Sequence[str],
-    rows: Sequence[tuple[Any, ...]],
+    connection: BaseDatabaseWrapper, model: type[models.Model], columns: Sequence[str], rows: Rows
 ) -> tuple[str, list[Any]]:
     """An array per column, because psycopg is slow with thousands of placeholders."""
     types = [str(model._meta.get_field(column).db_type(connection)) for column in columns]

@@ -19,10 +19,10 @@ BATCH_SIZE = 500
 """Rows folded in one transaction: few enough for the 999 parameters of an old SQLite."""
 
 PATIENCE_SECONDS = 30.0
-"""How long a batch is tried again for before the compaction fails."""
+"""How long to retry a batch that meets locks before the compaction fails."""
 
 LOCK_WAIT_SECONDS = 0.05
-"""How long a fold waits for others; less than hits wait for the rows that it holds meanwhile."""
+"""How long a fold waits for locks: less than hits wait for the rows that it holds meanwhile."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,10 +30,10 @@ class Compaction:
     """What a compaction did."""
 
     rows: int = 0
-    """Rows that were added to slot 0 of their counter, or to the visitors of a day, and deleted."""
+    """Rows that were deleted, after their sum went to slot 0 or to the visitors of a day."""
 
     batches: int = 0
-    """Transactions that it took."""
+    """Transactions that did it."""
 
 
 def compact(*, batch_size: int = BATCH_SIZE) -> Compaction:
@@ -67,7 +67,7 @@ def _fold_all(model: type[SlotRow], batch_size: int, using: str) -> list[int]:
         fold = partial(_fold, model, keys, batch_size, using)
         size = in_transaction(fold, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True)
         if not size:
-            break  # What is left is locked by others.
+            break  # Other sessions have locked the rest.
         sizes.append(size)
     return sizes
 
@@ -91,25 +91,25 @@ def _fold(model: type[SlotRow], keys: list[tuple[Any, ...]], batch_size: int, us
     """
     Fold up to ``batch_size`` rows of ``keys``.
 
-    Rows 1..N are locked in key order, then slot 0: no writer does it the other way round.
-    Those that somebody else has locked are left out: whoever waits for a row keeps hits
-    waiting for all others that it has locked.
+    Locks rows 1..N in key order and then slot 0, as every other writer does. Leaves out rows
+    that another session has locked: waiting for one of them would keep hits waiting for all
+    rows that are locked already.
     """
     manager = model._default_manager.using(using)
-    locked = slots.lock_rows(manager.filter(_of(keys, model), slot__gt=0), using)
+    locked = slots.lock_rows(manager.filter(_match_keys(keys, model), slot__gt=0), using)
     rows = list(locked.values_list("pk", "hits", *model.KEY)[:batch_size])
     amounts: Counter[tuple[Any, ...]] = Counter()
     for _, hits, *key in rows:
         amounts[tuple(key)] += hits
     with locks.limit_waits(using, seconds=LOCK_WAIT_SECONDS):
         slots.add_to_slots(model, [(*key, 0, amounts[key]) for key in sorted(amounts)], using)
-        # MariaDB scans a small table rather than its index, and meets what others have locked.
+        # MariaDB scans a small table instead of its index, and meets locks of other sessions.
         manager.filter(pk__in=[pk for pk, *_ in rows])._raw_delete(using)
     return len(rows)
 
 
-def _of(keys: list[tuple[Any, ...]], model: type[SlotRow]) -> Q:
-    """A condition that holds for the rows of ``keys``, and maybe for more of the same days."""
+def _match_keys(keys: list[tuple[Any, ...]], model: type[SlotRow]) -> Q:
+    """A condition for the rows of ``keys``, and perhaps for more rows of the same days."""
     if model is RefusedHitSlot:
         columns = zip(model.KEY, zip(*keys, strict=True), strict=True)
         return Q(**{f"{column}__in": {*values} for column, values in columns})

@@ -1,13 +1,13 @@
 """
-Buffer -> slots, in three steps that may fail at any point and be repeated.
+Buffer -> slots, in three steps that may fail at any point and can be repeated.
 
-claim: what is pending is set aside as a batch with an id of its own.
-apply: the batch is written, together with its id in the ledger, in one transaction.
-settle: the batch is dropped from the buffer.
+claim: set the pending hits aside as a batch with an id of its own.
+apply: write the batch, and its id into the ledger, in one transaction.
+settle: drop the batch from the buffer.
 
-There is no lock. Two flushers of a partition get the same batch, and the ledger lets one
-of them apply it. A batch that was not settled is what the next claim returns. Should Redis
-go back in time, it offers a batch that was applied once more under the same id.
+There is no lock. Two flushers of a partition get the same batch, and the ledger lets one of
+them apply it. The next claim returns a batch that was not settled. If Redis goes back in time
+and offers a batch again that was applied, the batch has the same id.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from django_hitcount.maintenance.pruning import prune_ledger
 from django_hitcount.outages.waits import in_background
 
 PATIENCE_SECONDS = 10.0
-"""How long a batch is tried again for before it is left to the next flush."""
+"""How long to retry a batch before it is left to the next flush."""
 
 LOCK_WAIT_SECONDS = 1.0
-"""How long a batch waits for a row that is locked before it goes to another slot."""
+"""How long a batch waits for a locked row before it goes to another slot."""
 
 logger = logging.getLogger("django_hitcount")
 
@@ -47,7 +47,7 @@ class Flush:
     """What a flush did."""
 
     batches: int = 0
-    """Batches that this flush applied; those that another applied first are left out."""
+    """Batches that this flush applied, without those that another flush applied first."""
 
     counters: int = 0
     """Counters in these batches."""
@@ -56,7 +56,7 @@ class Flush:
     """Hits in these batches."""
 
     malformed: tuple[bytes, ...] = ()
-    """Fields that held no hits and were set aside in Redis, under hitcount:{p}:malformed."""
+    """Fields without valid hits, which were set aside in Redis under hitcount:{p}:malformed."""
 
     def __add__(self, other: Flush) -> Flush:
         return Flush(
@@ -70,15 +70,15 @@ class Flush:
 @in_background()
 def flush(partitions: Iterable[int] | None = None) -> Flush:
     """
-    Write what the buffer holds into the slots: all of it, or of some partitions.
+    Write the hits of the buffer into the slots, from all partitions or from some.
 
     Costs, per partition that holds hits, four round trips or more, and one transaction of
     an insert and two statements per thousand counters. A partition that fails does not
-    keep the others from being flushed. A flush of all of it also forgets deleted objects, see
-    forgetting.forget_deleted(); if none is due, that costs a query.
+    keep the others from being flushed. A flush of all partitions also forgets deleted objects,
+    see forgetting.forget_deleted(). If none is due, that costs a query.
 
-    Raises BufferUnavailable if Redis does not answer at all, and an ExceptionGroup of
-    what went wrong in single partitions. Nothing is lost by that: flush again.
+    Raises BufferUnavailable if Redis does not answer at all, and an ExceptionGroup of the
+    errors in single steps. No hit is lost: flush again.
     """
     buffer = get_buffer()
     done = Flush()
@@ -88,7 +88,7 @@ def flush(partitions: Iterable[int] | None = None) -> Flush:
         with collect_errors(errors, "reading which objects were deleted"):
             deleted = forgetting.read_due()
     unflushed = {*range(conf.MOST_PARTITIONS)}
-    with collect_errors(errors, "telling the buffer what it missed"):
+    with collect_errors(errors, "sending the buffer what it missed"):
         buffer.catch_up()
         unflushed.clear()
     for partition in buffer.partitions() if partitions is None else partitions:
@@ -102,7 +102,7 @@ def flush(partitions: Iterable[int] | None = None) -> Flush:
     with collect_errors(errors, "pruning the ledger"):
         prune_ledger()
     if errors:
-        raise ExceptionGroup("Not everything is flushed; the hits are kept.", errors)
+        raise ExceptionGroup("Some hits were not flushed. They are kept: flush again.", errors)
     return done
 
 
@@ -110,7 +110,7 @@ def flush_partition(
     buffer: Buffer, partition: int, *, patience_seconds: float | None = None
 ) -> Flush:
     """
-    Claim, apply and settle one partition, and what a dead flusher has left of it before.
+    Claim, apply and settle the hits of one partition, and first what a dead flusher has left.
 
     ``patience_seconds`` is for a page, see apply().
     """
@@ -118,7 +118,7 @@ def flush_partition(
     claimed: set[BatchId] = set()
     while batch := buffer.claim(partition):
         if batch.id in claimed:
-            raise HitCountError(f"{batch.id} is offered again although it was settled.")
+            raise HitCountError(f"The buffer offers {batch.id} again although it was settled.")
         claimed.add(batch.id)
         done += flush_batch(buffer, batch, patience_seconds=patience_seconds)
         if not batch.is_left_over:
@@ -132,7 +132,7 @@ def flush_batch(buffer: Buffer, batch: Batch, *, patience_seconds: float | None 
     is_applied_here = apply(batch, patience_seconds=patience_seconds)
     is_settled_here = buffer.settle(batch)
     if is_applied_here and not is_settled_here:
-        # Redis may have lost the batch, and loaded totals before it came into the tables.
+        # Redis may have lost the batch, and loaded totals before it was in the tables.
         buffer.discard_totals(batch.totals)
     malformed = tuple(batch.malformed) if is_settled_here else ()
     if malformed:
@@ -153,7 +153,7 @@ def flush_batch(buffer: Buffer, batch: Batch, *, patience_seconds: float | None 
 
 
 def set_aside_unknown_models(batch: Batch) -> Batch:
-    """The batch with hits of models that the database no longer knows among the malformed."""
+    """Move hits of models that no longer exist to the malformed fields. Costs a query."""
     wanted = {
         key.content_type_id
         for keys in (
@@ -187,12 +187,11 @@ def set_aside_unknown_models(batch: Batch) -> Batch:
 
 def merge_known_visitors(buffer: Buffer, batch: Batch) -> Batch:
     """
-    The batch with sketches that lack no visitor whom the table knows.
+    Add the visitors in the table to the sketches of a batch that may lack some of them.
 
-    A sketch that was begun since the last flush may stand for one that Redis has lost, and
-    one with fewer visitors than the table knows is from before that was written. Costs a
-    query per 500 sketches, and for those of which the table may know more one more and a
-    round trip.
+    A sketch that was begun since the last flush may replace one that Redis has lost. A sketch
+    with fewer visitors than the table has is older than the row. Costs a query per 500
+    sketches, and a query and a round trip more if the table may have more visitors.
     """
     using = hits_alias()
     counts = daily_visitors.read_sketch_counts(batch.visitors, using=using)
@@ -207,11 +206,11 @@ def apply(batch: Batch, *, patience_seconds: float | None = None) -> bool:
     """
     Write a batch into the slots; False if it is in the ledger already.
 
-    The ledger comes first, so that a second flusher waits there for the COMMIT of the
-    first, however long it takes, and finds out before it has written anything.
+    The row of the ledger comes first. So a second flusher waits there for the COMMIT of the
+    first, however long that takes, before it has written anything.
 
-    A page gives ``patience_seconds``: it waits no longer for any lock, that flusher included,
-    and then raises what the database raised.
+    A page passes ``patience_seconds``. It waits no longer than that for any lock, including
+    the lock of another flusher, and then raises what the database raised.
     """
     using = hits_alias()
     is_page = patience_seconds is not None
@@ -243,7 +242,7 @@ def apply(batch: Batch, *, patience_seconds: float | None = None) -> bool:
 
 
 def _is_followed(batch_id: BatchId, using: str) -> bool:
-    """Whether a later batch is in the ledger, so that this one was, too, and has been pruned."""
+    """Whether a later batch is in the ledger: then this one was, too, and has been pruned."""
     batches = FlushedBatch.objects.using(using).filter(
         partition=batch_id.partition, generation=batch_id.generation
     )
