@@ -13,10 +13,10 @@ from django_redis import get_redis_connection
 from benchmarks.options import Options
 from benchmarks.report import Target, print_table, thousands
 from benchmarks.timing import seconds_of
-from django_hitcount.buffers.redis.bloom import BITS_PER_HALVING, HEADER_BITS, TIGHTENING, Geometry
+from django_hitcount.buffers.redis.bloom import BITS_PER_HALVING, TIGHTENING, Geometry
 from django_hitcount.buffers.redis.scripts import Command
 from django_hitcount.buffers.redis.transport import RedisTransport
-from tests.buffers.redis.filters import capacity, see_command
+from tests.buffers.redis.filters import HEADER_BITS, capacity, see_command
 from tests.redis_server import replies_to
 
 RATE = 0.001

@@ -207,10 +207,10 @@ class _Write:
         using = hits_alias()
         slot = self._choice.next()
         hits = [*self._hits, *self._doubtful]
-        is_told = any(hit.visitor for hit in hits)
+        has_visitors = any(hit.visitor for hit in hits)
         with locks.limit_waits(using, seconds=VISITOR_LOCK_WAIT_SECONDS, is_at_begin=True):
             judged = seen_visitors.refuse_repeats(hits, self.beyond, using=using)
-        with locks.limit_waits(using, seconds=self._next_lock_wait(), is_at_begin=not is_told):
+        with locks.limit_waits(using, seconds=self._next_lock_wait(), is_at_begin=not has_visitors):
             sure, unsure = judged[: len(self._hits)], judged[len(self._hits) :]
             slot_locks.check_locks(sure, slot=slot, using=using)
             slots.add_hits(sure, slot=slot, using=using)

@@ -28,9 +28,6 @@ import struct
 from dataclasses import dataclass
 from functools import cached_property
 
-HEADER_BITS = 64
-"""Before the first layer: the size and the geometry."""
-
 TIGHTENING = 0.9
 """
 Rate of a layer beside that of the one before it. Almeida et al. advise 0.8 to 0.9; nearer to 1,
@@ -60,35 +57,20 @@ class Geometry:
 
     @cached_property
     def for_script(self) -> bytes:
-        """The geometry as scripts read it."""
-        bits, more_bits = self._layer_bits
-        hashes, more_hashes = self._hashes
-        return struct.pack(">IIIdd", self.first_capacity, bits, more_bits, hashes, more_hashes)
+        """
+        The five numbers that describe the geometry, packed for the script.
 
-    def bits(self, layers: int) -> int:
-        """Bits of a string with so many layers."""
-        bits, more_bits = self._layer_bits
-        scale = 1 << layers
-        # The sum of the layers, each of which has 2^i * (bits + i * more_bits).
-        return HEADER_BITS + bits * (scale - 1) + more_bits * ((layers - 2) * scale + 2)
-
-    def hashes(self, layer: int) -> int:
-        """Bits that an entry sets in a layer."""
-        hashes, more_hashes = self._hashes
-        return math.ceil(hashes + more_hashes * layer)
-
-    @property
-    def _layer_bits(self) -> tuple[int, int]:
-        """Bits of layer 0, and what each further layer adds to them before it doubles."""
+        They are the entries and the bits of layer 0, what each further layer adds to these bits
+        before it doubles, the hashes of layer 0, and what each further layer adds to them.
+        """
+        halvings = -math.log2(self.rate * (1 - TIGHTENING))  # log2(1 / P_0)
+        more_halvings = -math.log2(TIGHTENING)
         bits = self.first_capacity * BITS_PER_HALVING
-        return math.ceil(bits * self._halvings), math.ceil(bits * -math.log2(TIGHTENING))
-
-    @property
-    def _hashes(self) -> tuple[float, float]:
-        """Hashes of layer 0, and what each further layer adds to them, not yet rounded."""
-        return SHARE_OF_HASHES * self._halvings, SHARE_OF_HASHES * -math.log2(TIGHTENING)
-
-    @property
-    def _halvings(self) -> float:
-        """log2(1 / P_0)."""
-        return -math.log2(self.rate * (1 - TIGHTENING))
+        return struct.pack(
+            ">IIIdd",
+            self.first_capacity,
+            math.ceil(bits * halvings),
+            math.ceil(bits * more_halvings),
+            SHARE_OF_HASHES * halvings,
+            SHARE_OF_HASHES * more_halvings,
+        )

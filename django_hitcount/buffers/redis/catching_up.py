@@ -53,7 +53,7 @@ class CatchUp:
         try:
             self._deliver(missed_records.read_oldest())
         except DATABASE_ERRORS as exc:
-            logger.warning("Redis is not told yet what it missed: %s", exc)
+            logger.warning("What Redis missed is not delivered yet: %s", exc)
 
     def deliver_all(self) -> int:
         """Deliver everything; returns how many records and visitors there were."""

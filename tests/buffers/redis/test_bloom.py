@@ -9,14 +9,14 @@ from itertools import takewhile
 
 import pytest
 
-from django_hitcount.buffers.redis.bloom import HEADER_BITS, Geometry
+from django_hitcount.buffers.redis.bloom import Geometry
 from django_hitcount.buffers.redis.transport import RedisTransport
-from tests.buffers.redis.filters import capacity, see_command
+from tests.buffers.redis.filters import HEADER_BITS, bits, capacity, hashes, see_command
 from tests.redis_server import replies_to
 
 FILTER = "hitcount:{3}:seen:2026-01-01:k"
 DEFAULT = Geometry(rate=0.001)
-HALF = (DEFAULT.bits(1) - HEADER_BITS) // 2 - 1
+HALF = (bits(DEFAULT, 1) - HEADER_BITS) // 2 - 1
 SMALL = Geometry(rate=0.001, first_capacity=10)
 A, B, C = b"a" * 16, b"b" * 16, b"c" * 16
 
@@ -44,7 +44,7 @@ def some_entries(count):
 def fill_with_zeros(redis, layers, geometry):
     """Make a filter of full layers without any hash."""
     header = struct.pack(">I", capacity(geometry, layers)) + geometry.for_script[4:8]
-    redis.set(FILTER, header.ljust(math.ceil(geometry.bits(layers) / 8), b"\0"), ex=60)
+    redis.set(FILTER, header.ljust(math.ceil(bits(geometry, layers) / 8), b"\0"), ex=60)
 
 
 def bits_set(redis):
@@ -62,22 +62,22 @@ class TestGeometry:
     @staticmethod
     def rate_of(geometry, layer):
         """The error rate of a full layer, by Bloom 1970."""
-        bits = geometry.bits(layer + 1) - geometry.bits(layer)
+        length = bits(geometry, layer + 1) - bits(geometry, layer)
         entries = capacity(geometry, layer + 1) - capacity(geometry, layer)
-        hashes = geometry.hashes(layer)
-        return (1 - math.exp(-hashes * entries / bits)) ** hashes
+        number = hashes(geometry, layer)
+        return (1 - math.exp(-number * entries / length)) ** number
 
     def test_no_more_than_24_bits_for_an_entry_in_any_string_of_redis(self):
-        fitting = [*takewhile(lambda layers: DEFAULT.bits(layers) <= 2**32, range(1, 40))]
+        fitting = [*takewhile(lambda layers: bits(DEFAULT, layers) <= 2**32, range(1, 40))]
 
         assert capacity(DEFAULT, fitting[0]) == 1000
         assert capacity(DEFAULT, fitting[-1]) > 100_000_000
-        assert max(DEFAULT.bits(layers) / capacity(DEFAULT, layers) for layers in fitting) <= 24
+        assert max(bits(DEFAULT, layers) / capacity(DEFAULT, layers) for layers in fitting) <= 24
 
     def test_each_layer_is_twice_as_large_and_a_little_more(self):
-        lengths = [DEFAULT.bits(n + 1) - DEFAULT.bits(n) for n in range(10)]
+        lengths = [bits(DEFAULT, n + 1) - bits(DEFAULT, n) for n in range(10)]
 
-        assert DEFAULT.bits(0) == HEADER_BITS
+        assert bits(DEFAULT, 0) == HEADER_BITS
         more = {length / 2**n - lengths[0] for n, length in enumerate(lengths)}
         assert more == {n * (lengths[1] / 2 - lengths[0]) for n in range(10)}
 
@@ -106,7 +106,7 @@ class TestSee:
             see([mark])
             lengths.add(redis.strlen(FILTER))
 
-        assert lengths == {math.ceil(SMALL.bits(layers) / 8) for layers in range(1, 6)}
+        assert lengths == {math.ceil(bits(SMALL, layers) / 8) for layers in range(1, 6)}
 
     @pytest.mark.parametrize("layers", range(1, 14))
     def test_memory_is_no_more_than_24_bits_for_an_entry(self, redis, see, layers):
@@ -114,7 +114,7 @@ class TestSee:
         fill_with_zeros(redis, layers - 1, DEFAULT)
         see([A], geometry=DEFAULT)
 
-        assert redis.strlen(FILTER) == math.ceil(DEFAULT.bits(layers) / 8)
+        assert redis.strlen(FILTER) == math.ceil(bits(DEFAULT, layers) / 8)
         assert 8 * redis.memory_usage(FILTER) <= 24 * capacity(DEFAULT, layers)
 
     def test_what_was_seen_stays_seen_while_the_filter_grows(self, see):
@@ -128,10 +128,10 @@ class TestSee:
         fill_with_zeros(redis, layer, DEFAULT)
 
         assert see([A], [A], geometry=DEFAULT) == [0, 1]
-        assert redis.strlen(FILTER) == math.ceil(DEFAULT.bits(layer + 1) / 8)
-        begin, end = DEFAULT.bits(layer), DEFAULT.bits(layer + 1) - 1
-        assert redis.bitcount(FILTER, begin, end, "BIT") == DEFAULT.hashes(layer)
-        assert bits_set(redis) == DEFAULT.hashes(layer)
+        assert redis.strlen(FILTER) == math.ceil(bits(DEFAULT, layer + 1) / 8)
+        begin, end = bits(DEFAULT, layer), bits(DEFAULT, layer + 1) - 1
+        assert redis.bitcount(FILTER, begin, end, "BIT") == hashes(DEFAULT, layer)
+        assert bits_set(redis) == hashes(DEFAULT, layer)
 
     def test_repeated_entry_writes_nothing(self, redis, see):
         see([A, B])
@@ -169,7 +169,7 @@ class TestSee:
         spoil(redis)
 
         assert see([A], [A]) == [0, 1]
-        assert redis.strlen(FILTER) == math.ceil(SMALL.bits(1) / 8)
+        assert redis.strlen(FILTER) == math.ceil(bits(SMALL, 1) / 8)
         assert redis.ttl(FILTER) > 0
 
     def test_filter_that_is_lost_starts_anew(self, redis, see):
@@ -195,7 +195,7 @@ class TestSee:
         assert see([entry], [entry], [A], geometry=DEFAULT) == [0, 1, 0]
         redis.delete(FILTER)
         see([entry], geometry=DEFAULT)
-        assert bits_set(redis) == DEFAULT.hashes(0)
+        assert bits_set(redis) == hashes(DEFAULT, 0)
 
     @pytest.mark.parametrize(
         ("step", "growth"),
@@ -204,13 +204,13 @@ class TestSee:
     )
     def test_no_bit_is_met_twice(self, redis, see, step, growth):
         """The remainders of this hash give steps of 0, or of half the layer."""
-        length = DEFAULT.bits(1) - HEADER_BITS
+        length = bits(DEFAULT, 1) - HEADER_BITS
         entry = b"".join(
             (n % length).to_bytes(size) for n, size in ((5, 6), (step, 5), (growth, 5))
         )
         see([entry], geometry=DEFAULT)
 
-        assert bits_set(redis) == DEFAULT.hashes(0)
+        assert bits_set(redis) == hashes(DEFAULT, 0)
 
     def test_what_no_string_can_hold_counts_as_new(self, redis, see):
         large = Geometry(rate=0.001, first_capacity=300_000)
