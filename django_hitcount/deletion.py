@@ -32,7 +32,6 @@ from django_hitcount.exceptions import BufferUnavailable, InvalidKey
 from django_hitcount.maintenance import forgetting
 from django_hitcount.maintenance.flushing import flush_partition
 from django_hitcount.maintenance.living_objects import find_model
-from django_hitcount.outages.waits import bind_to_page
 
 COUNTERS_PER_PAGE = 1000
 """Most counters that a page flushes before it forgets, which takes about 50 ms."""
@@ -122,8 +121,7 @@ class _Deletion:
         self.__qualname__ = type(self).__qualname__  # Django logs it if the callback fails.
 
     def __call__(self) -> None:
-        work = bind_to_page(lambda: forget_now(self._objects))
-        run_after_commit(work, databases=[hits_alias()])
+        run_after_commit(lambda: forget_now(self._objects), databases=[hits_alias()])
 
     def is_pending(self) -> bool:
         """Will the COMMIT call this, and are the savepoints still those it was made in?"""
@@ -244,7 +242,7 @@ def forget(objects: Iterable[ObjectKey]) -> None:
         for database in [_database_of(content_type_id)]
     ]
     DeletedObject.objects.using(using).bulk_create(rows, batch_size=ROWS_PER_STATEMENT)
-    run_after_commit(bind_to_page(lambda: forget_now(keys)), databases=[using])
+    run_after_commit(lambda: forget_now(keys), databases=[using])
 
 
 def _database_of(content_type_id: int) -> str:

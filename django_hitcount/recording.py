@@ -37,7 +37,7 @@ from django_hitcount.db.transactions import DATABASE_ERRORS, require_autocommit
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.failures import is_server_away
 from django_hitcount.outages.page_reads import page_read_breaker
-from django_hitcount.outages.waits import CurrentPage, add_wait, bind_to_page
+from django_hitcount.outages.waits import CurrentPage, add_wait
 from django_hitcount.page_hits import recall_hit, remember_hits
 from django_hitcount.refusals import (
     NO_REQUEST,
@@ -213,7 +213,7 @@ def _record_after_commit(
         return _report_lost(hits, exc), None
     results: list[Hit] = []
     work = partial(_record_now, hits, origin, results)
-    delayed = run_after_commit(bind_to_page(work), databases={*databases, using})
+    delayed = run_after_commit(work, databases={*databases, using})
     if delayed is None:
         return results, None
     before = totals.totals_or_none([hit.key for hit in hits])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable
+from contextvars import copy_context
+from functools import partial
 
 from django.db import connections, transaction
 
@@ -12,9 +14,11 @@ def run_after_commit(work: Callable[[], object], *, databases: Iterable[str]) ->
     """
     Run ``work`` now, or once each of ``databases`` that is in a transaction has committed.
 
-    Returns the work that waits, or None if it ran now. If one of the transactions rolls back,
-    it never runs. It does not wait for a transaction begun by hand, with autocommit off:
-    Django does not report when that ends.
+    Returns the work that waits, or None if it ran now. Work that waits runs in the context of
+    now, and so remains part of its page. If one of the transactions rolls back, it never runs.
+
+    It does not wait for a transaction begun by hand, with autocommit off: Django does not
+    report when that ends.
     """
     opened = [using for using in {*databases} if _reports_commit(using)]
     if opened:
@@ -32,7 +36,7 @@ class DelayedWork:
     """Work that waits for the COMMIT of transactions, which may end in any order."""
 
     def __init__(self, work: Callable[[], object], databases: Iterable[str]) -> None:
-        self._work = work
+        self._work = partial(copy_context().run, work)
         self._pending: list[weakref.ref[_CommitCallback]] = []
         for using in databases:
             callback = _CommitCallback(self)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 
@@ -35,17 +35,6 @@ class CurrentPage:
 
     def __exit__(self, *error: object) -> None:
         _current_page.reset(self._token)
-
-
-def bind_to_page(work: Callable[[], object]) -> Callable[[], object]:
-    """Return ``work`` as a function whose waits belong to the current page, even when run later."""
-    page = _current_page.get()
-
-    def work_on_page() -> object:
-        with CurrentPage(page):
-            return work()
-
-    return work_on_page
 
 
 def seconds_waited(cause: str) -> float:
