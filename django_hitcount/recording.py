@@ -235,7 +235,7 @@ def _record_now(hits: Sequence[NewHits], origin: RequestOrigin | None, results: 
             clear_content_types()  # One was deleted elsewhere; the next hit finds the new one.
         results += _report_lost(hits, exc)
         return
-    known = totals.totals_after(keys, recorded)
+    known = totals.load_missing_totals(keys, recorded)
     for hit, result in zip(hits, recorded, strict=True):
         if result.refusal and not hit.refusal:
             log_refused([result.refusal], hit.key.counter)

@@ -145,7 +145,7 @@ def totals_or_none(
     return totals
 
 
-def totals_after(
+def load_missing_totals(
     keys: Sequence[CounterKey], recorded: Sequence[RecordResult]
 ) -> dict[CounterKey, int]:
     """

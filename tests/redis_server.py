@@ -12,7 +12,12 @@ from redis.connection import Connection
 
 from django_hitcount.buffers.redis.keys import RunKeys, run_keys
 from django_hitcount.buffers.redis.scripts import Command, ScriptCall
-from django_hitcount.buffers.redis.transport import RUN_ID_LETTERS, RedisTransport, Reply, checked
+from django_hitcount.buffers.redis.transport import (
+    RUN_ID_LETTERS,
+    RedisTransport,
+    Reply,
+    raise_failures,
+)
 from django_hitcount.counters.keys import CounterKey
 
 
@@ -58,4 +63,4 @@ def sends() -> Iterator[Callable[[], int]]:
 
 def replies_to(transport: RedisTransport, commands: Sequence[ScriptCall | Command]) -> list[Reply]:
     """The replies to commands; raises the first exception among them."""
-    return checked(transport.send(lambda run_id: commands).replies)
+    return raise_failures(transport.send(lambda run_id: commands).replies)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from django_hitcount.buffers.base import Buffer
-from django_hitcount.buffers.grouping import grouped, in_order
+from django_hitcount.buffers.grouping import group_items, restore_order
 from django_hitcount.counters.batches import RecordResult
 from django_hitcount.counters.hits import AddressHash, NewHits
 from django_hitcount.counters.keys import CounterKey
@@ -144,7 +144,7 @@ class DatabaseBuffer(Buffer):
         locked, not rows.
         """
         keys = [hit.key for hit in hits]
-        by_counter = grouped(keys, hits)
+        by_counter = group_items(keys, hits)
         parts: dict[CounterKey | None, Part] = {
             counter: (by_counter[counter], ()) for counter in sorted(by_counter)
         }
@@ -158,13 +158,13 @@ class DatabaseBuffer(Buffer):
             except (BufferUnavailable, *DATABASE_ERRORS) as exc:
                 is_over = time.monotonic() >= ends_at
                 failed = parts.keys() - results.keys() if is_over else {counter}
-                results |= _lost({key: parts[key] for key in failed}, exc)
+                results |= _report_lost({key: parts[key] for key in failed}, exc)
                 if is_over:
                     break
-        return in_order([*keys, *[None] * len(doubtful)], results)
+        return restore_order([*keys, *[None] * len(doubtful)], results)
 
 
-def _lost(parts: Mapping[K, Part], error: Exception) -> dict[K, list[RecordResult]]:
+def _report_lost(parts: Mapping[K, Part], error: Exception) -> dict[K, list[RecordResult]]:
     """Hits that are not counted, since nothing takes them in."""
     hits = [hit for sure, unsure in parts.values() for hit in (*sure, *unsure)]
     logger.error("%d hits are not counted: %s", sum(not hit.refusal for hit in hits), error)

@@ -11,7 +11,7 @@ K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
 
-def grouped(keys: Iterable[K], items: Iterable[T]) -> dict[K, list[T]]:
+def group_items(keys: Iterable[K], items: Iterable[T]) -> dict[K, list[T]]:
     """Items by group; ``keys`` are those of the items, in the same order."""
     groups: dict[K, list[T]] = {}
     for key, item in zip(keys, items, strict=True):
@@ -19,15 +19,13 @@ def grouped(keys: Iterable[K], items: Iterable[T]) -> dict[K, list[T]]:
     return groups
 
 
-def in_order(keys: Sequence[K], groups: Mapping[K, Iterable[T]]) -> list[T]:
-    """The items of groups in the order in which they were before grouped()."""
+def restore_order(keys: Sequence[K], groups: Mapping[K, Iterable[T]]) -> list[T]:
+    """The items of groups in the order in which they were before group_items()."""
     remaining = {key: iter(group) for key, group in groups.items()}
     return [next(remaining[key]) for key in keys]
 
 
-def grouped_by_partition(
-    keys: Iterable[CounterKey], partitions: int
-) -> dict[int, list[CounterKey]]:
+def group_by_partition(keys: Iterable[CounterKey], partitions: int) -> dict[int, list[CounterKey]]:
     """Counters by the partition that their object falls into."""
     keys = [*keys]
-    return grouped([key.partition(partitions) for key in keys], keys)
+    return group_items([key.partition(partitions) for key in keys], keys)

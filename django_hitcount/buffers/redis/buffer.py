@@ -13,12 +13,12 @@ from django.utils import timezone
 from django_hitcount import conf, signals
 from django_hitcount.buffers.base import Buffer
 from django_hitcount.buffers.database import DatabaseBuffer
-from django_hitcount.buffers.grouping import grouped, grouped_by_partition, in_order
+from django_hitcount.buffers.grouping import group_by_partition, group_items, restore_order
 from django_hitcount.buffers.redis import claiming, sketches
 from django_hitcount.buffers.redis.catching_up import CatchUp
 from django_hitcount.buffers.redis.guarded import GuardedRedis
 from django_hitcount.buffers.redis.keys import PartitionKeys, run_keys
-from django_hitcount.buffers.redis.record_call import read_reply, record_call
+from django_hitcount.buffers.redis.record_call import build_record_call, read_reply
 from django_hitcount.buffers.redis.scripts import Command, ScriptCall
 from django_hitcount.buffers.redis.totals import RunningTotals
 from django_hitcount.buffers.redis.transport import RedisTransport, Reply, RunReplies
@@ -71,12 +71,12 @@ class RedisBuffer(Buffer):
 
     def record(self, hits: Sequence[NewHits]) -> list[RecordResult]:
         partitions = [hit.key.partition(self._partitions) for hit in hits]
-        groups = grouped(partitions, hits)
+        groups = group_items(partitions, hits)
         command_id = self._command_ids.take()
 
         def build(run_id: str) -> list[ScriptCall]:
             return [
-                record_call(run_keys(partition, run_id), group, command_id, self._threshold)
+                build_record_call(run_keys(partition, run_id), group, command_id, self._threshold)
                 for partition, group in groups.items()
             ]
 
@@ -95,7 +95,7 @@ class RedisBuffer(Buffer):
             in_slots = self._record_in_slots(groups, failed, command)
         if not any(type(reply) is AnswerLost for reply in failed.values()):
             self._command_ids.give_back(command_id)
-        return in_order(partitions, {**self._read_results(groups, sent), **in_slots})
+        return restore_order(partitions, {**self._read_results(groups, sent), **in_slots})
 
     def _read_results(
         self, groups: Mapping[int, Sequence[NewHits]], sent: RunReplies
@@ -156,7 +156,7 @@ class RedisBuffer(Buffer):
     def quick_partitions(
         self, objects: Collection[ObjectKey], *, counters: int
     ) -> Collection[int] | None:
-        partitions = [*grouped_by_partition(map(_any_counter, objects), self._partitions)]
+        partitions = [*group_by_partition(map(_any_counter, objects), self._partitions)]
 
         def build(run_id: str) -> list[ScriptCall | Command]:
             names = [run_keys(partition, run_id) for partition in partitions]
@@ -165,7 +165,7 @@ class RedisBuffer(Buffer):
 
         run_id, replies = self.redis.send_to_run(build)
         sizes, runs = replies[: len(partitions)], replies[len(partitions) :]
-        has_earlier = any(claiming.runs_in(found) - {run_id} for (found,) in runs)
+        has_earlier = any(claiming.parse_runs(found) - {run_id} for (found,) in runs)
         waiting = max(map(sum, zip(*sizes, strict=True)), default=0)
         if has_earlier or missed_records.read_oldest() or waiting > counters:
             return None
@@ -179,7 +179,7 @@ class RedisBuffer(Buffer):
         that a partition holds. A flush brings them to the tables, from where they are deleted.
         """
         counters = conf.get_config().counters
-        groups = grouped_by_partition(map(_any_counter, objects), self._partitions)
+        groups = group_by_partition(map(_any_counter, objects), self._partitions)
         sketches_by_partition = sketches.find_names(self.redis, groups)
 
         def build(run_id: str) -> list[ScriptCall]:
@@ -207,7 +207,7 @@ class RedisBuffer(Buffer):
         return claiming.read(self.redis, found) if found else None
 
     def settle(self, batch: Batch) -> bool:
-        sent = self.redis.send_to_run(lambda run_id: [claiming.settle_call(batch, run_id)])
+        sent = self.redis.send_to_run(lambda run_id: [claiming.build_settle_call(batch, run_id)])
         if sent.run_id != batch.run_id:
             # Totals may have been loaded from a snapshot with fewer hits than the flusher read.
             self.discard_totals(batch.totals)
@@ -216,7 +216,9 @@ class RedisBuffer(Buffer):
     def merge_sketches(
         self, known: Mapping[DailyVisitorsKey, bytes]
     ) -> Mapping[DailyVisitorsKey, Sketch]:
-        groups = grouped([visitors.key.partition(self._partitions) for visitors in known], known)
+        groups = group_items(
+            [visitors.key.partition(self._partitions) for visitors in known], known
+        )
         return {
             key: sketch
             for p, keys in groups.items()
@@ -228,7 +230,7 @@ class RedisBuffer(Buffer):
     def count_visitors(
         self, keys: Collection[CounterKey], first_day: datetime.date, last_day: datetime.date
     ) -> Mapping[DailyVisitorsKey, int]:
-        groups = grouped_by_partition(keys, self._partitions)
+        groups = group_by_partition(keys, self._partitions)
         try:
             return sketches.count(self.redis, groups, first_day, last_day)
         except BufferUnavailable:

@@ -10,12 +10,12 @@ from typing import Any
 
 from django.db import connections
 
-from django_hitcount.buffers.grouping import grouped
+from django_hitcount.buffers.grouping import group_items
 from django_hitcount.buffers.redis.keys import run_keys
-from django_hitcount.buffers.redis.record_call import record_call
+from django_hitcount.buffers.redis.record_call import build_record_call
 from django_hitcount.buffers.redis.scripts import ScriptCall
-from django_hitcount.buffers.redis.totals import discard_calls
-from django_hitcount.buffers.redis.transport import RedisTransport, checked
+from django_hitcount.buffers.redis.totals import build_discard_calls
+from django_hitcount.buffers.redis.transport import RedisTransport, raise_failures
 from django_hitcount.counters.days import open_days
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.db import seen_visitors
@@ -65,7 +65,7 @@ class CatchUp:
 
     def _deliver(self, missed: Sequence[MissedHits]) -> None:
         flushed = self._find_flushed(missed)
-        checked(
+        raise_failures(
             self._transport.send(lambda run_id: self._build_calls(missed, flushed, run_id)).replies
         )
         missed_records.drop(missed)
@@ -95,10 +95,12 @@ class CatchUp:
                 )
             else:
                 calls += [
-                    record_call(run_keys(p, run_id), group, record.command_id, self._threshold)
+                    build_record_call(
+                        run_keys(p, run_id), group, record.command_id, self._threshold
+                    )
                     for p, group in self._by_partition(record.hits).items()
                 ]
-        return [*calls, *discard_calls(stale, self._partitions, run_id)]
+        return [*calls, *build_discard_calls(stale, self._partitions, run_id)]
 
     def _deliver_visitors(self) -> int:
         """
@@ -114,7 +116,7 @@ class CatchUp:
             def build(run_id: str, rows: Any = rows, ids: Any = ids) -> list[ScriptCall]:
                 # A call is for hits of one counter and day: one for each visitor is the simplest.
                 return [
-                    record_call(
+                    build_record_call(
                         run_keys(hit.key.partition(self._partitions), run_id),
                         [hit],
                         ids[pk],
@@ -123,10 +125,10 @@ class CatchUp:
                     for pk, hit in rows.items()
                 ]
 
-            checked(self._transport.send(build).replies)
+            raise_failures(self._transport.send(build).replies)
             seen_visitors.drop_rows(rows, using=using)
             count += len(rows)
         return count
 
     def _by_partition(self, hits: Sequence[NewHits]) -> dict[int, list[NewHits]]:
-        return grouped([hit.key.partition(self._partitions) for hit in hits], hits)
+        return group_items([hit.key.partition(self._partitions) for hit in hits], hits)

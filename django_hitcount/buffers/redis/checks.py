@@ -10,7 +10,12 @@ from django.core.checks import Warning as CheckWarning
 from redis.connection import parse_url
 
 from django_hitcount import conf
-from django_hitcount.buffers.redis.transport import UNKNOWN_RUN, RedisTransport, Reply, checked
+from django_hitcount.buffers.redis.transport import (
+    UNKNOWN_RUN,
+    RedisTransport,
+    Reply,
+    raise_failures,
+)
 from django_hitcount.exceptions import BufferUnavailable
 
 
@@ -21,7 +26,7 @@ def check(transport: RedisTransport) -> Iterator[CheckMessage]:
         run_id, (pong, info, save) = transport.send(
             lambda run_id: [("PING",), ("INFO",), ("CONFIG", "GET", "save")]
         )
-        checked([pong])
+        raise_failures([pong])
     except BufferUnavailable as exc:
         yield _unreachable(exc)
         return

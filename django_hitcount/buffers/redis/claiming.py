@@ -49,18 +49,18 @@ def claim(redis: GuardedRedis, partition: int) -> Claim | None:
     sent = redis.send_to_run(
         lambda run_id: [
             ("MGET", PartitionKeys(partition).runs),
-            *_claim_calls(partition, run_id, of_run=run_id),
+            *_build_claim_calls(partition, run_id, of_run=run_id),
         ]
     )
     (runs,), reply = sent.replies
-    for earlier in runs_in(runs) - {sent.run_id}:
-        left = redis.send_to_run(partial(_claim_calls, partition, of_run=earlier))
-        if found := _claimed(left.replies[0], partition, earlier):
+    for earlier in parse_runs(runs) - {sent.run_id}:
+        left = redis.send_to_run(partial(_build_claim_calls, partition, of_run=earlier))
+        if found := _read_claim(left.replies[0], partition, earlier):
             return found._replace(is_left_over=True)
-    return _claimed(reply, partition, sent.run_id)
+    return _read_claim(reply, partition, sent.run_id)
 
 
-def _claim_calls(partition: int, run_id: str, *, of_run: str) -> list[ScriptCall]:
+def _build_claim_calls(partition: int, run_id: str, *, of_run: str) -> list[ScriptCall]:
     current, names = run_keys(partition, run_id), run_keys(partition, of_run)
     keys = [current.epoch, names.batch_id, names.sequence, *names.pendings, *names.batches]
     generation = f"{of_run}:{uuid.uuid4().hex}"
@@ -69,7 +69,7 @@ def _claim_calls(partition: int, run_id: str, *, of_run: str) -> list[ScriptCall
     return [ScriptCall("claim", keys, [generation, earlier_run])]
 
 
-def _claimed(reply: Reply, partition: int, run_id: str) -> Claim | None:
+def _read_claim(reply: Reply, partition: int, run_id: str) -> Claim | None:
     text, is_new, moved = reply
     for name in moved:
         logger.error("Partition %d held a key that is not ours, moved to %r", partition, name)
@@ -77,7 +77,7 @@ def _claimed(reply: Reply, partition: int, run_id: str) -> Claim | None:
     return Claim(batch_id, run_id, is_left_over=not is_new) if batch_id else None
 
 
-def runs_in(reply: bytes | None) -> set[str]:
+def parse_runs(reply: bytes | None) -> set[str]:
     """The runs of the server under which a partition may hold hits."""
     return set((reply or b"").decode(errors="replace").split())
 
@@ -120,7 +120,7 @@ def scan(redis: GuardedRedis, name: str) -> Iterable[tuple[bytes, bytes]]:
             return
 
 
-def settle_call(batch: Batch, run_id: str) -> ScriptCall:
+def build_settle_call(batch: Batch, run_id: str) -> ScriptCall:
     """The call that drops a batch, for a server whose run is ``run_id``."""
     partition = batch.id.partition
     names, current = run_keys(partition, batch.run_id), run_keys(partition, run_id)

@@ -39,7 +39,7 @@ DELEGATED = (
 """What redis-py or a project may call on a socket, beside reading."""
 
 
-def bound(pool: Any) -> None:
+def bound_waits(pool: Any) -> None:
     """Bound the connections of a pool of redis-py by the deadlines in which they are used."""
     if issubclass(pool.connection_class, BoundedConnection):
         return

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from django_hitcount.buffers.redis.scripts import BuildCommands, Command, ScriptCall
-from django_hitcount.buffers.redis.transport import RedisTransport, Reply, RunReplies, checked
+from django_hitcount.buffers.redis.transport import (
+    RedisTransport,
+    Reply,
+    RunReplies,
+    raise_failures,
+)
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.breaker import Breaker
 
@@ -38,7 +43,7 @@ class GuardedRedis:
         with self._breaker.guard() as is_back:
             self._catch_up(is_back)
             sent = self._transport.send(build)
-            checked(sent.replies)
+            raise_failures(sent.replies)
             return sent
 
     def try_to_send(self, build: BuildCommands, *, commands: int) -> RunReplies:
@@ -52,7 +57,7 @@ class GuardedRedis:
             with self._breaker.guard() as is_back:
                 self._catch_up(is_back)
                 sent = self._transport.send(build)
-                checked(sent.replies)
+                raise_failures(sent.replies)
         except BufferUnavailable as exc:
             # What was lost may be an answer to the commands that catch up, not to these.
             return sent or RunReplies("", [BufferUnavailable(str(exc))] * commands)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from django_hitcount.buffers.redis.claiming import read_batch_id, runs_in
+from django_hitcount.buffers.redis.claiming import parse_runs, read_batch_id
 from django_hitcount.buffers.redis.guarded import GuardedRedis
 from django_hitcount.buffers.redis.keys import RunKeys, run_keys
 from django_hitcount.counters.batches import FlushPosition, UnsettledHits
@@ -30,34 +30,34 @@ def read_positions(
     earlier = [
         (partition, other)
         for partition, reply in replies.items()
-        for other in runs_in(reply.runs) - {run_id}
+        for other in parse_runs(reply.runs) - {run_id}
     ]
     names = [run_keys(*pair) for pair in earlier]
     answers = redis.send([("MGET", own.batch_id, own.sequence) for own in names]) if names else []
     left: dict[int, list[UnsettledHits]] = {partition: [] for partition in replies}
     for (partition, other), (batch_id, sequence) in zip(earlier, answers, strict=True):
-        left[partition] += _left_over(partition, other, batch_id, sequence)
+        left[partition] += _find_left_over(partition, other, batch_id, sequence)
     return {
         partition: FlushPosition(
             partition,
             run_id,
             reply.epoch or b"0",
-            [*_claimed(reply.batch_id, partition, run_id), *left[partition]],
+            [*_find_claimed(reply.batch_id, partition, run_id), *left[partition]],
         )
         for partition, reply in replies.items()
     }
 
 
-def _claimed(batch_id: bytes | None, partition: int, run_id: str) -> list[UnsettledHits]:
+def _find_claimed(batch_id: bytes | None, partition: int, run_id: str) -> list[UnsettledHits]:
     found = read_batch_id(batch_id, partition)
     return [UnsettledHits(found, run_id, is_claimed=True)] if found else []
 
 
-def _left_over(
+def _find_left_over(
     partition: int, run_id: str, batch_id: bytes | None, sequence: bytes | None
 ) -> list[UnsettledHits]:
     """The batch of a run that is over, and the pending hits that the next claim takes."""
-    found = _claimed(batch_id, partition, run_id)
+    found = _find_claimed(batch_id, partition, run_id)
     last = read_batch_id(sequence, partition)
     if last:
         pending = last._replace(number=last.number + 1)
@@ -65,7 +65,7 @@ def _left_over(
     return found
 
 
-def held_hashes(position: FlushPosition, *, daily: bool) -> list[str]:
+def find_held_hashes(position: FlushPosition, *, daily: bool) -> list[str]:
     """The hashes whose hits the tables do not have at ``position``, by counter or by day."""
     found = [_pending(run_keys(position.partition, position.run_id), daily)]
     for held in position.unsettled:

@@ -74,7 +74,7 @@ class RecordReply(NamedTuple):
     """Given if the script does not know the total of every hit."""
 
 
-def record_call(
+def build_record_call(
     names: RunKeys, hits: Sequence[NewHits], command_id: CommandId, threshold: int
 ) -> ScriptCall:
     """

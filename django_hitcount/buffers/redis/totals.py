@@ -7,10 +7,10 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeGuard
 
-from django_hitcount.buffers.grouping import grouped_by_partition
+from django_hitcount.buffers.grouping import group_by_partition
 from django_hitcount.buffers.redis.guarded import GuardedRedis
 from django_hitcount.buffers.redis.keys import run_keys
-from django_hitcount.buffers.redis.positions import PositionReply, held_hashes, read_positions
+from django_hitcount.buffers.redis.positions import PositionReply, find_held_hashes, read_positions
 from django_hitcount.buffers.redis.scripts import Command, ScriptCall
 from django_hitcount.counters.batches import BufferState, FlushPosition
 from django_hitcount.counters.keys import CounterKey
@@ -28,7 +28,7 @@ class RunningTotals:
         self._ttl_seconds = ttl_seconds
 
     def read_state(self, keys: Collection[CounterKey]) -> BufferState:
-        groups = grouped_by_partition(keys, self._partitions)
+        groups = group_by_partition(keys, self._partitions)
 
         def build(run_id: str) -> list[Command]:
             commands = []
@@ -62,7 +62,7 @@ class RunningTotals:
     def complete(
         self, sums: Mapping[CounterKey, int], *, state: BufferState, keep: bool
     ) -> Mapping[CounterKey, int]:
-        groups = grouped_by_partition(sums, self._partitions)
+        groups = group_by_partition(sums, self._partitions)
         asked = {p: group for p, group in groups.items() if p in state.positions}
         totals = {key: sums[key] for p, group in groups.items() if p not in asked for key in group}
         ttl_seconds = self._ttl_seconds if keep else 0
@@ -70,7 +70,7 @@ class RunningTotals:
         for partition, group in asked.items():
             position = state.positions[partition]
             names = run_keys(partition, position.run_id)
-            hashes = held_hashes(position, daily=False)
+            hashes = find_held_hashes(position, daily=False)
             args: list[str | int | bytes] = [position.epoch, len(hashes), ttl_seconds]
             for key in group:
                 args += [key.text, sums[key]]
@@ -92,7 +92,7 @@ class RunningTotals:
         if position is None:
             return total
         names = run_keys(position.partition, position.run_id)
-        keys = [names.epoch, *held_hashes(position, daily=True)]
+        keys = [names.epoch, *find_held_hashes(position, daily=True)]
         call = ScriptCall("complete_daily_total", keys, [position.epoch, *map(key.on, days)])
         try:
             (held,) = self._redis.send([call])
@@ -101,13 +101,15 @@ class RunningTotals:
         return None if held is None else total + int(held)
 
     def discard(self, keys: Iterable[CounterKey]) -> None:
-        self._redis.send_to_run(lambda run_id: discard_calls(keys, self._partitions, run_id))
+        self._redis.send_to_run(lambda run_id: build_discard_calls(keys, self._partitions, run_id))
 
 
-def discard_calls(keys: Iterable[CounterKey], partitions: int, run_id: str) -> list[ScriptCall]:
+def build_discard_calls(
+    keys: Iterable[CounterKey], partitions: int, run_id: str
+) -> list[ScriptCall]:
     """The calls that drop the totals of ``keys``, so that they are loaded anew."""
     calls = []
-    for partition, group in grouped_by_partition(keys, partitions).items():
+    for partition, group in group_by_partition(keys, partitions).items():
         names = run_keys(partition, run_id)
         totals = [names.total(key.text) for key in group]
         calls.append(ScriptCall("discard", [names.epoch, *totals]))

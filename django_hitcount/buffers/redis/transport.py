@@ -23,7 +23,7 @@ from redis.exceptions import (
 from redis.retry import Retry
 
 from django_hitcount import conf
-from django_hitcount.buffers.redis.connections import bound
+from django_hitcount.buffers.redis.connections import bound_waits
 from django_hitcount.buffers.redis.scripts import BuildCommands, Command, ScriptCall
 from django_hitcount.exceptions import AnswerLost, BufferUnavailable
 from django_hitcount.outages.deadlines import Deadline, has_deadline, seconds_left
@@ -134,7 +134,7 @@ class RedisTransport:
                 commands = build(opened.run_id)
             is_in_step = True
         except (RedisError, OSError) as exc:
-            replies += [_lost(exc)] * (len(commands) - len(replies))
+            replies += [_make_answer_lost(exc)] * (len(commands) - len(replies))
         finally:
             if is_in_step:
                 self._idle.push(opened)
@@ -192,7 +192,7 @@ def _connection_pool(alias: str) -> Any:
 
 def _limit_waits(pool: Any, seconds: float) -> None:
     """Limit each wait of a page to the timeouts of the pool, or to ``seconds`` if it has none."""
-    bound(pool)
+    bound_waits(pool)
     options = pool.connection_kwargs
     for name in ("socket_timeout", "socket_connect_timeout"):
         if options.get(name) is None:
@@ -206,7 +206,7 @@ def _limit_waits(pool: Any, seconds: float) -> None:
         _limit_waits(sentinel.connection_pool, seconds)
 
 
-def checked(replies: list[Reply]) -> list[Reply]:
+def raise_failures(replies: list[Reply]) -> list[Reply]:
     """The same replies; raises the first BufferUnavailable among them."""
     for reply in replies:
         if isinstance(reply, BufferUnavailable):
@@ -236,7 +236,7 @@ def _send_and_read(
         replies.clear()  # No script of this run is known there, and other commands only read.
         return False
     for at in unknown:
-        replies[at] = _lost("connection lost")  # Unless it is answered:
+        replies[at] = _make_answer_lost("connection lost")  # Unless it is answered:
         connection.send_command(*commands[at].by_source(run_id))  # type: ignore[union-attr]
         replies[at] = _read(connection)
     return True
@@ -255,18 +255,18 @@ def _read(connection: Any) -> Reply:
         # The caller closes the connection, but after a rejection the next answer follows.
         return connection.read_response(disable_decoding=True, disconnect_on_error=False)
     except REJECTIONS as exc:
-        return _rejected(exc)
+        return _make_rejection(exc)
 
 
 def _is_unknown_script(reply: Reply) -> bool:
     return isinstance(reply, BufferUnavailable) and isinstance(reply.__cause__, NoScriptError)
 
 
-def _rejected(exc: RedisError) -> BufferUnavailable:
+def _make_rejection(exc: RedisError) -> BufferUnavailable:
     error = BufferUnavailable(f"Redis rejected a command: {exc}")
     error.__cause__ = exc
     return error
 
 
-def _lost(reason: object) -> AnswerLost:
+def _make_answer_lost(reason: object) -> AnswerLost:
     return AnswerLost(f"Redis did not answer: {reason}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from django_hitcount.buffers.redis.record_call import record_call
+from django_hitcount.buffers.redis.record_call import build_record_call
 from django_hitcount.buffers.redis.scripts import ScriptCall
 from django_hitcount.buffers.redis.transport import RedisTransport
 from django_hitcount.counters.hits import NewHits
@@ -38,7 +38,7 @@ def record(transport):
     def run(sequence, amount=1, threshold=0, **of_hit):
         hit = NewHits(CounterKey(5, "a", "views"), TODAY, amount, **of_hit)
         number = CommandId(RECORDER, sequence)
-        (reply,) = replies_to(transport, [record_call(KEYS, [hit], number, threshold)])
+        (reply,) = replies_to(transport, [build_record_call(KEYS, [hit], number, threshold)])
         return reply
 
     return run
