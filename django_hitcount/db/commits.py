@@ -5,7 +5,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable
 from contextvars import copy_context
-from functools import partial
 
 from django.db import connections, transaction
 
@@ -36,7 +35,8 @@ class DelayedWork:
     """Work that waits for the COMMIT of transactions, which may end in any order."""
 
     def __init__(self, work: Callable[[], object], databases: Iterable[str]) -> None:
-        self._work = partial(copy_context().run, work)
+        context = copy_context()
+        self._work = lambda: context.run(work)
         self._pending: list[weakref.ref[_CommitCallback]] = []
         for using in databases:
             callback = _CommitCallback(self)
