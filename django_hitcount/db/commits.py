@@ -36,7 +36,7 @@ class DelayedWork:
 
     def __init__(self, work: Callable[[], object], databases: Iterable[str]) -> None:
         context = copy_context()
-        self._work = lambda: context.run(work)
+        self._work: Callable[[], object] = lambda: context.run(work)
         self._pending: list[weakref.ref[_CommitCallback]] = []
         for using in databases:
             callback = _CommitCallback(self)
