@@ -14,6 +14,10 @@ FRESH_SECONDS = 10.0
 """Longer than a page takes. An object that lives longer reads its total again."""
 
 
+_ON_STATE = "hitcount_totals"
+"""The attribute of ``obj._state``."""
+
+
 class RememberedTotals(dict[str, tuple[int, float, object]]):
     """
     By counter: the total, when it was read, and the primary key of the object at that time.
@@ -45,6 +49,3 @@ def discard_totals(obj: Model, *, counter: str | None = None) -> None:
         vars(obj._state).pop(_ON_STATE, None)
     else:
         vars(obj._state).get(_ON_STATE, {}).pop(counter, None)
-
-
-_ON_STATE = "hitcount_totals"

@@ -67,6 +67,7 @@ COLUMN_TYPES = (
 
 UUID_AS_DIGITS = re.compile(r"(var)?char\(32\)")
 UUID_AS_TEXT = re.compile(r"(var)?char\(3[26]\)")
+"""Columns of text for a UUID: 32 digits, or those and four dashes."""
 
 HINT = "Use an integer, text or UUID primary key, or count hits of a related object that has one."
 

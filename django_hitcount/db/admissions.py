@@ -59,6 +59,7 @@ INTERVAL_IS_OVER = models.Q(expires_at__lt=Clock())
 """Not at the very end: a clock cuts off the fraction of a tick in which the interval began."""
 
 INTERVAL_IS_AHEAD = models.Q(admitted_at__gt=Clock())
+"""It begins in the future: the clock was set back after it began."""
 
 
 class AdmissionInterval(NamedTuple):

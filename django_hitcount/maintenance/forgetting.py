@@ -68,7 +68,7 @@ def forget_deleted(
 
     Call it when all hits that the buffer held when these rows were read are in the tables.
     Partitions where that failed are ``unflushed``: their objects wait for the next flush. So do
-    objects that a database must be asked for that does not answer.
+    objects that may be in a database that does not answer.
 
     Tries again for ``patience_seconds`` when it meets locks. Costs, per 500 objects, a query
     per table, one per model and database that is looked into, a transaction per 500 rows, two
