@@ -86,7 +86,7 @@ def _add_one(model: type[Row], pk: int) -> str:
 
 def _slot_upserts(article: Article) -> list[tuple[str, str]]:
     """For each slot, the two statements that write a hit into it, with their values."""
-    key, day = counter_key(article, "views"), day_of()
+    key, day = counter_key(article, counter="views"), day_of()
     return [
         (
             _fill_in_values(statements.upserts(HitSlot, [(*key, slot, 1)])),
@@ -103,7 +103,7 @@ def _fill_in_values(upserts: Sequence[statements.Statement]) -> str:
 
 def buffered(article: Article) -> Write:
     """Do what record_hit() does, except reading the total."""
-    buffer, hits = get_buffer(), [NewHits(counter_key(article, "views"), day_of(), 1)]
+    buffer, hits = get_buffer(), [NewHits(counter_key(article, counter="views"), day_of(), 1)]
     return lambda: buffer.record(hits)
 
 

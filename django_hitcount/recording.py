@@ -127,7 +127,7 @@ def record_hits(
     check_amount(amount)
     day = day_of(at)
     try:
-        keys = [counter_key(obj, counter) for obj in objs]
+        keys = [counter_key(obj, counter=counter) for obj in objs]
     except DATABASE_ERRORS as exc:
         logger.error("%d hits are not counted: %s", len(objs), exc)
         return [Hit(False, UNAVAILABLE, None)] * len(objs)
@@ -170,7 +170,7 @@ def record_page_hit(
         log_refused([NO_REQUEST], counter)
         return Hit(False, NO_REQUEST, totals.total_or_none(obj, counter=counter))
     try:
-        earlier = recall_hit(request, counter_key(obj, counter))
+        earlier = recall_hit(request, counter_key(obj, counter=counter))
     except DATABASE_ERRORS:
         earlier = None  # record_hit() meets the same error, and logs it.
     return earlier or record_hit(obj, request, counter=counter)

@@ -57,7 +57,7 @@ def get_total(obj: Model, *, counter: str = DEFAULT_COUNTER) -> int:
     a transaction Redis does not keep the total, so the next call costs the same. Without
     Redis, costs one query.
     """
-    key = counter_key(obj, counter)
+    key = counter_key(obj, counter=counter)
     return get_totals_of([key])[key]
 
 
@@ -68,7 +68,7 @@ def get_totals(objs: Iterable[ModelT], *, counter: str = DEFAULT_COUNTER) -> dic
     Takes objects of any models. Raises what get_total() raises. Costs what get_total() costs,
     once for all objects.
     """
-    keys = {obj: counter_key(obj, counter) for obj in objs}
+    keys = {obj: counter_key(obj, counter=counter) for obj in objs}
     totals = get_totals_of(keys.values())
     return {obj: totals[key] for obj, key in keys.items()}
 
@@ -168,7 +168,7 @@ def load_missing_totals(
 def total_or_none(obj: Model, *, counter: str = DEFAULT_COUNTER) -> int | None:
     """Like get_total(), but None if the database does not answer: for pages."""
     try:
-        key = counter_key(obj, counter)
+        key = counter_key(obj, counter=counter)
     except DATABASE_ERRORS as exc:
         logger.error("A total cannot be read: %s", exc)
         return None
@@ -196,7 +196,7 @@ def hits_between(
     With Redis, costs two round trips and a query. Without Redis, costs a query.
     """
     days = list_days(first_day, last_day)
-    key = counter_key(obj, counter)
+    key = counter_key(obj, counter=counter)
     using, buffer = hits_alias(), get_buffer()
     for _ in range(ATTEMPTS):
         state = buffer.read_state([key])

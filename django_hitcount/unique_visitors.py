@@ -147,7 +147,7 @@ def _read_visitors(
 ) -> dict[ModelT, Visitors]:
     """Like get_visitors(), but read the tables within ``guard``."""
     last_day = last_day or day_of()
-    keys = {obj: counter_key(obj, valid_visitor_counter(counter)) for obj in objs}
+    keys = {obj: counter_key(obj, counter=valid_visitor_counter(counter)) for obj in objs}
     found = get_visitors_of(keys.values(), first_day or last_day, last_day, guard=guard)
     return {obj: found[key] for obj, key in keys.items()}
 

@@ -11,7 +11,7 @@ from django_hitcount.db.content_types import content_type_id
 from django_hitcount.db.routing import hits_alias
 
 
-def counter_key(obj: Model, counter: str) -> CounterKey:
+def counter_key(obj: Model, *, counter: str) -> CounterKey:
     """
     The key of ``counter`` on ``obj``.
 

@@ -77,7 +77,7 @@ def _with_dashes(digits: Expression) -> Concat:
 class TotalInTables(Coalesce):
     """The total of a counter in the tables of the database that the query runs on."""
 
-    def __init__(self, model: type[models.Model], counter: str) -> None:
+    def __init__(self, model: type[models.Model], *, counter: str) -> None:
         rows = (
             HitSlot.objects.filter(
                 content_type_id=ContentTypeId(model),

@@ -46,7 +46,9 @@ def with_hits(
     iterator()), and one more with a query for totals that Redis does not know.
     """
     _check_name_is_free(queryset.model, name)
-    return _use_exact_iterable(queryset.annotate(**{name: TotalInTables(queryset.model, counter)}))
+    return _use_exact_iterable(
+        queryset.annotate(**{name: TotalInTables(queryset.model, counter=counter)})
+    )
 
 
 def with_visitors(

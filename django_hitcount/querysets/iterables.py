@@ -146,7 +146,8 @@ class _ExactIterable(BaseIterable):  # type: ignore[type-arg]
 def _set_totals(objs: Sequence[Model], counters: Mapping[str, str]) -> None:
     """Put exact totals on objects. One object may come several times, as an instance per row."""
     keys = {
-        counter: [counter_key(obj, counter) for obj in objs] for counter in {*counters.values()}
+        counter: [counter_key(obj, counter=counter) for obj in objs]
+        for counter in {*counters.values()}
     }
     distinct: set[CounterKey] = set().union(*keys.values())
     found = totals.totals_or_none(distinct) if distinct else {}

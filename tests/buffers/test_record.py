@@ -23,7 +23,7 @@ def articles():
 
 
 def hit_on(article, **options):
-    return NewHits(counter_key(article, "views"), TODAY, **{"amount": 1, **options})
+    return NewHits(counter_key(article, counter="views"), TODAY, **{"amount": 1, **options})
 
 
 def visit_of(article):

@@ -114,7 +114,7 @@ def test_sixteen_recorders_and_dying_flushers_end_exact(patient_redis, redis, re
         """Let running totals expire, much more often than they do, so that they are loaded."""
         run = run_id(redis)
         while not done.total():
-            key = counter_key(random.choice(articles), "views")
+            key = counter_key(random.choice(articles), counter="views")
             redis.delete(run_keys(key.partition(16), run).total(key.text))
             time.sleep(0.001)
 

@@ -104,7 +104,7 @@ def test_totals_that_are_in_redis_are_shown(redis_buffer, articles):
     tea, _, water = articles
     record_hits([tea, water])
     get_totals([tea, water])
-    keys = [counter_key(article, "views") for article in articles]
+    keys = [counter_key(article, counter="views") for article in articles]
     with locked_tables():
         assert totals_or_none(keys) == {keys[0]: 1, keys[2]: 1}
         assert page_read_breaker().is_open

@@ -193,7 +193,7 @@ def test_full_redis_can_be_flushed(own_valkey, article):
     other = Article.objects.create(title="Coffee")
     view(article)
     with own_valkey.client() as client:
-        names = names_of(client, counter_key(article, "views"))
+        names = names_of(client, counter_key(article, counter="views"))
     own_valkey.ask("HSET", names.pending, "rubbish", "x")
     own_valkey.ask("CONFIG", "SET", "maxmemory", "1")
     view(other)

@@ -228,7 +228,7 @@ def test_slow_redis_can_be_flushed(slow_redis, long_timeout, article):
     flush()
     view(article)
     slow_redis.delay_seconds = 0.6
-    flush([counter_key(article, "views").partition(16)])
+    flush([counter_key(article, counter="views").partition(16)])
 
     assert slot_sums([article]) == {article: 2}
     assert not get_buffer()._breaker.is_open

@@ -93,7 +93,7 @@ class GoingBack(Machine):
             in_tables = slot_sums(self.objs)
             taken = {
                 obj: self.left[obj][in_tables[obj] :][
-                    : batch.totals.get(counter_key(obj, "views"), 0)
+                    : batch.totals.get(counter_key(obj, counter="views"), 0)
                 ]
                 for obj in self.objs
             }

@@ -31,7 +31,7 @@ def article(redis_buffer) -> Article:
 
 
 def partition_of(article: Article) -> int:
-    return counter_key(article, "views").partition(16)
+    return counter_key(article, counter="views").partition(16)
 
 
 def test_flush_says_what_it_did(article):
@@ -134,7 +134,7 @@ def test_batch_that_fails_for_long_is_left_and_raised(article, monkeypatch):
     add = slots.add_totals
 
     def fails(amounts, **kwargs):
-        if counter_key(article, "views") in amounts:
+        if counter_key(article, counter="views") in amounts:
             raise OperationalError("locked")
         add(amounts, **kwargs)
 

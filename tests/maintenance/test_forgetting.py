@@ -286,7 +286,7 @@ def test_foreign_values_in_redis_do_no_harm(redis, redis_buffer, put, caplog):
     """Their members are not deleted, and no breaker opens."""
     article = Article.objects.create(title="Tea")
     record_hit(article)
-    key = counter_key(article, "views")
+    key = counter_key(article, counter="views")
     names = names_of(redis, key)
     redis.set("theirs", "1")
     for place in (names.sketches_of(*key[:2]), names.pending_visitors):

@@ -130,7 +130,7 @@ def flush_and_disconnect() -> None:
 class TestFullPartition:
     def fill(self, redis, article, counters: int) -> None:
         """Record hits of other objects in the partition of the article."""
-        key = counter_key(article, "views")
+        key = counter_key(article, counter="views")
         names = names_of(redis, key, get_config().partitions)
         for start in range(0, counters, 1000):
             numbers = range(start, min(start + 1000, counters))

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def partition_of(obj: Model) -> int:
-    return counter_key(obj, "views").partition(get_config().partitions)
+    return counter_key(obj, counter="views").partition(get_config().partitions)
 
 
 class TestPartitionThatFails:

@@ -18,7 +18,7 @@ def article(redis_buffer) -> Article:
 
 @pytest.fixture
 def key(article) -> CounterKey:
-    return counter_key(article, "views")
+    return counter_key(article, counter="views")
 
 
 @pytest.fixture

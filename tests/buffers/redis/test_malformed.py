@@ -101,7 +101,7 @@ def test_hits_of_a_removed_model_are_set_aside(redis, article):
     """Its content type is gone, which the foreign key would not allow."""
     plain = Plain.objects.create(name="x")
     record_hits([plain, article])
-    key = counter_key(plain, "views")
+    key = counter_key(plain, counter="views")
     ContentType.objects.get_for_model(Plain).delete()
     ContentType.objects.clear_cache()
 
