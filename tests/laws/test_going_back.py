@@ -50,7 +50,7 @@ class GoingBack(Machine):
         self.begin(REDIS_TIMEOUT_SECONDS=10)
         assert isinstance(self.behind, RedisBuffer)
         assert get_buffer() is not self.behind
-        self.objs = Article.objects.bulk_create(Article(title=str(n)) for n in range(3))
+        self.objs = Article.objects.bulk_create(Article(pk=n + 1, title=str(n)) for n in range(3))
         self.left: dict[Article, list[int]] = {obj: [] for obj in self.objs}
         self.hits = 0
         self.asleep: list[tuple[flushing.Batch, dict[Article, list[int]]]] = []
