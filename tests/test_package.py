@@ -178,3 +178,15 @@ def test_wheel_has_all_that_is_needed_and_nothing_else():
     assert lua | {"django_hitcount/py.typed"} <= shipped
     assert {str(path.relative_to(ROOT)) for path in SOURCE} <= shipped
     assert not [name for name in shipped if name.startswith(("tests", "example", "benchmarks"))]
+
+
+def test_design_names_places_that_exist():
+    design = (ROOT / "docs" / "design.rst").read_text()
+    places = re.sub(r"\s+", " ", design.split("\nWhere things are\n")[1].split("\nWords\n")[0])
+    files = re.findall(r"``([\w/]+\.(?:py|lua))``(?:: ``([\w.]+)\(\)``)?", places)
+
+    assert len(files) > 10
+    for file, function in files:
+        source = (ROOT / "django_hitcount" / file).read_text()
+        for name in filter(None, function.split(".")):
+            assert re.search(rf"^ *(def|class) {name}\b", source, re.MULTILINE), (file, name)
