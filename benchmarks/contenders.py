@@ -17,7 +17,7 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import get_config
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.hits import NewHits
-from django_hitcount.db.counted_objects import counter_key
+from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.models import DailyHitSlot, HitSlot
 
 VIEW_SECONDS = 0.005

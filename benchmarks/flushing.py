@@ -19,7 +19,7 @@ from benchmarks.timing import alternate, seconds_of
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey
-from django_hitcount.db.counted_objects import content_type_id_of
+from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.models import DailyHitSlot, FlushedBatch, HitSlot
 

@@ -20,10 +20,10 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.signals import class_prepared, post_delete, pre_delete
 
 from django_hitcount.buffers import get_buffer
+from django_hitcount.counters.counted_models import counted_model, deleted_object_id
 from django_hitcount.counters.keys import ObjectKey
-from django_hitcount.counters.objects import counted_model, deleted_object_id
 from django_hitcount.db.commits import run_after_commit
-from django_hitcount.db.counted_objects import content_type_id_of
+from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.tables import DeletedObject

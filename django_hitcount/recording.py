@@ -23,14 +23,14 @@ from django.http import HttpRequest
 from django_hitcount import totals
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
+from django_hitcount.counters.counted_models import is_unsaved
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.fresh_totals import discard_totals
 from django_hitcount.counters.hits import NewHits, check_amount
-from django_hitcount.counters.objects import is_unsaved
 from django_hitcount.counters.outcomes import Hit
 from django_hitcount.db.commits import DelayedWork, run_after_commit
 from django_hitcount.db.content_types import clear_content_types
-from django_hitcount.db.counted_objects import counter_key
+from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import OpenTransactions
 from django_hitcount.db.transactions import DATABASE_ERRORS, require_autocommit

@@ -9,7 +9,7 @@ from asgiref.sync import sync_to_async
 
 from django_hitcount import conf
 from django_hitcount.buffers import get_buffer
-from django_hitcount.buffers.admitting import admit
+from django_hitcount.buffers.throttling import admit
 from django_hitcount.exceptions import InvalidThrottle
 
 SHORTEST_SECONDS = 0.001

@@ -22,8 +22,8 @@ from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.batches import BufferState, RecordResult
 from django_hitcount.counters.days import list_days
 from django_hitcount.counters.keys import CounterKey
-from django_hitcount.db import ledger
-from django_hitcount.db.counted_objects import counter_key
+from django_hitcount.db import sums
+from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.transactions import DATABASE_ERRORS
@@ -101,10 +101,10 @@ def _find_totals(
         keys_left = [*missing]
         for start in range(0, len(keys_left), KEYS_PER_STATEMENT):
             with guard():
-                sums, unapplied, keep = _read_sums(
+                found, unapplied, keep = _read_sums(
                     keys_left[start : start + KEYS_PER_STATEMENT], state
                 )
-            totals.update(buffer.complete_totals(sums, state=unapplied, keep=keep))
+            totals.update(buffer.complete_totals(found, state=unapplied, keep=keep))
         missing -= totals.keys()
         if not missing:
             return
@@ -118,12 +118,12 @@ def _read_sums(
     """Slot sums, what they lack of ``state``, and whether others see the tables like that, too."""
     using = hits_alias()
     with savepoint(using):
-        found, applied = ledger.read_sums(keys, state.batch_ids(), using=using)
-    sums = {key: found.get(key, 0) for key in keys}
+        found, applied = sums.read_sums(keys, state.batch_ids(), using=using)
+    all_sums = {key: found.get(key, 0) for key in keys}
     # In a transaction the tables may look as they did when it began, or as only it sees them.
     connection = connections[using]
     keep = connection.get_autocommit() and not connection.in_atomic_block
-    return sums, state.without(applied), keep
+    return all_sums, state.without(applied), keep
 
 
 def totals_or_none(
@@ -201,7 +201,7 @@ def hits_between(
     for _ in range(ATTEMPTS):
         state = buffer.read_state([key])
         with savepoint(using):
-            found, applied = ledger.read_sum_between(
+            found, applied = sums.read_sum_between(
                 key, first_day, last_day, state.batch_ids(), using=using
             )
         total = buffer.complete_daily_total(

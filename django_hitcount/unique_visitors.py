@@ -26,7 +26,7 @@ from django_hitcount.counters.days import day_of, last_days, list_days
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey
 from django_hitcount.counters.sketches import SketchUnion
 from django_hitcount.db import daily_visitors
-from django_hitcount.db.counted_objects import counter_key
+from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.transactions import DATABASE_ERRORS

@@ -10,7 +10,7 @@ from django.db.models.signals import post_delete
 
 from django_hitcount import deletion
 from django_hitcount.buffers.redis.buffer import RedisBuffer
-from django_hitcount.db import counter_rows
+from django_hitcount.db import row_deletion
 from django_hitcount.db.tables import DailyHitSlot, HitSlot
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance import flushing
@@ -222,7 +222,7 @@ def test_deletion_that_meets_a_lock_is_tried_again(redis_buffer):
     record_hit(article)
     flush()
     error = OperationalError("deadlock detected")
-    with failing_at_first(counter_rows, "_delete_rows", error, times=2):
+    with failing_at_first(row_deletion, "_delete_rows", error, times=2):
         article.delete()
 
     assert not HitSlot.objects.exists()

@@ -17,7 +17,7 @@ from django.db.models.sql.compiler import SQLCompiler
 from django_hitcount import conf
 from django_hitcount.counters.names import check_counter
 from django_hitcount.counters.primary_keys import KeyType, is_uuid_as_digits, key_field, key_type
-from django_hitcount.db.counted_objects import content_type_id_of
+from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.fields import exact_collation
 from django_hitcount.db.tables import HitSlot
 from django_hitcount.exceptions import HitCountError

@@ -29,7 +29,7 @@ from django_hitcount.db.tables import DeletedObject, FlushedBatch
 from django_hitcount.db.transactions import in_transaction
 from django_hitcount.exceptions import HitCountError
 from django_hitcount.maintenance import forgetting
-from django_hitcount.maintenance.collecting import collect_errors
+from django_hitcount.maintenance.error_collection import collect_errors
 from django_hitcount.maintenance.pruning import prune_ledger
 from django_hitcount.outages.waits import in_background
 

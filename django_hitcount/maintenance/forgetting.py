@@ -17,8 +17,8 @@ from django.utils import timezone
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import get_config
 from django_hitcount.counters.keys import CounterKey, ObjectKey
-from django_hitcount.db.counter_rows import delete_rows_of, match_objects
 from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.row_deletion import delete_rows_of, match_objects
 from django_hitcount.db.tables import DeletedObject
 from django_hitcount.maintenance.living_objects import Location, find_living
 

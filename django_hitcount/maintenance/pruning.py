@@ -12,7 +12,7 @@ from django_hitcount.db.counted_addresses import prune_addresses
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.salts import prune_salts
 from django_hitcount.db.tables import FlushedBatch
-from django_hitcount.maintenance.collecting import collect_errors
+from django_hitcount.maintenance.error_collection import collect_errors
 
 LEDGER_DAYS = 7
 """How long each batch is kept in the ledger; the last one of a generation is kept for ever."""

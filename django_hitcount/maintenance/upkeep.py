@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.maintenance import forgetting
-from django_hitcount.maintenance.collecting import collect_errors
 from django_hitcount.maintenance.compaction import Compaction, compact
+from django_hitcount.maintenance.error_collection import collect_errors
 from django_hitcount.maintenance.pruning import prune
 
 

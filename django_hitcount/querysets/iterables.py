@@ -27,7 +27,7 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.fresh_totals import remember_total
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.names import check_counter
-from django_hitcount.db.counted_objects import counter_key
+from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.expressions import TotalInTables
 from django_hitcount.db.routing import hits_alias
 

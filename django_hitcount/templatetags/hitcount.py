@@ -8,7 +8,7 @@ from django import template
 from django.db.models import Model
 
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters.objects import is_unsaved
+from django_hitcount.counters.counted_models import is_unsaved
 from django_hitcount.outages.waits import CurrentPage
 from django_hitcount.recording import record_page_hit
 from django_hitcount.totals import total_or_none

@@ -7,7 +7,7 @@ import datetime
 import pytest
 
 from django_hitcount.counters.hits import NewHits, VisitorHashes
-from django_hitcount.db.counted_objects import counter_key
+from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.totals import get_total
 from tests.app.models import Article
 

@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 
 from django_hitcount.buffers import get_buffer
-from django_hitcount.buffers.redis.guarded import GuardedRedis
+from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.db.tables import Admission
 from django_hitcount.throttle import Throttle
 from tests import children

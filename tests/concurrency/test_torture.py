@@ -14,7 +14,7 @@ import pytest
 
 from django_hitcount.buffers.redis.keys import run_keys
 from django_hitcount.counters.days import day_of
-from django_hitcount.db.counted_objects import counter_key
+from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import HitSlot
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush

@@ -9,7 +9,7 @@ import pytest
 from django.contrib.contenttypes.models import ContentType
 from django.db import connection, transaction
 
-from django_hitcount.db.counted_objects import content_type_id_of
+from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.tables import HitSlot
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.recording import record_hit

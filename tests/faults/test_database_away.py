@@ -16,7 +16,7 @@ from django.test import Client, RequestFactory
 from django.utils.functional import SimpleLazyObject
 
 from django_hitcount.buffers import get_buffer
-from django_hitcount.db import content_types, ledger, slots
+from django_hitcount.db import content_types, slots, sums
 from django_hitcount.outages.breaker import Breaker
 from django_hitcount.recording import Hit, record_hit, record_hits
 from django_hitcount.totals import get_total
@@ -51,7 +51,7 @@ def away(*args, **kwargs):
 def test_page_is_served_without_a_count(article, settings, caplog):
     with (
         mock.patch.object(slots, "add_hits", away),
-        mock.patch.object(ledger, "read_sums", away),
+        mock.patch.object(sums, "read_sums", away),
     ):
         response = Client(headers=BROWSER).get(f"/articles/{article.pk}/")
 
@@ -102,7 +102,7 @@ def test_read_only_database_refuses_hits_and_serves_pages(article, read_only_dat
 
 def test_failed_query_of_ours_does_not_spoil_the_transaction_of_the_view(redis_buffer, article):
     """PostgreSQL refuses every further query after an error that no savepoint caught."""
-    fails = ledger.read_sums
+    fails = sums.read_sums
 
     def broken(*args, **kwargs):
         with connection.cursor() as cursor:
@@ -110,7 +110,7 @@ def test_failed_query_of_ours_does_not_spoil_the_transaction_of_the_view(redis_b
         return fails(*args, **kwargs)
 
     with transaction.atomic():
-        with mock.patch.object(ledger, "read_sums", broken):
+        with mock.patch.object(sums, "read_sums", broken):
             assert record_hit(article) == Hit(True, None, None)
         article.title = "changed by the view"
         article.save()
@@ -150,7 +150,7 @@ def test_redis_counts_on_while_the_database_is_away(redis_buffer, article):
     record_hit(article)
     with (
         mock.patch.object(slots, "add_hits", away),
-        mock.patch.object(ledger, "read_sums", away),
+        mock.patch.object(sums, "read_sums", away),
     ):
         assert record_hit(article) == Hit(True, None, 2)
 

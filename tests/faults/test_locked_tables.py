@@ -14,8 +14,8 @@ from django.template import Context, Template
 from django.test import RequestFactory
 
 from django_hitcount.buffers import database, get_buffer
-from django_hitcount.db import daily_visitors, ledger, slots
-from django_hitcount.db.counted_objects import counter_key
+from django_hitcount.db import daily_visitors, slots, sums
+from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.outages.page_reads import page_read_breaker
 from django_hitcount.recording import record_hit, record_hits
@@ -86,7 +86,7 @@ def test_database_that_does_not_take_a_hit_in_time_is_not_read(articles, monkeyp
         raise OperationalError("timeout expired")
 
     monkeypatch.setattr(database, "in_transaction", silence)
-    with mock.patch.object(ledger, "read_sums") as reads:
+    with mock.patch.object(sums, "read_sums") as reads:
         assert render(articles, "hit_count") == "[][][]"
     assert not reads.called
 

@@ -16,7 +16,7 @@ from redis.exceptions import BusyLoadingError
 from django_hitcount.buffers import get_buffer
 from django_hitcount.buffers.redis.catching_up import CatchUp
 from django_hitcount.buffers.redis.transport import RedisTransport, _limit_waits
-from django_hitcount.db.counted_objects import counter_key
+from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import DeletedObject, HitSlot, MissedRecord
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance.flushing import flush

@@ -18,7 +18,7 @@ from redis.sentinel import Sentinel, SentinelConnectionPool
 from django_hitcount.buffers import get_buffer
 from django_hitcount.buffers.redis import transport
 from django_hitcount.buffers.redis.transport import RedisTransport
-from django_hitcount.db.counted_objects import counter_key
+from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.outages.breaker import SLOW_CALLS

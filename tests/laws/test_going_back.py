@@ -14,7 +14,7 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 from django_hitcount.buffers import get_buffer
 from django_hitcount.buffers.redis.buffer import RedisBuffer
 from django_hitcount.counters.days import day_of
-from django_hitcount.db.counted_objects import counter_key
+from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.maintenance import flushing
 from django_hitcount.recording import record_hits
 from django_hitcount.totals import get_totals, hits_between

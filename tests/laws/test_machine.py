@@ -23,7 +23,9 @@ class Counting(Machine):
     @initialize()
     def empty(self) -> None:
         self.begin()
-        self.objs = [*Article.objects.bulk_create(Article(pk=n + 1, title=str(n)) for n in range(2))]
+        self.objs = [
+            *Article.objects.bulk_create(Article(pk=n + 1, title=str(n)) for n in range(2))
+        ]
         self.objs += Page.objects.bulk_create([Page(path="a:b"), Page(path="2026-02-27:x")])
         self.recorded = {(obj, day): 0 for obj in self.objs for day in DAYS}
 

@@ -11,7 +11,7 @@ from django.db import IntegrityError, OperationalError, transaction
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.db import slots, upserts
-from django_hitcount.db.counted_objects import counter_key
+from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import DailyHitSlot, HitSlot
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance import flushing

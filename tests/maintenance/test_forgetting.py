@@ -12,8 +12,8 @@ from django.db.models.signals import pre_delete
 
 from django_hitcount import deletion
 from django_hitcount.buffers import get_buffer
-from django_hitcount.db import counter_rows
-from django_hitcount.db.counted_objects import content_type_id_of, counter_key
+from django_hitcount.db import row_deletion
+from django_hitcount.db.counter_keys import content_type_id_of, counter_key
 from django_hitcount.db.tables import DeletedObject, HitSlot
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance import forgetting
@@ -49,7 +49,7 @@ class TestWhoeverDies:
         "after the COMMIT": (deletion, "forget_now"),
         "before the buffer": (deletion, "_flush_partitions_of"),
         "before the tables": (forgetting, "delete_rows_of"),
-        "within the tables": (counter_rows, "take_write_lock"),
+        "within the tables": (row_deletion, "take_write_lock"),
         "before it is over": (forgetting, "_finish_or_postpone"),
     }
 
@@ -112,7 +112,7 @@ class TestWhoeverDies:
     def test_locked_tables(self, article):
         error = OperationalError("lock timeout")
         with (
-            mock.patch.object(counter_rows, "in_transaction", side_effect=error),
+            mock.patch.object(row_deletion, "in_transaction", side_effect=error),
             mock.patch.object(get_buffer(), "quick_partitions", return_value=None),
         ):
             article.delete()

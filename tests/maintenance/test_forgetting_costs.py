@@ -15,7 +15,7 @@ from django_hitcount import deletion
 from django_hitcount.conf import get_config
 from django_hitcount.counters.days import day_of
 from django_hitcount.db import slots
-from django_hitcount.db.counted_objects import counter_key
+from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import HitSlot
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.recording import record_hit, record_hits

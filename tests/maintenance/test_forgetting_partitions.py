@@ -10,7 +10,7 @@ from django.db.models import Model
 from django_hitcount import deletion
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import get_config
-from django_hitcount.db.counted_objects import counter_key
+from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import DeletedObject
 from django_hitcount.maintenance import flushing, forgetting
 from django_hitcount.maintenance.flushing import flush

@@ -16,7 +16,7 @@ from django_hitcount.buffers.database import DatabaseBuffer
 from django_hitcount.buffers.grouping import group_by_partition, group_items, restore_order
 from django_hitcount.buffers.redis import claiming, sketches
 from django_hitcount.buffers.redis.catching_up import CatchUp
-from django_hitcount.buffers.redis.guarded import GuardedRedis
+from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.keys import PartitionKeys, run_keys
 from django_hitcount.buffers.redis.record_call import build_record_call, read_reply
 from django_hitcount.buffers.redis.scripts import Command, ScriptCall
@@ -160,7 +160,7 @@ class RedisBuffer(Buffer):
 
         def build(run_id: str) -> list[ScriptCall | Command]:
             names = [run_keys(partition, run_id) for partition in partitions]
-            sizes = [ScriptCall("sizes", own.of_objects) for own in names]
+            sizes = [ScriptCall("hash_sizes", own.of_objects) for own in names]
             return [*sizes, *(("MGET", own.runs) for own in names)]
 
         run_id, replies = self.redis.send_to_run(build)

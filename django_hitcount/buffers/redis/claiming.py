@@ -10,7 +10,7 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from django_hitcount.buffers.redis import sketches
-from django_hitcount.buffers.redis.guarded import GuardedRedis
+from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.keys import PartitionKeys, run_keys
 from django_hitcount.buffers.redis.scripts import ScriptCall
 from django_hitcount.buffers.redis.transport import Reply
@@ -24,7 +24,7 @@ HITS_LIMIT = 10**15
 """Hits of one counter in one batch. More are malformed: a bigint must hold thousands of batches."""
 
 BATCH_NAME = re.compile(rb"([A-Za-z0-9:]{1,100}):(0|[1-9][0-9]{0,14})")
-"""As in lua/foreign.lua: we did not write a text with another spelling."""
+"""As in lua/foreign_values.lua: we did not write a text with another spelling."""
 
 T = TypeVar("T")
 

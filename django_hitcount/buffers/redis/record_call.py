@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from django_hitcount import conf
 from django_hitcount.buffers.redis.bloom import Geometry
+from django_hitcount.buffers.redis.flush_positions import PositionReply
 from django_hitcount.buffers.redis.keys import VISITORS_SECONDS, RunKeys
-from django_hitcount.buffers.redis.positions import PositionReply
 from django_hitcount.buffers.redis.scripts import ScriptCall
 from django_hitcount.buffers.redis.transport import Reply
 from django_hitcount.conf import CounterOptions
@@ -32,7 +32,7 @@ million are taken for one has a chance of 1 in 10^10."""
 REMEMBERED_COUNTERS = 4096
 """Counters whose fields a process keeps: some 3 MB."""
 
-REFUSALS = (None, REPEAT, ADDRESS_LIMIT)
+VERDICTS = (None, REPEAT, ADDRESS_LIMIT)
 """What the script found out about a hit, by the number that it answers."""
 
 Argument = str | int | bytes
@@ -97,7 +97,7 @@ def read_reply(reply: Reply, hits: Sequence[NewHits]) -> RecordReply:
     """The reply to the call that took ``hits`` in."""
     is_full, totals, refusals, position = reply
     results = [
-        RecordResult(None if total is None else int(total), hit.refusal or REFUSALS[refusal])
+        RecordResult(None if total is None else int(total), hit.refusal or VERDICTS[refusal])
         for hit, total, refusal in zip(hits, totals, refusals, strict=True)
     ]
     return RecordReply(results, bool(is_full), PositionReply(*position) if position else None)

@@ -12,12 +12,12 @@ Command = tuple[Any, ...]
 """A Redis command word by word."""
 
 FRAGMENTS = {
-    "record": ("foreign", "seen_before"),
-    "claim": ("foreign",),
-    "settle": ("foreign",),
-    "complete_totals": ("foreign", "held"),
-    "complete_daily_total": ("foreign", "held"),
-    "discard": ("foreign",),
+    "record": ("foreign_values", "seen_before"),
+    "claim": ("foreign_values",),
+    "settle": ("foreign_values",),
+    "complete_totals": ("foreign_values", "held_hits"),
+    "complete_daily_total": ("foreign_values", "held_hits"),
+    "discard": ("foreign_values",),
 }
 """Files in ``lua/`` with the local functions that a script calls, by script."""
 

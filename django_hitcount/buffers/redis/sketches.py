@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from django_hitcount.buffers.redis.guarded import GuardedRedis
+from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.keys import VISITORS_SECONDS, PartitionKeys, RunKeys
 from django_hitcount.buffers.redis.scripts import Command, ScriptCall
 from django_hitcount.buffers.redis.transport import Reply
@@ -28,7 +28,9 @@ def read(
     for start in range(0, len(keys), SKETCHES_AT_A_TIME):
         chunk = keys[start : start + SKETCHES_AT_A_TIME]
         fields = [key.text for key in chunk]
-        call = ScriptCall("sketches", [names.pending_visitors, *map(names.sketch, fields)], fields)
+        call = ScriptCall(
+            "read_sketches", [names.pending_visitors, *map(names.sketch, fields)], fields
+        )
         (replies,) = redis.send([call])
         for key, reply in zip(chunk, replies, strict=True):
             if reply is not None:  # Else it expired before it was flushed.
@@ -42,7 +44,9 @@ def merge(
 ) -> dict[DailyVisitorsKey, Sketch]:
     """Merge sketches into those of Redis, so that Redis has every visitor that the table has."""
     calls = [
-        ScriptCall("merge", [*names.scratch, names.sketch(key.text)], [VISITORS_SECONDS, sketch])
+        ScriptCall(
+            "merge_sketches", [*names.scratch, names.sketch(key.text)], [VISITORS_SECONDS, sketch]
+        )
         for key, sketch in known.items()
     ]
     replies = _run_merges(redis, calls)
@@ -54,7 +58,9 @@ def count_unions(
 ) -> list[int]:
     """How many different visitors each has; ``names`` are those of their partitions."""
     calls = [
-        ScriptCall("merge", [*own.scratch, *(own.sketch(key.text) for key in live)], [0, *known])
+        ScriptCall(
+            "merge_sketches", [*own.scratch, *(own.sketch(key.text) for key in live)], [0, *known]
+        )
         for own, (_, live, known) in zip(names, unions, strict=True)
     ]
     return [int(count) for count, _ in _run_merges(redis, calls)]
@@ -90,7 +96,7 @@ def count(
         for counter, group in by_counter.items():
             args = [names.sketches, first_day.isoformat(), last_day.isoformat(), counter]
             calls.append(
-                ScriptCall("visitors", [names.sketches_of(*key[:2]) for key in group], args)
+                ScriptCall("count_visitors", [names.sketches_of(*key[:2]) for key in group], args)
             )
     found = {}
     for objects in redis.send(calls):
@@ -111,7 +117,7 @@ def find_names(
     }
     replies = redis.send(
         [
-            ScriptCall("sketches_of", names, [PartitionKeys(partition).sketches])
+            ScriptCall("find_sketches", names, [PartitionKeys(partition).sketches])
             for partition, names in names_by_partition.items()
         ]
     )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from django_hitcount.buffers.admitting import admit
 from django_hitcount.buffers.redis.buffer import RedisBuffer
 from django_hitcount.buffers.redis.keys import throttle_key
+from django_hitcount.buffers.throttling import admit
 
 
 @admit.register(RedisBuffer)

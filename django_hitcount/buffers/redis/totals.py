@@ -8,9 +8,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeGuard
 
 from django_hitcount.buffers.grouping import group_by_partition
-from django_hitcount.buffers.redis.guarded import GuardedRedis
+from django_hitcount.buffers.redis.flush_positions import (
+    PositionReply,
+    find_held_hashes,
+    read_positions,
+)
+from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.keys import run_keys
-from django_hitcount.buffers.redis.positions import PositionReply, find_held_hashes, read_positions
 from django_hitcount.buffers.redis.scripts import Command, ScriptCall
 from django_hitcount.counters.batches import BufferState, FlushPosition
 from django_hitcount.counters.keys import CounterKey

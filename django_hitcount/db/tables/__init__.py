@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django_hitcount.db.tables.flushes import DeletedObject, FlushedBatch, MissedRecord
+from django_hitcount.db.tables.bookkeeping import DeletedObject, FlushedBatch, MissedRecord
 from django_hitcount.db.tables.hits import DailyHitSlot, HitSlot, RefusedHitSlot
 from django_hitcount.db.tables.rows import CounterRow, SlotRow
 from django_hitcount.db.tables.visitors import (

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from django_hitcount.maintenance.collecting import describe_error
+from django_hitcount.maintenance.error_collection import describe_error
 from django_hitcount.maintenance.upkeep import run_upkeep
 
 

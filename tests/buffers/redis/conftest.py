@@ -6,7 +6,7 @@ import pytest
 
 from django_hitcount.buffers.redis.keys import RunKeys
 from django_hitcount.counters.keys import CounterKey
-from django_hitcount.db.counted_objects import counter_key
+from django_hitcount.db.counter_keys import counter_key
 from tests.app.models import Article
 from tests.redis_server import names_of
 

@@ -6,7 +6,7 @@ import pytest
 from django.contrib.contenttypes.models import ContentType
 from django.core.management import call_command
 
-from django_hitcount.db.counted_objects import counter_key
+from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.maintenance.flushing import Flush, flush
 from django_hitcount.recording import record_hit, record_hits
 from tests.app.models import Plain

@@ -34,7 +34,7 @@ class TestVisitors:
     def test_counts_of_days(self, call, first, last, counts):
         names = [KEYS.sketches_of(5, "a"), KEYS.sketches_of(5, "nobody")]
 
-        of_a, of_nobody = call("visitors", names, KEYS.sketches, first, last, "views")
+        of_a, of_nobody = call("count_visitors", names, KEYS.sketches, first, last, "views")
         assert dict(zip(of_a[::2], of_a[1::2], strict=True)) == counts
         assert of_nobody == []
 
@@ -43,13 +43,13 @@ class TestVisitors:
         redis.set(KEYS.sketch("5:views:2026-01-02:k2:a"), "no sketch")
         args = (KEYS.sketches, "2026-01-01", "2026-01-02", "views")
 
-        assert call("visitors", [KEYS.sketches_of(5, "a")], *args) == [[]]
+        assert call("count_visitors", [KEYS.sketches_of(5, "a")], *args) == [[]]
 
     def test_set_that_is_none_is_empty(self, redis, call):
         redis.set(KEYS.sketches_of(5, "b"), "no set")
         args = (KEYS.sketches, "2026-01-01", "2026-01-01", "views")
 
-        assert call("visitors", [KEYS.sketches_of(5, name) for name in "ba"], *args) == [
+        assert call("count_visitors", [KEYS.sketches_of(5, name) for name in "ba"], *args) == [
             [],
             [b"5:views:2026-01-01:k1:a", 3],
         ]
@@ -70,13 +70,13 @@ class TestMerge:
         before = content(redis)
         names = [*KEYS.scratch, KEYS.sketch("a"), KEYS.sketch("b")]
 
-        assert call("merge", names, 0, of_table)[0] == 5
+        assert call("merge_sketches", names, 0, of_table)[0] == 5
         assert content(redis) == before
 
     def test_for_good(self, redis, call, of_table):
         redis.pfadd(KEYS.sketch("a"), 1, 2)
 
-        count, sketch = call("merge", [*KEYS.scratch, KEYS.sketch("a")], 60, of_table)
+        count, sketch = call("merge_sketches", [*KEYS.scratch, KEYS.sketch("a")], 60, of_table)
         assert (count, sketch) == (4, redis.get(KEYS.sketch("a")))
         assert 0 < redis.ttl(KEYS.sketch("a")) <= 60
         assert list(content(redis)) == ["visitors:a"]
@@ -85,4 +85,4 @@ class TestMerge:
         redis.set(KEYS.sketch("a"), "no sketch")
 
         names = [*KEYS.scratch, KEYS.sketch("a")]
-        assert call("merge", names, 0, b"nor is this", of_table)[0] == 3
+        assert call("merge_sketches", names, 0, b"nor is this", of_table)[0] == 3

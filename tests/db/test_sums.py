@@ -9,8 +9,8 @@ from django.test.utils import CaptureQueriesContext
 from django_hitcount.counters.batches import BatchId
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.keys import CounterKey
-from django_hitcount.db import ledger, slots
-from django_hitcount.db.counted_objects import content_type_id_of
+from django_hitcount.db import slots, sums
+from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.tables import FlushedBatch
 from tests.app.models import Article
 
@@ -37,7 +37,7 @@ def test_rows_of_the_ledger_are_not_taken_for_sums(key):
     with CaptureQueriesContext(
         connection,
     ) as queries:
-        found = ledger.read_sums([key], [applied, waiting], using="default")
+        found = sums.read_sums([key], [applied, waiting], using="default")
     assert found == ({key: 7}, {applied})
     assert len(queries) == 1
 
@@ -48,7 +48,7 @@ def test_sums_are_not_taken_for_rows_of_the_ledger(key):
     slots.add_totals({key: 9}, slot=0, using="default")
     batch_id = BatchId(key.content_type_id, key.counter, 9)
 
-    assert ledger.read_sums([key], [batch_id], using="default") == ({key: 9}, set())
+    assert sums.read_sums([key], [batch_id], using="default") == ({key: 9}, set())
 
 
 def test_days_with_the_ledger(key):
@@ -57,7 +57,7 @@ def test_days_with_the_ledger(key):
     applied = BatchId(2, GENERATION, 9)
     add_to_ledger(applied)
 
-    found = ledger.read_sum_between(key, day_of(), day_of(), [applied], using="default")
+    found = sums.read_sum_between(key, day_of(), day_of(), [applied], using="default")
     assert found == (7, {applied})
 
 
@@ -69,7 +69,5 @@ def test_each_generation_has_a_last_batch_of_its_own(key):
     later = [batch_id._replace(number=batch_id.number + 1) for batch_id in (first, second)]
     earlier = first._replace(number=1)
 
-    _, applied = ledger.read_sums(
-        [key], [first, second, elsewhere, earlier, *later], using="default"
-    )
+    _, applied = sums.read_sums([key], [first, second, elsewhere, earlier, *later], using="default")
     assert applied == {first, second, elsewhere, earlier}

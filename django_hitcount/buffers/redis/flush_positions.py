@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from django_hitcount.buffers.redis.claiming import parse_runs, read_batch_id
-from django_hitcount.buffers.redis.guarded import GuardedRedis
+from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.keys import RunKeys, run_keys
 from django_hitcount.counters.batches import FlushPosition, UnsettledHits
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from django.db.models import Model
 
+from django_hitcount.counters.counted_models import counted_model, object_id_of
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.names import check_counter
-from django_hitcount.counters.objects import counted_model, object_id_of
 from django_hitcount.db.content_types import content_type_id
 from django_hitcount.db.routing import hits_alias
 
