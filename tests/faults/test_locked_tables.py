@@ -48,7 +48,7 @@ def render(articles: list[Article], tag: str) -> str:
 @pytest.mark.parametrize(
     ("tag", "read"),
     [
-        ("hit_total", (ledger, "read_sums")),
+        ("hit_total", (sums, "read_sums")),
         ("hit_visitors", (daily_visitors, "read_counts")),
     ],
 )
