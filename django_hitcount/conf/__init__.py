@@ -1,4 +1,4 @@
-"""The HITCOUNT setting: read, checked and typed. No other package reads it."""
+"""The HITCOUNT setting: read, checked and typed. Other wings call get_config()."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The HITCOUNT setting: the only module that reads it."""
+"""The values of HITCOUNT. No other module reads the setting."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from django_hitcount.conf.patterns import NO_PATTERNS, Patterns
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Config:
-    """The values of HITCOUNT: every key in lower case, with its default."""
+    """The values of HITCOUNT. Each key of the setting is a field in lower case."""
 
     buffer: str = "django_hitcount.buffers.database.DatabaseBuffer"
     """Dotted path of the buffer class."""
@@ -35,7 +35,7 @@ class Config:
     counters: Mapping[str, CounterOptions] = field(
         default_factory=lambda: convert_counters("COUNTERS", {})
     )
-    """Options by the names that hits may be recorded under; "views" is always among them."""
+    """Options by counter name. "views" is always among the names."""
 
     refusals: tuple[tuple[str, Mapping[str, object]], ...] = (
         ("django_hitcount.refusals.method", {}),
@@ -60,7 +60,7 @@ class Config:
     """Name of the cookie that the identity "cookie" reads; if None, it returns nothing."""
 
     visitor_key_rotation: Rotation = "day"
-    """How often the key changes that visitors are hashed under."""
+    """How often the key that visitors are hashed under changes."""
 
     repeat_error_rate: float = 0.001
     """Share of new visitors that "daily" may mistake for repeat visitors."""
@@ -150,7 +150,7 @@ def _find_converter(name: str) -> converters.Converter:
 
 
 def _find_contradictions(config: Config) -> list[SettingError]:
-    """Return what is wrong with values that are valid by themselves."""
+    """Return the errors of values that are valid alone but not together."""
     return [*_check_intervals(config), *_check_cookie(config)]
 
 

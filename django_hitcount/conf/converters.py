@@ -13,13 +13,13 @@ from django_hitcount.conf.networks import Network, parse_network
 from django_hitcount.conf.patterns import PatternError, Patterns, compile_patterns
 
 LONGEST_TIMEOUT = 60
-"""In seconds. No counter is worth a page that waits longer."""
+"""In seconds: a page must not wait longer for a counter."""
 
 MOST_PROXIES = 20
-"""Far more than any site has in a row."""
+"""Far more proxies than a request passes through at any site."""
 
 LARGEST_THRESHOLD = 1_000_000
-"""Pending counters of one partition: a flush of so many takes about a minute."""
+"""Pending counters of one partition. A flush of this number takes about a minute."""
 
 Converter = Callable[[str, object], object]
 

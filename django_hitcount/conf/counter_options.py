@@ -16,7 +16,7 @@ Rotation = Literal["day", "month", "never"]
 
 ROTATION_SECONDS = {"day": 23 * 3600, "month": 28 * 24 * 3600, "never": 366 * 24 * 3600}
 """
-By rotation, the longest ``repeat``: the shortest period.
+By rotation, the largest ``repeat``: the length of the shortest period.
 
 Visitors are recognised by the keys of this period and of the one before it.
 """
@@ -29,20 +29,20 @@ It is far above what an office or a school needs, and far below what an attacker
 """
 
 MOST_HITS_PER_ADDRESS = 1_000_000_000
-"""As good as no limit, and a number that every database stores."""
+"""In practice no limit, and a number that every database can store."""
 
 _COUNTER_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CounterOptions:
-    """How the hits of one counter are counted."""
+    """The options of one counter: which of its hits count, and what is counted besides."""
 
     repeat: int | Literal["always", "daily"] = "always"
     """When a visitor counts again: always, each calendar day, or this many seconds later."""
 
     visitors: bool = False
-    """Whether the unique visitors of each object and day are counted, too."""
+    """Whether to count the unique visitors of each object and day, too."""
 
     per_address: int | None = None
     """How many hits of one address count on an object per day, or per ``repeat`` interval."""
@@ -54,7 +54,7 @@ class CounterOptions:
 
     @property
     def keeps_seen_visitors(self) -> bool:
-        """Whether the visitors of each day are remembered until it is over, as hashes."""
+        """Whether the hashes of the visitors of each day are kept until the day is closed."""
         return self.visitors or self.repeat == "daily"
 
 

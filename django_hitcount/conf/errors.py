@@ -6,7 +6,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 
 class SettingError(ImproperlyConfigured):
-    """HITCOUNT has a wrong value: says what is wrong with it, and the fix."""
+    """HITCOUNT has a wrong value: ``message`` says what is wrong, and ``hint`` how to fix it."""
 
     def __init__(self, setting: str, message: str, hint: str) -> None:
         super().__init__(f"{message} {hint}")

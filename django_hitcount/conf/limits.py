@@ -38,6 +38,6 @@ RUN_ID_MAX_LENGTH = 40
 
 MOST_PARTITIONS = 1024
 """
-The largest PARTITIONS. A flush reads all of them, since the number may have been changed: one
-round trip is fast enough for so many.
+The largest value of PARTITIONS. A flush looks at this number of partitions, because PARTITIONS may
+have been larger before. It does so in one round trip.
 """

@@ -14,10 +14,11 @@ from django_hitcount.counters.sketches import Sketch
 
 class BatchId(NamedTuple):
     """
-    The id of a batch for ever: a batch claimed again from an older state of Redis has the same.
+    The permanent id of a batch. If Redis goes back to an older state, and the same hits are claimed
+    again, their batch has the same id.
 
-    Within a generation the numbers grow, and each batch is claimed once the one before it is in
-    the tables.
+    A generation is a series of batches, named after the first hit in it. Within a generation the
+    numbers grow. A batch is claimed only when the one before it is in the tables.
     """
 
     partition: int
@@ -31,18 +32,27 @@ class BatchId(NamedTuple):
 
 
 class UnsettledHits(NamedTuple):
-    """Hits that are in the tables already if the ledger knows their batch."""
+    """Hits in the buffer that are already in the tables if the ledger has the id of their batch."""
 
     id: BatchId
     run_id: str
-    """The run of the server in which they were recorded."""
+    """The run in which they were recorded: the time of a Redis server between two starts."""
 
     is_claimed: bool
-    """Whether they are in a batch. If not, they are pending hits of an earlier run."""
+    """
+    True if they were claimed as a batch.
+
+    False if they are still pending, in an earlier run. ``id`` is then the id that their batch gets.
+    """
 
 
 class FlushPosition(NamedTuple):
-    """A place in the sequence of claims and settles of one partition."""
+    """
+    Where a partition is in its sequence of claims and settles.
+
+    Each claim and each settle raises ``epoch``. If it is the same before and after the tables are
+    read, the buffer and the tables can be added up.
+    """
 
     partition: int
     run_id: str
@@ -51,7 +61,7 @@ class FlushPosition(NamedTuple):
 
 
 class RecordResult(NamedTuple):
-    """What became of one hit that a buffer was given."""
+    """What a buffer did with one hit."""
 
     total: int | None
     """The exact total of its counter with this hit; None if the buffer does not keep it."""
@@ -60,25 +70,25 @@ class RecordResult(NamedTuple):
     """Why the hit does not count; None if it does."""
 
     position: FlushPosition | None = None
-    """Where the partition was when the hit was recorded, if its total must be loaded."""
+    """Where the partition was when the hit was recorded; None if the total is known."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BufferState:
-    """What a buffer can say about the totals of some counters without the tables."""
+    """What a buffer knows about the totals of some counters, without the tables."""
 
     totals: Mapping[CounterKey, int] = field(default_factory=dict)
-    """Exact totals of the counters whose running total the buffer has."""
+    """The exact totals of those counters whose running total the buffer has."""
 
     positions: Mapping[int, FlushPosition] = field(default_factory=dict)
-    """By partition, when the state was read."""
+    """The positions of the other counters' partitions, at the time when the state was read."""
 
     def batch_ids(self) -> list[BatchId]:
-        """The batches to look for in the ledger."""
+        """Return the batches to look for in the ledger."""
         return [held.id for at in self.positions.values() for held in at.unsettled]
 
     def without(self, applied: Collection[BatchId]) -> BufferState:
-        """The same without hits of batches that are in the tables."""
+        """Return this state without the unsettled hits of the batches ``applied``."""
         positions = {
             partition: at._replace(unsettled=[h for h in at.unsettled if h.id not in applied])
             for partition, at in self.positions.items()
@@ -99,7 +109,7 @@ class Batch:
     refused: Mapping[RefusedKey, int] = field(default_factory=dict)
     visitors: Mapping[DailyVisitorsKey, Sketch] = field(default_factory=dict)
     malformed: Sequence[bytes] = ()
-    """Fields beside the hits that hold no valid hits."""
+    """Other fields of the batch, which do not hold valid hits."""
 
     is_left_over: bool = False
-    """Whether it was set aside earlier or in another run, so that more hits may be pending."""
+    """Whether an earlier flush or run left it. If so, more hits may be pending: claim again."""

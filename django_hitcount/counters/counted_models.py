@@ -15,7 +15,7 @@ from django_hitcount.exceptions import InvalidKey, UnsavedObject
 @cache
 def counted_model(model: type[Model]) -> type[Model]:
     """
-    The model that objects of ``model`` count as: the topmost ancestor with the same key.
+    Return the model that objects of ``model`` count as: the topmost parent with the same key.
 
     A child of multi-table inheritance is the same object as its parent if its primary key is
     the link to the parent. The same holds for the parent's parent. A child with its own primary
@@ -41,7 +41,7 @@ def _parent_with_same_key(model: type[Model]) -> type[Model] | None:
 
 
 def object_id_of(obj: Model) -> str:
-    """The primary key of a saved object as text; raises InvalidKey if it does not fit."""
+    """Return the primary key of a saved object as text; raises InvalidKey if it does not fit."""
     if not isinstance(obj, Model):
         raise UnsavedObject(f"Cannot count hits of {obj!r}. Pass a saved model instance.")
     if is_unsaved(obj):
@@ -50,12 +50,12 @@ def object_id_of(obj: Model) -> str:
 
 
 def is_unsaved(obj: object) -> bool:
-    """Whether ``obj`` is a model instance without a row, as in a preview."""
+    """Return whether ``obj`` is a model instance without a row, as in a preview."""
     return isinstance(obj, Model) and (obj.pk is None or obj._state.adding)
 
 
 def deleted_object_id(obj: Model) -> str:
-    """The primary key as text, also of an object that was just deleted."""
+    """Return the primary key as text. Unlike object_id_of(), accepts an object without a row."""
     text = key_text(obj)
     if len(text) > conf.OBJECT_ID_MAX_LENGTH:
         raise InvalidKey(

@@ -9,14 +9,20 @@ from django.utils import timezone
 from django_hitcount.exceptions import InvalidDay
 
 LONGEST_RANGE_DAYS = 3660
-"""Days of one range: ten years. Each day is looked up in the buffer."""
+"""Days of one range: ten years. The buffer is asked for each of them."""
 
 
 def day_of(at: datetime.date | datetime.datetime | None = None) -> datetime.date:
     """
-    The calendar day of ``at`` (now, if None) in the site's TIME_ZONE.
+    Return the calendar day of ``at`` in the site's TIME_ZONE; without ``at``, the day of this call.
 
-    The time zone that a request has activated does not matter: a day is the same for everyone.
+    A hit that waits for a COMMIT keeps the day of the call that recorded it.
+
+    Converts an aware datetime to TIME_ZONE. Treats a naive one as local time in TIME_ZONE. Returns
+    a date unchanged. The time zone that a request has activated does not matter: a day is the same
+    for everyone.
+
+    Raises InvalidDay.
     """
     zone = timezone.get_default_timezone()
     if at is None:
@@ -38,12 +44,12 @@ def _local_day(at: datetime.datetime, zone: datetime.tzinfo) -> datetime.date:
 
 
 def open_days() -> tuple[datetime.date, datetime.date]:
-    """Yesterday and today: a hit from before midnight may be written after it."""
+    """Return yesterday and today: a hit from before midnight may be written after it."""
     return last_days(2)
 
 
 def list_days(first_day: datetime.date, last_day: datetime.date) -> list[datetime.date]:
-    """The days of a range; raises InvalidDay if the range is invalid."""
+    """Return the days of a range. Raises InvalidDay if it is invalid."""
     for day in (first_day, last_day):
         if type(day) is not datetime.date:
             raise InvalidDay(f"Invalid day: {day!r}. Pass a date.")
@@ -57,7 +63,7 @@ def list_days(first_day: datetime.date, last_day: datetime.date) -> list[datetim
 
 
 def last_days(days: int) -> tuple[datetime.date, datetime.date]:
-    """The first and the last of that number of days up to today."""
+    """Return the first and the last of the last ``days`` days, today included."""
     if type(days) is not int or not 1 <= days <= LONGEST_RANGE_DAYS:
         raise InvalidDay(
             f"Invalid number of days: {days!r}. Pass a whole number from 1 to {LONGEST_RANGE_DAYS}."

@@ -20,10 +20,10 @@ _ON_STATE = "hitcount_totals"
 
 class RememberedTotals(dict[str, tuple[int, float, object]]):
     """
-    By counter: the total, when it was read, and the primary key of the object at that time.
+    By counter: the total, when it was read, and the primary key that the object then had.
 
-    Django copies an object whose ``pk`` is set to None: the key differs then. Pickling, as a
-    cache does, empties this.
+    If a view copies an object by setting its ``pk`` to None, the key differs, and the total is not
+    used. Pickling, as a cache does, empties the dict.
     """
 
     def __reduce__(self) -> tuple[type[RememberedTotals], tuple[()]]:
@@ -37,7 +37,7 @@ def remember_total(obj: Model, total: int, *, counter: str) -> None:
 
 
 def find_fresh_total(obj: Model, *, counter: str) -> int | None:
-    """The total that is remembered on ``obj``; None if there is none, or an old one."""
+    """Return the total that is remembered on ``obj``; None if there is none, or an old one."""
     remembered = vars(obj._state).get(_ON_STATE, {})
     total, read_at, pk = remembered.get(counter, (None, 0.0, None))
     return None if monotonic() - read_at > FRESH_SECONDS or pk != obj.pk else total

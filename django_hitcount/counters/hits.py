@@ -13,7 +13,12 @@ AMOUNT_LIMIT = 1_000_000_000
 
 
 class AddressInterval(NamedTuple):
-    """The days for which a limit per address holds: the same for all addresses."""
+    """
+    The interval in which a limit per address applies: a day, or as long as ``repeat``.
+
+    It begins at the same time for all addresses. ``first_day`` and ``last_day`` are the days on
+    which it begins and ends.
+    """
 
     name: str
     first_day: datetime.date
@@ -21,7 +26,7 @@ class AddressInterval(NamedTuple):
 
 
 class AddressHash(NamedTuple):
-    """The address of a client within an interval, as a keyed hash of 128 bits."""
+    """The address of a client, as a keyed hash of 128 bits that is only valid in one interval."""
 
     interval: AddressInterval
     hash: bytes
@@ -34,12 +39,12 @@ class VisitorHashes(NamedTuple):
     """The key of ``of_day``: hashes under different keys cannot be compared."""
 
     of_day: bytes | None
-    """Under the key of the day of the hit; None if the visitor cannot be identified."""
+    """The hash under the key of the day of the hit; None if the visitor cannot be identified."""
 
     recent: tuple[bytes, ...] = ()
     """
-    For a rule of seconds: under the key of now, and then under each other key that an earlier
-    hit within these seconds may be under, if the key rotates meanwhile.
+    If ``repeat`` is a number of seconds: the hash under the current key, then the hashes under the
+    other keys that were in use within these seconds. An earlier hit may be under one of them.
     """
 
     address: AddressHash | None = None
@@ -53,10 +58,10 @@ class NewHits(NamedTuple):
     day: datetime.date
     amount: int
     refusal: str | None = None
-    """Why they do not count, if that is known before they reach the buffer."""
+    """Why they are refused; None if the buffer decides, or has nothing to decide."""
 
     visitor: VisitorHashes | None = None
-    """Who made them, if a rule of the counter needs that."""
+    """Who made them; None if the counter does not need it."""
 
 
 def check_amount(amount: int) -> int:

@@ -1,7 +1,7 @@
 """
-Time limits with a random addition, so that they do not show which of them began together.
+Add a random time to time limits, so that nobody can see which of them began together.
 
-Two limits that end in the same millisecond would show that one request made both.
+Two limits that end in the same millisecond would show that the same request began both.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import os
 import struct
 
 SHARE = 10
-"""A time limit becomes longer by up to one tenth: enough to hide when it began."""
+"""A time limit becomes longer by up to this share of it: enough to hide when it began."""
 
 LONGEST_MILLISECONDS = 600_000
-"""But by no more than this: enough to hide among many others, and short beside a day."""
+"""It does not become longer by more than this: enough to hide among many others."""
 
 DRAWS_AT_A_TIME = 256
-"""A call to the system takes as long for one as for many."""
+"""Random numbers read at a time: a call to the system takes as long for one as for many."""
 
 _draws: list[int] = []
 
@@ -33,12 +33,12 @@ def lengthen(milliseconds: int) -> int:
 
 
 def longest_addition(milliseconds: int) -> int:
-    """The most that lengthen() adds to a time limit."""
+    """Return the longest time that lengthen() adds to a time limit."""
     return min(milliseconds // SHARE, LONGEST_MILLISECONDS)
 
 
 def _draw() -> int:
-    """32 random bits."""
+    """Return 32 random bits."""
     while True:
         try:
             return _draws.pop()

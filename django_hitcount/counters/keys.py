@@ -24,11 +24,11 @@ class CounterKey(NamedTuple):
         return f"{self.content_type_id}:{self.counter}:{self.object_id}"
 
     def on(self, day: datetime.date) -> str:
-        """The Redis field of this counter on one day."""
+        """Return the Redis field of this counter on one day."""
         return f"{self.content_type_id}:{self.counter}:{day.isoformat()}:{self.object_id}"
 
     def partition(self, partitions: int) -> int:
-        """The partition of the object: the same for all its counters."""
+        """Return the partition of the object: the same for all its counters."""
         return crc32(f"{self.content_type_id}:{self.object_id}".encode()) % partitions
 
 
@@ -37,7 +37,7 @@ ObjectKey = tuple[int, str]
 
 
 class RefusedKey(NamedTuple):
-    """The day, counter and reason of refused hits; keys sort in lock order."""
+    """The day, counter and reason of refused hits. Keys sort in the order of row locks."""
 
     day: datetime.date
     counter: str
@@ -50,7 +50,11 @@ class RefusedKey(NamedTuple):
 
 
 class DailyVisitorsKey(NamedTuple):
-    """The visitors of one counter on one day, under one visitor key; keys sort in lock order."""
+    """
+    The visitors of one counter on one day, hashed under one visitor key.
+
+    Keys sort in the order of row locks.
+    """
 
     key: CounterKey
     day: datetime.date

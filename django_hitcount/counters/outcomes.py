@@ -1,4 +1,4 @@
-"""What becomes of a hit, and the reasons not to count one that have fixed names."""
+"""The result of recording a hit, and the reasons for refusing one that have fixed names."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ RESERVED = tuple(REASONS)
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """What became of a hit: what record_hit() returns."""
+    """The result of record_hit()."""
 
     counted: bool
     """
-    Was the hit counted?
+    Whether the hit was counted.
 
-    Also True if it waits for the COMMIT of the transaction that it was recorded in. Only then
-    does the buffer find out whether it is a repeat, and a rollback takes it back.
+    Also True while the hit waits for the COMMIT of a transaction. The buffer finds out after the
+    COMMIT whether it is a repeat. After a rollback it is not counted.
     """
 
     refusal: str | None
@@ -68,5 +68,5 @@ class Hit:
     """
     The total of the counter, with this hit; None if it cannot be read now.
 
-    In a transaction, it lacks the other hits that wait for the same COMMIT.
+    In a transaction, it does not include the other hits that wait for the same COMMIT.
     """

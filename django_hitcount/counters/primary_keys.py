@@ -1,10 +1,10 @@
 """
-Primary keys that hits can be counted for, and their text in ``object_id``.
+The types of primary keys that hits can be counted for, and the text of a key in ``object_id``.
 
-The text must be the same when an object is made, when it is read back, and when the database
-converts the key to text for ``with_hits()``. That is so for integers, texts and UUIDs. It is not
-so for other types: a Decimal is ``1`` when made and ``1.00`` when read, the text of a datetime
-depends on the time zone, and each database writes a boolean in its own way.
+The text must be the same when an object is created, when it is read back, and when the database
+converts the key to text for ``with_hits()``. This is true for integers, texts and UUIDs. It is not
+true for other types: a Decimal is ``1`` when created and ``1.00`` when read, the text of a datetime
+depends on the time zone, and each database writes booleans differently.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Field: TypeAlias = "models.Field[Any, Any]"
 
 
 class KeyType(Enum):
-    """The type of a key in its column."""
+    """The type of a primary key's column."""
 
     INTEGER = "integer"
     TEXT = "text"
@@ -53,7 +53,7 @@ FIELD_TYPES = {
     ),
     "UUIDField": KeyType.UUID,
 }
-"""By the internal type of a field; that of a subclass of CharField is CharField, too."""
+"""By the internal type of the field. A subclass of CharField has the type CharField, too."""
 
 COLUMN_TYPES = (
     (r"uuid", KeyType.UUID),
@@ -63,18 +63,18 @@ COLUMN_TYPES = (
     (r"((tiny|medium|long)?text|citext)( .*)?", KeyType.TEXT),
     (r"(n?char|bpchar|character)(\(\d+\))?( .*)?", KeyType.PADDED_TEXT),
 )
-"""By the column of a custom field."""
+"""By the type of the column, for custom fields."""
 
 UUID_AS_DIGITS = re.compile(r"(var)?char\(32\)")
 UUID_AS_TEXT = re.compile(r"(var)?char\(3[26]\)")
-"""Columns of text for a UUID: 32 digits, or those and four dashes."""
+"""Text columns that hold a UUID: 32 digits, or 32 digits and four dashes."""
 
 HINT = "Use an integer, text or UUID primary key, or count hits of a related object that has one."
 
 
 @cache
 def key_field(model: type[models.Model]) -> Field:
-    """The primary key of ``model``, or the field that it finally refers to."""
+    """Return the primary key of ``model``, or the field that it refers to if it is a relation."""
     field: Any = model._meta.pk
     while field.remote_field:
         field = field.target_field
@@ -84,7 +84,7 @@ def key_field(model: type[models.Model]) -> Field:
 
 @cache
 def key_type(model: type[models.Model]) -> KeyType:
-    """The type of the key of ``model``; raises InvalidKey, naming the field, if it is not one."""
+    """Return the type of the primary key of ``model``. Raises InvalidKey for an unsupported one."""
     label = model._meta.label
     if isinstance(model._meta.pk, models.CompositePrimaryKey):
         raise InvalidKey(
@@ -116,13 +116,13 @@ def _column(field: Field, connection: BaseDatabaseWrapper) -> str:
 
 
 def is_uuid_as_digits(field: Field, connection: BaseDatabaseWrapper) -> bool:
-    """Whether the column of a UUID holds 32 digits without dashes."""
+    """Return whether the column of a UUID holds 32 digits without dashes."""
     return bool(UUID_AS_DIGITS.fullmatch(_column(field, connection)))
 
 
 def key_text(obj: models.Model) -> str:
     """
-    The primary key of ``obj`` as text, as it is in ``object_id`` and in Redis.
+    Return the primary key of ``obj`` as text, as it is in ``object_id`` and in Redis.
 
     Raises InvalidKey if hits cannot be counted for a key of this type.
     """
@@ -142,10 +142,10 @@ def find_by_texts(
     model: type[models.Model], texts: Iterable[str], *, using: str
 ) -> models.QuerySet[Any, Any]:
     """
-    The objects of ``model`` whose primary keys have one of ``texts``, past all managers.
+    Return the objects of ``model`` whose primary keys have one of ``texts``.
 
-    A custom field is compared by the value in its column: its own lookups may convert a key, or
-    reject it as too large.
+    Does not use the model's managers, since they may hide objects. Compares a custom field by the
+    value in its column, since its lookups may convert a key, or reject it as too large.
     """
     field = key_field(model)
     expression: Any = models.F("pk")
@@ -167,7 +167,7 @@ _COLUMN_AS = {
 
 
 def _key_of_text(model: type[models.Model], text: str) -> Any:
-    """The key with a text; None if the type of the key has changed, so no key has this text."""
+    """Return the key with this text; None if the model's key has another type now."""
     kind, field = key_type(model), key_field(model)
     try:
         if kind is KeyType.INTEGER:
@@ -184,7 +184,7 @@ def _is_of_django(field: Field) -> bool:
 
 
 def _text_in_column(field: Field, key: Any, kind: KeyType, connection: BaseDatabaseWrapper) -> str:
-    """The text of the value in the column, which may differ from a custom field's in Python."""
+    """Return the text of the column's value. The value of a custom field in Python may differ."""
     value = field.get_db_prep_value(key, connection, prepared=False)
     if kind is KeyType.INTEGER:
         return str(int(value))

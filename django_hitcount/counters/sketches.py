@@ -1,4 +1,4 @@
-"""Sketches of visitors."""
+"""Sketches of visitors: they estimate how many different visitors there were."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey
 
 
 class Sketch(NamedTuple):
-    """Redis's HyperLogLog of some visitors."""
+    """Some visitors, as a HyperLogLog of Redis."""
 
     visitors: int
     """Their number, with a standard error of 0.81 %."""
 
     data: bytes
     is_new: bool = False
-    """Whether it was begun since the last flush."""
+    """Whether it may lack visitors of the table: Redis began it, or started, since a flush."""
 
     def is_behind(self, known: int) -> bool:
-        """Whether a table that has ``known`` visitors may have some that are not in this sketch."""
+        """Return whether a table with ``known`` visitors may have some that this sketch lacks."""
         return self.is_new or known > self.visitors
 
 
 class SketchUnion(NamedTuple):
-    """Sketches of one counter under one visitor key, to count each visitor in them once."""
+    """Sketches of one counter under one visitor key. A visitor who is in several counts once."""
 
     key: CounterKey
 

@@ -1,7 +1,10 @@
 """
-SQL of throttles without Redis: a row per name, with its last interval.
+SQL of admissions: a row per name, with its last interval.
 
-All intervals go by the clock of the database, which is the same for all processes and machines.
+Without Redis, a throttle has a row, and so has each visitor of a counter whose ``repeat`` is a
+number of seconds. An admission begins an interval, in which nobody else is admitted under the name.
+
+All intervals use the clock of the database, which is the same for all processes and machines.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ AdmissionRows = models.QuerySet[Admission, Admission]
 
 class Clock(models.Func):
     """
-    The clock of the database in microseconds since 1970; SQLite's ticks in milliseconds.
+    The current time of the database, in microseconds since 1970. SQLite's has only milliseconds.
 
     It is never the time at which the transaction began. It may be the time at which the
     statement began, before it waited for a lock.
@@ -56,10 +59,10 @@ class Clock(models.Func):
 
 
 INTERVAL_IS_OVER = models.Q(expires_at__lt=Clock())
-"""Not at the very end: a clock cuts off the fraction of a tick in which the interval began."""
+"""Later than the end, not equal to it: the stored begin was rounded down by up to a tick."""
 
 INTERVAL_IS_AHEAD = models.Q(admitted_at__gt=Clock())
-"""It begins in the future: the clock was set back after it began."""
+"""The interval begins in the future: the clock was set back after it began."""
 
 
 class AdmissionInterval(NamedTuple):
@@ -75,37 +78,37 @@ class AdmissionInterval(NamedTuple):
 
     @property
     def is_ahead(self) -> bool:
-        """Whether it begins in the future: the clock was set back after it began."""
+        """Whether the interval begins in the future: the clock was set back after it began."""
         return self.now < self.begins_at
 
 
 class NotLocked(models.Subquery):
-    """What a subquery finds, locked; nothing if another session has locked it."""
+    """A subquery that locks the rows it finds, and skips rows that another session has locked."""
 
     template = "(%(subquery)s FOR UPDATE SKIP LOCKED)"
 
 
 def admit(name: str, microseconds: int, *, using: str, backdated: int = 0) -> bool:
     """
-    Admit the caller, unless the interval of the last admission under ``name`` still runs.
+    Admit the caller, unless the interval of the last admission under ``name`` is not over yet.
 
-    The row says that the interval began ``backdated`` microseconds ago, so that it does not
-    show when it began. If the clock is then set back by less, that goes unnoticed and makes
-    the interval that much longer.
+    Stores a begin that is ``backdated`` microseconds too early, so that the row does not show when
+    a visitor came. If the clock is later set back by less than that, this goes unnoticed, and the
+    interval becomes longer by the same time.
 
-    Costs one read without a lock if it does not admit. Once the interval is over, costs a
-    transaction of one more statement, or of two on MySQL and for a new name.
+    Costs one read without a lock if it does not admit. If it does, also costs a transaction of one
+    statement, or of two on MySQL and for a new name.
 
-    A caller that finds the row locked is not admitted either, because another one is about to
-    be. Only SQLite and MariaDB before 10.6 wait for the row, and two callers under a new name
-    wait for each other.
+    If another session has locked the row, the caller is not admitted, because the other one is
+    about to be. SQLite and MariaDB before 10.6 wait for the row instead. Two callers under a new
+    name wait for each other.
 
-    In a transaction of the caller the admission is part of it, so a rollback takes it back.
-    SQLite then takes the write lock in any case.
+    Within a transaction of the caller, the admission is part of it: a rollback takes it back.
+    SQLite then always takes the write lock.
 
-    If the clock has been set back, an interval begins without an admission.
+    If the clock was set back, begins an interval without admitting the caller.
 
-    Raises DatabaseError. If the answer of a COMMIT was lost, an interval may have begun.
+    Raises DatabaseError. If the answer to a COMMIT was lost, an interval may have begun.
     """
     is_in_transaction = not connections[using].get_autocommit()
     if is_in_transaction:
@@ -120,7 +123,7 @@ def admit(name: str, microseconds: int, *, using: str, backdated: int = 0) -> bo
 
 
 def is_due(name: str, *, using: str) -> bool:
-    """Whether admit() would admit a caller now. Costs one read without a lock."""
+    """Return whether admit() would admit a caller now. Costs one read without a lock."""
     interval = _read(name, using)
     return interval is None or interval.is_over
 
@@ -147,10 +150,10 @@ def _take(
 
 def _insert(name: str, using: str) -> bool:
     """
-    Insert a row whose interval is over, and lock it; False if there is a row already.
+    Insert a row whose interval is over, and lock it. Returns False if there is a row already.
 
-    The interval of the caller does not begin here: an INSERT that has waited for another one
-    that rolled back would write the time from before it waited.
+    The caller's interval does not begin here. If another session inserts the same row and rolls
+    back, this INSERT waits, and would write the time at which it began to wait.
     """
     return upserts.insert_or_ignore(
         Admission, ("name", "admitted_at", "expires_at"), (name, 0, 0), using
@@ -159,11 +162,11 @@ def _insert(name: str, using: str) -> bool:
 
 def _lock(row: AdmissionRows, using: str) -> AdmissionRows:
     """
-    Lock the row for the UPDATE; returns no row if another session has locked it.
+    Lock the row for the UPDATE. Returns no row if another session has locked it.
 
-    The lock comes before the time: an UPDATE that has waited writes the time from before it
-    waited, always on MySQL, and on PostgreSQL if the other session rolled back. SQLite looks at
-    the clock once it has the lock.
+    The UPDATE must not wait for the lock: it would write the time at which it began to wait. MySQL
+    always does that, and PostgreSQL if the other session rolled back. SQLite reads the clock when
+    it has the lock.
     """
     connection = connections[using]
     rows = Admission.objects.using(using)
@@ -178,10 +181,10 @@ def _lock(row: AdmissionRows, using: str) -> AdmissionRows:
 
 def prune_admissions(*, using: str) -> int:
     """
-    Delete rows whose interval has been over for a day; returns the number of rows.
+    Delete rows whose interval has been over for a day. Returns the number of rows.
 
-    Costs two reads, and a read and a statement in a transaction per 500 rows. May run at the
-    same time as admit(): at worst, a call at that very instant is not admitted, and the next is.
+    Costs two reads, and per 500 rows a read and a transaction of one statement. May run at the
+    same time as admit(). At worst, a call at that moment is not admitted, and the next one is.
 
     Raises OperationalError if a batch meets locks for longer than 5 seconds.
     """

@@ -13,11 +13,11 @@ def run_after_commit(work: Callable[[], object], *, databases: Iterable[str]) ->
     """
     Run ``work`` now, or once each of ``databases`` that is in a transaction has committed.
 
-    Returns the work that waits, or None if it ran now. Work that waits runs in the context of
-    now, and so remains part of its page. If one of the transactions rolls back, it never runs.
+    Returns the work if it waits, or None if it ran. Work that waits runs in a copy of the current
+    context, so it stays part of its page. If one of the transactions rolls back, it never runs.
 
-    It does not wait for a transaction begun by hand, with autocommit off: Django does not
-    report when that ends.
+    Does not wait for a transaction that was begun by hand, with autocommit off: Django does not
+    report when it ends.
     """
     opened = [using for using in {*databases} if _reports_commit(using)]
     if opened:
@@ -46,9 +46,10 @@ class DelayedWork:
     @property
     def is_cancelled(self) -> bool:
         """
-        Whether the work never runs, because of a rollback, also of a savepoint.
+        Whether the work will never run, because a transaction or savepoint was rolled back.
 
-        Django then drops the callbacks for after COMMIT without a report, so they are gone.
+        Django drops the callbacks of a rollback without a report. Nothing else refers to them, so
+        the weak reference is empty then.
         """
         return any(callback() is None for callback in self._pending)
 
@@ -60,7 +61,7 @@ class DelayedWork:
 
 
 class _CommitCallback:
-    """What Django calls after the COMMIT of one transaction; only Django keeps it alive."""
+    """The callback that Django calls after one COMMIT. Only Django has a reference to it."""
 
     def __init__(self, delayed: DelayedWork) -> None:
         self._delayed = delayed

@@ -1,8 +1,8 @@
 """
 Content type ids, without a query per hit and without ids that a rollback has removed.
 
-Django caches a content type for the life of the process as soon as it has made its row, also
-in a transaction. If that rolls back, the cache holds an id that does not exist, and hits of that
+Django caches a content type until the process ends as soon as it has inserted its row, even within
+a transaction. If that rolls back, the cache has an id that does not exist, and all hits of that
 model would fail until the process restarts.
 """
 
@@ -18,15 +18,15 @@ from django.db.models.signals import post_delete, post_save
 from django_hitcount.db.savepoints import savepoint
 
 _UNCOMMITTED = "_hitcount_uncommitted"
-"""Attribute of a content type whose row was made in a transaction that may still roll back."""
+"""Attribute of a content type whose row was inserted in a transaction that may still roll back."""
 
 
 def content_type_id(model: type[models.Model], *, using: str) -> int:
     """
-    The id of the content type of ``model`` in the database ``using``.
+    Return the id of the content type of ``model`` in the database ``using``.
 
-    Costs one query the first time that a process meets the model and none after that, except
-    within the transaction that makes the content type: there each call costs one.
+    Costs one query at the first call of a process for a model, and none at later calls. Within the
+    transaction that inserts the content type, each call costs one.
     """
     manager = _content_types(using)
     try:
@@ -50,19 +50,19 @@ def _look_up(manager: ContentTypeManager, model: type[models.Model], using: str)
 
 
 def clear_content_types() -> None:
-    """Clear the cache of content types, because their rows may have been made anew elsewhere."""
+    """Clear the cache of content types. Call it when another process may have deleted one."""
     ContentType.objects.clear_cache()
 
 
 @cache
 def _content_types(using: str) -> ContentTypeManager:
-    """Cached, because db_manager() copies the manager each time."""
+    """Return the manager for a database. Cached, because db_manager() copies it each time."""
     return ContentType.objects.db_manager(using)
 
 
 def _confirm(content_type: ContentType, using: str) -> bool:
     """
-    Whether the row exists for this thread; if it is committed, stop checking it.
+    Return whether the row exists for this thread; if it is committed, stop checking it.
 
     Asks the database, because Django reports neither a savepoint that was rolled back by hand
     nor the end of a transaction in another thread.

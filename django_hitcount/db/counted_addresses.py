@@ -14,16 +14,16 @@ Rows = models.QuerySet[CountedAddress, CountedAddress]
 
 
 def read_hits(address: AddressHash, *, using: str) -> int | None:
-    """Read how many hits of an address were counted; None before the first. Costs a read."""
+    """Read how many hits of an address were counted; None if there are none. Costs a query."""
     take_write_lock(using)
     return _row(address, using).values_list("hits", flat=True).first()
 
 
 def add_hit(address: AddressHash, known: int | None, limit: int, *, using: str) -> bool:
     """
-    Count one more hit of an address; False if others have reached its ``limit`` meanwhile.
+    Count one more hit of an address. Returns False if other sessions have reached ``limit`` since.
 
-    The caller opens the transaction, and has read ``known`` in it. Costs one statement, two for
+    The caller opens the transaction, and has read ``known`` in it. Costs one statement, or two for
     the first hit. Waits for other sessions that count the same address on the same object.
     """
     row = _row(address, using)
@@ -43,9 +43,9 @@ def _name(address: AddressHash) -> str:
 
 def prune_addresses(*, using: str) -> int:
     """
-    Delete rows whose interval was over before yesterday; returns the number of rows.
+    Delete rows whose interval was over before yesterday. Returns the number of rows.
 
-    Costs a read, and a read and a statement in a transaction per 500 rows.
+    Costs a read, and per 500 rows a read and a transaction of one statement.
 
     Raises OperationalError if a batch meets locks for longer than 5 seconds.
     """

@@ -13,11 +13,11 @@ from django_hitcount.db.routing import hits_alias
 
 def counter_key(obj: Model, *, counter: str) -> CounterKey:
     """
-    The key of ``counter`` on ``obj``.
+    Return the key of ``counter`` on ``obj``.
 
-    Costs one query the first time that a process meets the model, and none after that.
+    Costs one query at the first call of a process for a model, and none at later calls.
 
-    Raises UnknownCounter, UnsavedObject or InvalidKey, naming the value.
+    Raises UnknownCounter, UnsavedObject or InvalidKey.
     """
     check_counter(counter)
     object_id = object_id_of(obj)
@@ -26,9 +26,9 @@ def counter_key(obj: Model, *, counter: str) -> CounterKey:
 
 def content_type_id_of(obj: Model | type[Model]) -> int:
     """
-    The content type id of the model that ``obj`` counts as, see counted_model().
+    Return the content type id of the model that ``obj`` counts as, see counted_model().
 
-    Costs one query the first time that a process meets the model, and none after that.
+    Costs one query at the first call of a process for a model, and none at later calls.
     """
     # Not type(obj): request.user is a lazy object, which only looks like its model.
     return content_type_id(counted_model(obj._meta.model), using=hits_alias())

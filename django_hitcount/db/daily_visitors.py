@@ -1,4 +1,9 @@
-"""SQL on the visitors of a day: write and read sketches and counts, fold closed days."""
+"""
+SQL on the visitors of each day: write and read sketches and counts, and fold closed days.
+
+A day is open until the end of the next day, then closed. To fold a day is to replace its rows of
+SeenVisitor, one per visitor, by their number in DailyVisitors.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +28,7 @@ SKETCHES_PER_STATEMENT = 200
 """Rows of one upsert: at 12 KB each, well below what a server accepts in one packet."""
 
 KEYS_PER_STATEMENT = 500
-"""Keys of one query: they keep a statement short, and a long range of days to few queries."""
+"""Keys in one query: few enough for a short statement, many enough for few queries."""
 
 PATIENCE_SECONDS = 30.0
 """How long to retry a batch that meets locks before the compaction fails."""
@@ -31,7 +36,7 @@ PATIENCE_SECONDS = 30.0
 
 def write_sketches(visitors: Mapping[DailyVisitorsKey, Sketch], *, using: str) -> None:
     """
-    Write sketches, over existing ones, in lock order; the caller opens the transaction.
+    Write sketches in lock order, and replace existing ones. The caller opens the transaction.
 
     Costs a statement per 200 sketches.
     """
@@ -60,14 +65,14 @@ def write_sketches(visitors: Mapping[DailyVisitorsKey, Sketch], *, using: str) -
 def read_sketches(
     keys: Collection[DailyVisitorsKey], *, using: str
 ) -> dict[DailyVisitorsKey, bytes]:
-    """Read the sketches of ``keys`` that the table has. Costs a query per 500 keys."""
+    """Read those sketches of ``keys`` that are in the table. Costs a query per 500 keys."""
     return {key: bytes(sketch) for key, sketch in _read_column(keys, "sketch", using).items()}
 
 
 def read_sketch_counts(
     keys: Collection[DailyVisitorsKey], *, using: str
 ) -> dict[DailyVisitorsKey, int]:
-    """Read how many visitors the sketches of ``keys`` have. Costs a query per 500 keys."""
+    """Read the numbers of visitors in the sketches of ``keys``. Costs a query per 500 keys."""
     return _read_column(keys, "count", using)
 
 
@@ -101,9 +106,10 @@ def read_counts(
     using: str,
 ) -> dict[DailyVisitorsKey, int]:
     """
-    Read the visitors of counters by day, including visitors of open days, who have a row each.
+    Read the number of visitors of counters on each day, from both tables.
 
-    Costs one query. With two, a fold in between would show visitors twice or not at all.
+    Costs one query. If it read the tables one after the other, a fold in between would count
+    visitors twice or not at all.
     """
     wanted = slots.match_counters(keys) & models.Q(day__range=(first_day, last_day))
     folded = DailyVisitors.objects.using(using).filter(wanted)
@@ -124,10 +130,10 @@ def _key(row: tuple[Any, ...]) -> DailyVisitorsKey:
 
 def fold_closed_days(*, batch_size: int) -> list[int]:
     """
-    Add the visitors of closed days to their count, and delete their rows.
+    Replace the rows of visitors of closed days by their number.
 
-    No number of visitors changes. Returns the number of rows of each transaction. Each
-    transaction costs a read and three statements.
+    The numbers that projects read do not change. Returns the number of rows that each transaction
+    folded. Each transaction costs a read and three statements.
 
     Raises OperationalError if a batch meets locks for longer than 30 seconds.
     """
@@ -143,7 +149,7 @@ def fold_closed_days(*, batch_size: int) -> list[int]:
 
 
 def _fold(first_open_day: datetime.date, batch_size: int, using: str) -> int:
-    """Fold up to ``batch_size`` rows, locked in the order of all writers; returns their number."""
+    """Lock up to ``batch_size`` rows in lock order, and fold them. Returns their number."""
     manager = SeenVisitor.objects.using(using)
     take_write_lock(using)
     closed = manager.filter(day__lt=first_open_day).order_by("day", "pk")
@@ -155,7 +161,7 @@ def _fold(first_open_day: datetime.date, batch_size: int, using: str) -> int:
     upserts.insert_or_add(
         DailyVisitors,
         (*DailyVisitors.KEY, "count"),
-        # Other counters keep rows only for the rule "daily".
+        # A counter without ``visitors`` has these rows only to find repeats: they are not counted.
         [(*key, amounts[key]) for key in sorted(amounts) if options_of(key[2]).visitors],
         using,
     )

@@ -1,7 +1,7 @@
 """
-SQL that depends on the database, and is resolved when the statement is compiled.
+SQL that depends on the database. It is made when Django compiles the statement.
 
-So a queryset can be built anywhere without a query, also in an async view.
+So building a queryset needs no query, and works in an async view, too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from django_hitcount.db.tables import HitSlot
 from django_hitcount.exceptions import HitCountError
 
 UUID_PARTS = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
-"""Start and length of the parts between the dashes, in 32 hexadecimal digits."""
+"""Start and length of each part of a UUID that a dash ends, in its 32 hexadecimal digits."""
 
 
 class ContentTypeId(Expression):

@@ -12,10 +12,10 @@ from django.db.backends.ddl_references import Statement
 
 class ObjectIdField(models.CharField):  # type: ignore[type-arg]
     """
-    A primary key of any type as text, compared byte for byte.
+    A primary key of any type as text, compared byte by byte.
 
-    By default, MySQL and MariaDB ignore case and trailing blanks, so the keys "a", "A" and
-    "a " would share one counter.
+    By default, MySQL and MariaDB ignore case and trailing blanks. The keys "a", "A" and "a " would
+    share one counter.
     """
 
     def db_type(self, connection: BaseDatabaseWrapper) -> str | None:
@@ -26,7 +26,7 @@ class ObjectIdField(models.CharField):  # type: ignore[type-arg]
 
 
 def exact_collation(connection: BaseDatabaseWrapper) -> str:
-    """The collation under which a MySQL or MariaDB server compares all bytes of a text."""
+    """Return the collation under which a MySQL or MariaDB server compares all bytes of a text."""
     is_mariadb: bool = connection.mysql_is_mariadb  # type: ignore[attr-defined]
     return "utf8mb4_nopad_bin" if is_mariadb else "utf8mb4_0900_bin"
 
@@ -35,9 +35,9 @@ class SlotIndex(models.Index):
     """
     An index over the rows of slot 0, or over the rows of all other slots.
 
-    MySQL and MariaDB have no partial indexes. Django would leave out an
-    ``Index(condition=...)`` there, so this one covers every row instead. ``slot`` comes first,
-    or before the sorted column, so a scan reads the same rows on every database.
+    MySQL and MariaDB have no partial indexes, and Django leaves out an ``Index(condition=...)``
+    there. So there this index covers all rows. ``slot`` is its first column, or comes before the
+    sorted column, so a scan reads the same rows on every database.
     """
 
     def __init__(self, *, compacted: bool, fields: list[str], name: str) -> None:

@@ -10,7 +10,7 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 Execute = Callable[[str, Any, bool, dict[str, Any]], Any]
-"""How Django runs a statement: SQL, parameters, whether for executemany, and the context."""
+"""The function that runs a statement. Takes SQL, parameters, ``many``, and Django's context."""
 
 _ROLLED_BACK = frozenset(
     {
@@ -25,28 +25,29 @@ _ROLLED_BACK = frozenset(
 """Codes of errors after which nothing is committed, also when COMMIT returns one of them."""
 
 _STATEMENT_TIMEOUT = 1969
-"""MariaDB's max_statement_time is over. limit_waits() sets that for waits below a second."""
+"""MariaDB's max_statement_time is over. limit_waits() sets it for waits of less than a second."""
 
 _NOWAIT = 3572
-"""MySQL's code for a locked row in a statement with NOWAIT."""
+"""MySQL's error when a statement with NOWAIT finds a locked row."""
 
 _MARIADB_NOWAIT_BELOW_SECONDS = 0.1
-"""MariaDB measures waits for locks in whole seconds, from 0 on. Waits shorter than this become 0:
-max_statement_time would also end a statement that only reads from disk."""
+"""Shorter limits become 0 on MariaDB. It limits waits for locks in whole seconds. Between this and
+a second, max_statement_time is the limit. If it were shorter, it would also end statements that
+merely read from disk."""
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Whether another session caused the error, so that a retry may succeed at once."""
+    """Return whether a lock or change of another session caused the error. A retry may succeed."""
     return _code(error) in {*_ROLLED_BACK, _STATEMENT_TIMEOUT, _NOWAIT}
 
 
 def has_rolled_back(error: BaseException) -> bool:
-    """Whether the transaction has certainly committed nothing, even if COMMIT was sent."""
+    """Return whether the transaction has certainly not committed, even if COMMIT was sent."""
     return _code(error) in _ROLLED_BACK
 
 
 def _code(error: BaseException) -> str | int | None:
-    """The code: psycopg 3's sqlstate, psycopg2's pgcode, or mysqlclient's first argument."""
+    """Return psycopg 3's sqlstate, psycopg2's pgcode, or mysqlclient's first argument."""
     cause = error.__cause__
     code = getattr(cause, "sqlstate", None) or getattr(cause, "pgcode", None)
     if code is None and error.args and isinstance(error.args[0], int):
@@ -57,22 +58,22 @@ def _code(error: BaseException) -> str | int | None:
 @contextmanager
 def limit_waits(using: str, *, seconds: float, is_at_begin: bool = False) -> Iterator[None]:
     """
-    Limit how long statements within wait for locks, in a transaction of our own.
+    Limit how long the statements of the block wait for locks, in a transaction of our own.
 
     A statement that waits longer raises an error for which is_conflict() is true. On PostgreSQL
     the limit holds for the rest of the transaction. MySQL has no limit for a single statement
     (see slot_locks.check_locks()). SQLite has one lock for the whole file, and each connection
     waits for it as long as its settings say.
 
-    If the transaction ``is_at_begin``, it becomes READ COMMITTED on PostgreSQL, whatever the
-    settings say: our transactions need no more, and a serializable one would be rolled back
-    because of others.
+    If the transaction ``is_at_begin`` (it has run no statement yet), it becomes READ COMMITTED on
+    PostgreSQL, even if the settings ask for another level. Our transactions need no more, and the
+    server would roll back serializable ones because of others.
 
     Costs no round trip.
     """
     connection = connections[using]
     wrapper = _wrapper(connection, seconds, is_at_begin)
-    # With savepoints it is the transaction of a test case, which is not ours to limit.
+    # A transaction with savepoints belongs to a test case. It keeps its own limits.
     if wrapper is None or connection.savepoint_ids:
         yield
         return
@@ -94,7 +95,7 @@ def _wrapper(
 
 
 def is_mysql(connection: BaseDatabaseWrapper) -> bool:
-    """Whether the server is MySQL, not MariaDB."""
+    """Return whether the server is MySQL, not MariaDB."""
     return connection.vendor == "mysql" and not connection.mysql_is_mariadb  # type: ignore[attr-defined]
 
 
@@ -102,12 +103,12 @@ class _FirstCommands:
     """
     Sends PostgreSQL some commands together with the first statement.
 
-    A limit within the statement (``set_config()``) would come too late for the lock of the table.
+    Setting the limit within the statement (``set_config()``) would be too late for table locks.
     """
 
     def __init__(self, connection: BaseDatabaseWrapper, commands: Sequence[str]) -> None:
         self._commands = commands
-        # The server binds parameters of a single statement only.
+        # With server-side binding, only a single statement may have parameters.
         self._are_apart = connection.features.uses_server_side_binding  # type: ignore[attr-defined]
 
     def __call__(
@@ -124,7 +125,7 @@ class _FirstCommands:
 
 
 def _skip_results(count: int, context: dict[str, Any]) -> None:
-    """Skip the results of the commands. Psycopg 3 has all of them, psycopg2 only the last one."""
+    """Skip the results of the commands. Psycopg 3 keeps all results, psycopg2 only the last."""
     from django.db.backends.postgresql.psycopg_any import is_psycopg3
 
     if is_psycopg3:
@@ -133,7 +134,7 @@ def _skip_results(count: int, context: dict[str, Any]) -> None:
 
 
 class _SetStatement:
-    """Puts MariaDB's limits before each statement; they hold for that statement only."""
+    """Puts MariaDB's limits before each statement. They apply to that statement only."""
 
     def __init__(self, seconds: float) -> None:
         self._limits = f"SET STATEMENT {_mariadb_limits(seconds)} FOR "

@@ -8,5 +8,5 @@ from django_hitcount.db.tables import HitSlot
 
 
 def hits_alias() -> str:
-    """The database that holds all tables of django_hitcount, for reads and writes."""
+    """Return the alias of the database that holds all tables of django_hitcount."""
     return router.db_for_write(HitSlot)

@@ -23,10 +23,10 @@ from django_hitcount.db.tables import (
 from django_hitcount.db.transactions import in_transaction, take_write_lock
 
 ROWS_PER_TRANSACTION = 500
-"""Few enough for the 999 parameters of an old SQLite, and for locks that are held briefly."""
+"""Few enough for the 999 parameters of an old SQLite, and to hold locks only briefly."""
 
 LOCK_WAIT_SECONDS = 1.0
-"""How long one statement waits for a lock, before the transaction gives up the locks it has."""
+"""How long a statement waits for a lock before the transaction rolls back and is tried again."""
 
 TABLES: tuple[type[CounterRow], ...] = (HitSlot, DailyHitSlot, SeenVisitor, DailyVisitors)
 """SeenVisitor before DailyVisitors: a fold turns rows of the first into rows of the second."""
@@ -34,11 +34,11 @@ TABLES: tuple[type[CounterRow], ...] = (HitSlot, DailyHitSlot, SeenVisitor, Dail
 
 def delete_rows_of(objects: Collection[ObjectKey], *, patience_seconds: float) -> set[ObjectKey]:
     """
-    Delete the rows of objects from all tables; returns the objects that had any.
+    Delete the rows of objects from all tables. Returns the objects that had any.
 
-    A table is done once a read without a lock finds nothing. A read with a lock that had to
-    wait would prove nothing: it does not see the row that a compaction has folded others into.
-    But until that compaction commits, a read without a lock sees the rows that it folds.
+    A table is done when a read without a lock finds nothing. A read with a lock would prove
+    nothing: if it waits for a compaction, it does not see the row that the compaction inserts. A
+    read without a lock sees the old rows until the compaction commits, and then the new one.
 
     Costs a query per table, and a query and a transaction of two statements per 500 rows.
 
@@ -60,7 +60,7 @@ def delete_rows_of(objects: Collection[ObjectKey], *, patience_seconds: float) -
 def _delete_rows(
     model: type[CounterRow], pks: list[int], using: str, lock_wait_seconds: float
 ) -> None:
-    """Delete rows, locked in the order of all writers."""
+    """Lock rows in lock order, and delete them."""
     rows = model._default_manager.using(using).filter(pk__in=pks)
     take_write_lock(using)
     order = (*model.KEY, "slot" if issubclass(model, SlotRow) else "pk")
@@ -70,7 +70,7 @@ def _delete_rows(
 
 
 def match_objects(objects: Iterable[ObjectKey]) -> models.Q:
-    """A condition that holds for the rows of ``objects``, one index range per model."""
+    """Return a condition for the rows of ``objects``, with one index range per model."""
     condition = models.Q(pk__in=[])
     for content_type_id, keys in groupby(sorted(objects), key=itemgetter(0)):
         condition |= models.Q(

@@ -1,4 +1,8 @@
-"""The random half of visitor keys: make a salt for each period, and erase it afterwards."""
+"""
+The random half of visitor keys: make a salt for each period, and erase it afterwards.
+
+A period is the time between two rotations of the visitor key: a day or a month.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +19,19 @@ from django_hitcount.db.tables import VisitorSalt
 from django_hitcount.db.transactions import DATABASE_ERRORS, in_transaction
 
 SALT_BYTES = 32
-"""As many as SHA-256 has: guessing a salt is no easier than guessing a key."""
+"""As many as a SHA-256 hash has: more would not make keys harder to guess."""
 
 SALT_DAYS = {"day": 3, "month": 63, "never": 63}
-"""How long a salt is kept after it was made, by rotation. It is kept for its period, for the next
-one, in which visitors of this period are still recognized, and one more day for late hits. The
-salt of "never" is kept for ever: there the days are for other salts, made before the setting
-changed."""
+"""How many days a salt is kept after it was made, by rotation. These are its period, the next
+period (in which its visitors are still recognised), and one more day for late hits. The salt of
+"never" is kept for ever. Its number of days applies to older salts, made before the setting was
+"never"."""
 
 LOCK_MILLISECONDS = 100
-"""How long the rewrite waits for the lock of the table, and others wait behind it."""
+"""How long the rewrite waits for the lock of the table. Other sessions wait behind it."""
 
 PATIENCE_SECONDS = 2.0
-"""How long to retry the rewrite. If it fails, the next one erases these salts, too."""
+"""How long to retry the rewrite. If it fails, the next rewrite erases these salts, too."""
 
 logger = logging.getLogger("django_hitcount")
 
@@ -41,10 +45,10 @@ def salt_of(period: str) -> bytes:
 
 def prune_salts() -> int:
     """
-    Delete old salts, also from the file of the table; returns how many it deleted.
+    Delete old salts, also from the file of the table. Returns how many there were.
 
-    InnoDB removes them from its file by itself. Costs one query, on SQLite two. If there were
-    any on PostgreSQL, also costs a transaction that locks the table for some milliseconds.
+    Costs one query, or two on SQLite. On PostgreSQL, if there were any, also costs a transaction
+    that locks the table for some milliseconds. InnoDB erases deleted rows from its file by itself.
     """
     using = hits_alias()
     rotation = conf.get_config().visitor_key_rotation
@@ -65,10 +69,10 @@ def _rewrite_table(using: str) -> None:
     """
     Write the table into a new file.
 
-    PostgreSQL leaves deleted rows in the old file: an UPDATE writes elsewhere, and VACUUM zeroes
-    nothing and rarely visits a table as small as this. After 60 days, the file held 60 salts,
-    and 57 after VACUUM. VACUUM FULL does the same as CLUSTER, but not in a transaction, so its
-    lock timeout would have to be reset.
+    PostgreSQL leaves deleted rows in the file: an UPDATE writes elsewhere, and VACUUM does not
+    overwrite rows and seldom visits such a small table. In a test over 60 days, the file had 60
+    salts, and 57 after VACUUM. VACUUM FULL does the same as CLUSTER, but not in a transaction, so
+    its lock timeout would have to be reset afterwards.
     """
     connection = connections[using]
     table = VisitorSalt._meta.db_table

@@ -15,10 +15,10 @@ from django_hitcount.exceptions import TransactionLost
 
 class OpenTransactions:
     """
-    The transactions that this thread has open now, on any database.
+    The transactions that are open in this thread, on all databases.
 
-    For code that may query any database, such as refusals and identities. It takes 3 us to
-    make, so a call makes it once.
+    For code that may query any database, such as refusals and identities. Creating it takes 3 us,
+    so record_hits() creates it once per call.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class OpenTransactions:
         ]
 
     def protect(self) -> AbstractContextManager[object]:
-        """Protect all of them as savepoint() does."""
+        """Protect all these transactions, as savepoint() does with one."""
         return self._protect() if self._connections else nullcontext()
 
     @contextmanager
@@ -42,18 +42,18 @@ def savepoint(using: str) -> AbstractContextManager[object]:
     """
     Protect the transaction of the view from errors within the block.
 
-    Rolls back the block if it raises, or if it hides an error after which PostgreSQL accepts no
-    further queries. Within a transaction, costs two statements, SAVEPOINT and RELEASE SAVEPOINT,
-    if the block runs a query. Otherwise it costs nothing.
+    Rolls the block back if it raises, or if it hides an error after which PostgreSQL accepts no
+    further queries. If the block runs a query within a transaction, costs two statements,
+    SAVEPOINT and RELEASE SAVEPOINT. Otherwise costs nothing.
 
-    Raises TransactionLost if the transaction cannot go on.
+    Raises TransactionLost if the transaction cannot continue.
     """
     connection = connections[using]
     return _LazySavepoint(connection) if _is_in_transaction(connection) else nullcontext()
 
 
 def _is_in_transaction(connection: BaseDatabaseWrapper) -> bool:
-    """Whether there is a transaction to protect, begun by atomic() or by hand."""
+    """Return whether a transaction is open, begun by atomic() or by hand."""
     is_connected = connection.connection is not None
     return is_connected and not connection.autocommit and not connection.needs_rollback
 
@@ -62,7 +62,7 @@ class _LazySavepoint:
     """
     Makes a savepoint before the first statement of the block.
 
-    A class, which is faster than a generator: reading the totals of a list makes many.
+    It is a class because that is faster than a generator, and a list of totals needs many.
     """
 
     def __init__(self, connection: BaseDatabaseWrapper) -> None:
@@ -88,7 +88,7 @@ class _LazySavepoint:
         return execute(*args)
 
     def _release(self) -> None:
-        """Keep the work of the block, unless the transaction accepts no further statements."""
+        """Keep the work of the block. Undo it if the transaction accepts no further statements."""
         try:
             self._connection.validate_no_broken_transaction()
             if self._id:

@@ -1,9 +1,9 @@
 """
-SQL on visitors, for sites without Redis and for as long as Redis is away.
+SQL on visitors: find repeats and limit addresses, without Redis and while Redis is away.
 
-A row of SeenVisitor says that a counter has seen a visitor on a day. An admission says that a
-visitor does not count again for a while. Each is written once, by whichever session comes first.
-How many hits of an address were counted is in counted_addresses.py.
+A row of SeenVisitor says that a visitor came to a counter on a day. A row of Admission says that a
+visitor does not count again for some seconds. The first session that inserts a row wins.
+counted_addresses.py counts the hits of each address.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COLUMNS = ("id", "content_type_id", "object_id", "counter", "day", "visitor_key"
 
 
 class LimitReached(Exception):
-    """Another session has counted the last hits of an address while this one checked its limit."""
+    """After this session checked the limit of an address, another one has used it up."""
 
     def __init__(self, address: AddressHash) -> None:
         super().__init__(address)
@@ -38,17 +38,19 @@ def refuse_repeats(
     hits: Sequence[NewHits], beyond: Collection[AddressHash] = (), *, using: str
 ) -> list[NewHits]:
     """
-    Remember the visitors of hits; refuse the hits of visitors and addresses that cannot count.
+    Refuse repeats and the hits of addresses over their limit. Remember the visitors of the others.
 
-    Returns the same hits in the same order, with a refusal on hits of visitors who have been
-    counted already, and of addresses that have reached their limit or are ``beyond`` it.
+    Returns the same hits in the same order, the refused ones with a refusal. ``beyond`` has the
+    addresses that are known to have reached their limit.
 
-    The caller opens the transaction that writes the hits, so that a visitor is remembered if
-    and only if the hit is. Costs one statement for each hit of a counter with ``visitors`` or
-    the rule "daily", up to six more with a rule of seconds, and one to three with a limit per
-    address, in lock order.
+    The caller opens the transaction and writes the hits in it. Visitor and hit are written together
+    or not at all. Handles the hits in lock order. Statements per hit:
 
-    Raises LimitReached: roll back, and try again with that address ``beyond`` its limit.
+    - 1 with ``visitors`` or the rule "daily";
+    - up to 6 more with ``repeat`` in seconds;
+    - 1 to 3 more with a limit per address.
+
+    Raises LimitReached. The caller must roll back and call again with the address in ``beyond``.
     """
     in_lock_order = sorted(range(len(hits)), key=lambda place: hits[place].key)
     found = {place: _refuse_repeat(hits[place], beyond, using) for place in in_lock_order}
@@ -63,7 +65,7 @@ def _refuse_repeat(hit: NewHits, beyond: Collection[AddressHash], using: str) ->
     known = None
     if limit and address:
         known = counted_addresses.read_hits(address, using=using)
-        # Checked first: beyond the limit, invented visitors must not fill the table.
+        # Check the limit first. Otherwise a client that invents visitors could fill the table.
         if address in beyond or (known or 0) >= limit:
             return hit._replace(refusal=ADDRESS_LIMIT)
     if hit.visitor.of_day and not _remember_visitor(hit, hit.visitor, using):
@@ -74,7 +76,7 @@ def _refuse_repeat(hit: NewHits, beyond: Collection[AddressHash], using: str) ->
 
 
 def _remember_visitor(hit: NewHits, visitor: VisitorHashes, using: str) -> bool:
-    """Remember the visitor of a hit; False if the rule of the counter makes it a repeat."""
+    """Remember the visitor of a hit. Return False if the hit is a repeat."""
     options = conf.get_config().options_of(hit.key.counter)
     counts = True
     if isinstance(options.repeat, int):
@@ -86,7 +88,12 @@ def _remember_visitor(hit: NewHits, visitor: VisitorHashes, using: str) -> bool:
 
 
 def _admit(recent: Iterable[bytes], seconds: int, using: str) -> bool:
-    """Admit a visitor, unless admitted less than ``seconds`` ago under one of the keys."""
+    """
+    Return whether no hit of the visitor was counted in the last ``seconds``.
+
+    If so, an interval begins, in which further hits are repeats. ``recent`` has the visitor's
+    hashes: first under the current key, then under keys that an earlier hit may be under.
+    """
     name, *earlier = [f"repeat:{visitor.hex()}" for visitor in recent]
     if earlier:
         take_write_lock(using)
@@ -98,7 +105,7 @@ def _admit(recent: Iterable[bytes], seconds: int, using: str) -> bool:
 
 
 def _insert(hit: NewHits, visitor: VisitorHashes, using: str) -> bool:
-    """Insert the visitor of a hit; False if the row is there already."""
+    """Insert the visitor of a hit. Return False if the row exists already."""
     day = connections[using].ops.adapt_datefield_value(hit.day)
     values = [make_primary_key(), *hit.key, day, visitor.key_id, (visitor.of_day or b"").hex()]
     return upserts.insert_or_ignore(SeenVisitor, COLUMNS, values, using)
@@ -111,9 +118,10 @@ def make_primary_key() -> int:
 
 def read_oldest(days: Sequence[datetime.date], limit: int, *, using: str) -> dict[int, NewHits]:
     """
-    Read visitors of ``days`` by row, each as the visitor of zero hits. Costs a query.
+    Read up to ``limit`` visitors of ``days``, to deliver them to Redis. Costs a query.
 
-    Rows of counters that no longer keep visitors stay until their day is closed.
+    Returns a dict from the row's primary key to a NewHits with amount 0 and that visitor. Leaves
+    out the rows of counters that no longer keep visitors. They stay until their day is closed.
     """
     counters = [
         name for name, options in conf.get_config().counters.items() if options.keeps_seen_visitors
@@ -131,5 +139,5 @@ def read_oldest(days: Sequence[datetime.date], limit: int, *, using: str) -> dic
 
 
 def drop_rows(pks: Iterable[int], *, using: str) -> None:
-    """Drop rows that are in Redis now. Costs a query."""
+    """Delete rows whose visitors Redis has now. Costs a query."""
     SeenVisitor.objects.using(using).filter(pk__in=[*pks]).delete()

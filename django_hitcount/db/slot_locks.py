@@ -15,8 +15,8 @@ def check_locks(hits: Iterable[NewHits], *, slot: int, using: str) -> None:
     """
     Raise OperationalError if another session has locked a row that ``hits`` go to in ``slot``.
 
-    For MySQL, which can limit the wait of a SELECT only: it costs two statements there, and
-    one more if hits are refused. Does nothing on other databases.
+    For MySQL, which can only limit how long a SELECT waits. Costs two statements there, and one
+    more if hits are refused. Does nothing on other databases.
     """
     if not locks.is_mysql(connections[using]):
         return

@@ -1,7 +1,8 @@
 """
 SQL on the tables of slots: add hits in bulk.
 
-Every writer takes row locks in the order of CounterKey, then day, then slot.
+Lock order: every writer locks rows in the order of CounterKey, then day, then slot. So no two of
+them can end in a deadlock.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def choose_slot() -> int:
 
 
 class SlotChoice:
-    """Chooses a random slot for each try, and repeats none before all have been tried."""
+    """Chooses a random slot for each try. Repeats a slot only after all have been tried."""
 
     def __init__(self) -> None:
         self._tried: set[int] = set()
@@ -46,7 +47,7 @@ class SlotChoice:
 
 def add_hits(hits: Iterable[NewHits], *, slot: int, using: str) -> None:
     """
-    Add hits to the tables of totals and days, and refused hits to their own, in ``slot``.
+    Add hits to HitSlot and DailyHitSlot, and refused hits to RefusedHitSlot, in ``slot``.
 
     The caller opens the transaction. Costs two statements per thousand different counters,
     and one more if hits are refused.
@@ -66,7 +67,7 @@ def add_hits(hits: Iterable[NewHits], *, slot: int, using: str) -> None:
 
 
 def add_totals(amounts: Mapping[CounterKey, int], *, slot: int, using: str) -> None:
-    """Add to all-time totals, in ``slot``, in lock order. Costs a statement per thousand rows."""
+    """Add to HitSlot in ``slot``, in lock order. Costs a statement per thousand rows."""
     rows = [(*key, slot, amounts[key]) for key in sorted(amounts)]
     add_to_slots(HitSlot, rows, using)
 
@@ -74,27 +75,27 @@ def add_totals(amounts: Mapping[CounterKey, int], *, slot: int, using: str) -> N
 def add_daily(
     amounts: Mapping[tuple[CounterKey, datetime.date], int], *, slot: int, using: str
 ) -> None:
-    """Add to daily totals, in ``slot``, in lock order. Costs a statement per thousand rows."""
+    """Add to DailyHitSlot in ``slot``, in lock order. Costs a statement per thousand rows."""
     rows = [(*key, day, slot, amounts[key, day]) for key, day in sorted(amounts)]
     add_to_slots(DailyHitSlot, rows, using)
 
 
 def add_refused(amounts: Mapping[RefusedKey, int], *, slot: int, using: str) -> None:
-    """Add to the refused hits, in ``slot``, in lock order. Costs a statement per thousand rows."""
+    """Add to RefusedHitSlot in ``slot``, in lock order. Costs a statement per thousand rows."""
     rows = [(*key, slot, amounts[key]) for key in sorted(amounts)]
     add_to_slots(RefusedHitSlot, rows, using)
 
 
 def add_to_slots(model: type[SlotRow], rows: Sequence[tuple[Any, ...]], using: str) -> None:
-    """Add rows of (*model.KEY, slot, hits), each to the existing row if there is one."""
+    """Insert rows of (*model.KEY, slot, hits). If a row exists, add the hits to it."""
     insert_or_add(model, (*model.KEY, "slot", "hits"), rows, using)
 
 
 def lock_rows(rows: models.QuerySet[Any, Any], using: str) -> models.QuerySet[Any, Any]:
     """
-    Rows of a table of slots, which a transaction locks in lock order when it reads them.
+    Return ``rows`` as a queryset that locks them in lock order when it is evaluated.
 
-    Leaves out rows that another session has locked, where the database can do that.
+    Skips rows that another session has locked, if the database can do that.
     """
     take_write_lock(using)
     skip_locked = connections[using].features.has_select_for_update_skip_locked
@@ -102,7 +103,7 @@ def lock_rows(rows: models.QuerySet[Any, Any], using: str) -> models.QuerySet[An
 
 
 def match_counters(keys: Iterable[CounterKey]) -> models.Q:
-    """A condition that holds for the rows of ``keys``, one index range per model and counter."""
+    """Return a condition for the rows of ``keys``, with one index range per model and counter."""
     condition = models.Q(pk__in=[])
     by_counter = sorted(keys, key=_without_object)
     for (content_type_id, counter), group in groupby(by_counter, key=_without_object):

@@ -1,4 +1,8 @@
-"""Read sums of slots and the ledger at one instant."""
+"""
+Read the sums of slots and the ledger at one instant.
+
+The ledger has the ids of the batches that are in the slots: the table FlushedBatch.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +20,17 @@ from django_hitcount.db.slots import match_counters
 from django_hitcount.db.tables import DailyHitSlot, FlushedBatch, HitSlot
 
 FROM_SLOTS, FROM_LEDGER = "slots", "ledger"
-"""Which table a row of the union is from, in a column of its own."""
+"""The values of a column of the union that says which table a row is from."""
 
 
 def read_sums(
     keys: Iterable[CounterKey], batch_ids: Iterable[BatchId], *, using: str
 ) -> tuple[dict[CounterKey, int], set[BatchId]]:
     """
-    Read the slot sums of counters, and which batches are in the ledger.
+    Read the slot sums of counters, and which batches are in the ledger. Costs a query.
 
-    Both come from one statement, hence from one snapshot: read one after the other, a batch
-    that is applied in between would be counted twice or not at all. Costs a query.
+    One statement reads both, so both are from one instant. If two statements read them, a batch
+    that is applied in between would be counted twice or not at all.
     """
     rows = HitSlot.objects.using(using).filter(match_counters(keys))
     sums, applied = _read_with_ledger(rows, batch_ids, using)
@@ -41,7 +45,7 @@ def read_sum_between(
     *,
     using: str,
 ) -> tuple[int, set[BatchId]]:
-    """Read the hits of one counter from one day to another, and the ledger, see read_sums()."""
+    """As read_sums(), for the hits of one counter from one day to another."""
     rows = DailyHitSlot.objects.using(using).filter(
         match_counters([key]), day__range=(first_day, last_day)
     )
@@ -53,7 +57,7 @@ def _read_with_ledger(
     rows: models.QuerySet[Any, Any], batch_ids: Iterable[BatchId], using: str
 ) -> tuple[list[tuple[Any, ...]], set[BatchId]]:
     """
-    Sum up ``rows`` by counter, in one statement with the ledger.
+    Read the sum of ``rows`` for each counter, and the ledger, in one statement.
 
     A row of the union is (content type id, object id, counter, "slots", sum), or
     (partition, "", generation, "ledger", number of the last batch).
@@ -75,7 +79,7 @@ def _read_with_ledger(
 
 
 def _ledger_rows(batch_ids: Iterable[BatchId], using: str) -> models.QuerySet[Any, Any]:
-    """The last batch of each generation that ``batch_ids`` are of."""
+    """Return the last batch of each generation that one of ``batch_ids`` belongs to."""
     generations = {(batch.partition, batch.generation) for batch in batch_ids}
     wanted = [models.Q(partition=p, generation=name) for p, name in sorted(generations)]
     return (

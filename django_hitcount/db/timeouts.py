@@ -1,4 +1,4 @@
-"""Timeouts of the database: only they limit how long a page waits for a database that hangs."""
+"""The timeouts of a database. Nothing else limits how long a page waits for one that hangs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ADVISED: Mapping[str, Mapping[str, object]] = {
         "init_command": "SET innodb_lock_wait_timeout=1, lock_wait_timeout=1",
     },
 }
-"""By vendor, OPTIONS that limit how long a page waits; docs/operations.rst explains them."""
+"""OPTIONS that limit how long a page waits, by vendor. docs/operations.rst explains them."""
 
 _NAMES = ("timeout", "max_statement_time", "max_execution_time")
 """The names of all settings that limit a wait contain one of these."""
@@ -36,8 +36,8 @@ def has_timeout(connection: BaseDatabaseWrapper) -> bool:
     """
     Return whether the settings of a database contain a timeout of any kind, or may do so.
 
-    A text with one of the names is enough, wherever in OPTIONS it is: there are too many drivers
-    and spellings to know them all, and a project that sets one timeout knows of the others.
+    Looks for one of the names in any text in OPTIONS: there are too many drivers and spellings to
+    know them all. A project that sets one timeout is expected to know the others.
     """
     options = connection.settings_dict["OPTIONS"]
     if any(option in options for option in _FILES):

@@ -26,7 +26,7 @@ FIRST_PAUSE_SECONDS = 0.005
 """Pause before the second try; each further one is twice as long, with jitter."""
 
 LONGEST_PAUSE_SECONDS = 0.5
-"""Short beside the patience of a flush, and long enough not to keep a busy server busy."""
+"""Much shorter than a flush keeps retrying, and long enough not to load a busy server."""
 
 DELETE_BATCH_SIZE = 500
 """Rows deleted by one statement: few enough for the 999 parameters of an old SQLite."""
@@ -38,13 +38,13 @@ RETRYABLE_ERRORS = (OperationalError, InterfaceError)
 """Errors that mean that the database is away or locked."""
 
 DATABASE_AWAY = (*RETRYABLE_ERRORS, InternalError)
-"""The same, or that it is read-only, which psycopg reports as an internal error."""
+"""RETRYABLE_ERRORS, and the error for a read-only server: psycopg reports it as internal."""
 
 DATABASE_ERRORS = (DatabaseError, InterfaceError)
 """All errors of a database. None of them may reach a page."""
 
 NO_BATCH = uuid.UUID(int=0)
-"""The primary key of no row, for an UPDATE that changes nothing."""
+"""A primary key that no row has, for an UPDATE that changes nothing."""
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ class LockPatience(NamedTuple):
 
     seconds: float
     tries: int
-    """How many tries there are in any case."""
+    """How often to try at least, even if ``seconds`` are over."""
 
 
 def in_transaction(
@@ -69,14 +69,14 @@ def in_transaction(
     Run ``work`` in a transaction; retry after a deadlock, a lock timeout, a serialization
     failure or a lost connection.
 
-    When this returns, the transaction is committed. So it raises RuntimeError within another
-    transaction, and TransactionManagementError with autocommit off.
+    When it returns, the transaction is committed.
 
-    Gives up after ``patience_seconds``, or, while another session holds locks, as
-    ``lock_patience`` says. If ``work`` is not ``repeatable``, does not retry a COMMIT whose
-    answer was lost, since it may have happened.
+    Retries for ``patience_seconds``. After a lock or conflict, ``lock_patience`` applies instead.
+    If ``work`` is not ``repeatable``, does not retry after the answer to a COMMIT was lost, since
+    the transaction may be committed.
 
-    Raises the last error of the database.
+    Raises the last error of the database, RuntimeError within another transaction, and
+    TransactionManagementError if autocommit is off.
     """
     connection = connections[using]
     require_autocommit(using)
@@ -100,7 +100,7 @@ def require_autocommit(using: str) -> None:
     """
     Raise TransactionManagementError if autocommit is off in ``using``.
 
-    Django then does not report when a transaction ends, also not within atomic().
+    If it is off, Django does not report when a transaction ends, not even within atomic().
     """
     connection = connections[using]
     if connection.in_atomic_block:
@@ -119,9 +119,9 @@ def require_autocommit(using: str) -> None:
 
 def delete_in_batches(old: models.QuerySet[Any, Any], *, using: str) -> int:
     """
-    Delete the rows of ``old`` in its order, 500 per transaction; returns their number.
+    Delete the rows of ``old`` in its order, 500 per transaction. Returns their number.
 
-    Costs a read, and a read and a statement in a transaction per 500 rows.
+    Costs a read, and per 500 rows a read and a transaction of one statement.
 
     Raises OperationalError if a batch meets locks for longer than 5 seconds.
     """
@@ -138,8 +138,8 @@ def take_write_lock(using: str) -> None:
     """
     Take the write lock of SQLite, before the transaction reads anything.
 
-    A transaction that reads first fails at once when it then writes, if another one has written
-    meanwhile. Does nothing on other databases, which lock rows.
+    On SQLite, a transaction that has read fails at once when it writes, if another one has written
+    since. Does nothing on other databases, which lock rows.
     """
     if not connections[using].features.has_select_for_update:
         FlushedBatch.objects.using(using).filter(pk=NO_BATCH).update(flushed_at=None)
@@ -158,12 +158,12 @@ class _Attempt(Generic[T]):
         return result
 
     def is_undone(self, error: BaseException) -> bool:
-        """Whether it is certain that nothing was committed before ``error``."""
+        """Return whether the transaction was certainly not committed when ``error`` came."""
         return not self._is_at_commit or locks.has_rolled_back(error)
 
 
 class _Patience:
-    """How much longer to retry, and the pauses between the tries."""
+    """Decides how long to retry, and pauses between the tries."""
 
     def __init__(self, seconds: float, lock_patience: LockPatience) -> None:
         self._began_at = time.monotonic()
@@ -173,7 +173,7 @@ class _Patience:
         self._pause_seconds = FIRST_PAUSE_SECONDS
 
     def allows_retry(self, error: BaseException) -> bool:
-        """Whether to retry after ``error``."""
+        """Return whether to try again after ``error``."""
         self._tries += 1
         passed = time.monotonic() - self._began_at
         if locks.is_conflict(error):

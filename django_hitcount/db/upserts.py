@@ -1,4 +1,4 @@
-"""INSERT statements that add to existing rows, or leave them alone."""
+"""INSERT statements that add to rows that exist, or leave them unchanged."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.constants import OnConflict
 
 Rows = Sequence[tuple[Any, ...]]
-"""Rows to insert, each a value per column."""
+"""Rows to insert, each with a value for each column."""
 
 ROWS_PER_STATEMENT = 1000
-"""Rows of one upsert: with more rows, the rate no longer grows."""
+"""Rows of one upsert. More rows would not make it faster per row."""
 
 
 def insert_or_add(
     model: type[models.Model], columns: Sequence[str], rows: Rows, using: str
 ) -> None:
     """
-    Insert rows of ``columns``; if a row exists already, add the last column to that row.
+    Insert rows. If a row exists already, add the value of the last column to it.
 
     The columns before the last one must have a unique constraint. Costs a statement per
     thousand rows.
@@ -38,10 +38,10 @@ def _upsert_statement(
     connection: BaseDatabaseWrapper, model: type[models.Model], columns: Sequence[str], rows: Rows
 ) -> tuple[str, list[Any]]:
     """
-    INSERT of ``rows`` that adds to the last column of rows that exist already.
+    Return an INSERT of ``rows`` that adds to the last column of rows that exist already.
 
-    Django has the syntax of each server, but only to overwrite. This turns the assignment into
-    an addition.
+    Django knows the syntax of each server, but only to overwrite columns. This function turns the
+    assignment into an addition.
     """
     quote = connection.ops.quote_name
     *key, last = columns
@@ -64,7 +64,7 @@ def _values(rows: Rows) -> tuple[str, list[Any]]:
 def _arrays(
     connection: BaseDatabaseWrapper, model: type[models.Model], columns: Sequence[str], rows: Rows
 ) -> tuple[str, list[Any]]:
-    """An array per column, because psycopg is slow with thousands of placeholders."""
+    """Return the rows as an array per column: psycopg is slow with thousands of placeholders."""
     types = [str(model._meta.get_field(column).db_type(connection)) for column in columns]
     arrays = ", ".join(f"%s::{type_.partition('(')[0]}[]" for type_ in types)
     values = [list(column) for column in zip(*rows, strict=True)]
@@ -75,9 +75,10 @@ def insert_or_ignore(
     model: type[models.Model], columns: Sequence[str], values: Sequence[Any], using: str
 ) -> bool:
     """
-    Insert a row; False if one with its unique key exists, or another session is inserting it.
+    Insert a row. Return False if a row with its unique key exists already.
 
-    Check the values before: MySQL also ignores errors of values that do not fit.
+    If another session is inserting one, waits until that transaction ends. Check the values before
+    you call it: MySQL also ignores errors of values that do not fit.
     """
     connection = connections[using]
     quote, ops = connection.ops.quote_name, connection.ops

@@ -12,14 +12,19 @@ from django_hitcount.db.fields import ObjectIdField
 
 
 class FlushedBatch(models.Model):
-    """The ledger. A batch with a row here has been applied, so a second flush of it is harmless."""
+    """
+    The ledger: a row for each batch that was applied, so written into the slots.
+
+    A batch is the hits of a partition that are flushed together. A second flush of a batch meets
+    the unique constraints here, and writes nothing.
+    """
 
     id = models.UUIDField(primary_key=True, editable=False)
     flushed_at = models.DateTimeField(_("flushed at"), default=timezone.now)
     partition = models.SmallIntegerField(_("partition"))
     generation = models.CharField(_("generation"), max_length=conf.GENERATION_MAX_LENGTH)
     number = models.BigIntegerField(_("number"))
-    """Batches of one partition and generation are applied in the order of their numbers."""
+    """Batches of one partition and generation are applied in the order of ``number``."""
 
     class Meta:
         verbose_name = _("flushed batch")
@@ -37,11 +42,11 @@ class FlushedBatch(models.Model):
 
 class MissedRecord(models.Model):
     """
-    Hits that Redis missed, or may have missed, kept until Redis is up to date.
+    Hits that Redis missed, or may have missed. Kept until Redis is up to date.
 
-    Without a recorder, the hits are in the slots already, and only the running totals in Redis
-    must be discarded. With one, Redis may have run the command or not: it is sent again
-    under the same number, which Redis runs once at most.
+    Without a recorder, the hits are already in the slots. Only the running totals in Redis must be
+    discarded. With a recorder, Redis may have run the command with these hits or not. It is sent
+    again with the same recorder and sequence, and Redis runs these at most once.
     """
 
     recorder = models.UUIDField(_("recorder"), null=True, editable=False)
@@ -74,14 +79,14 @@ class DeletedObject(models.Model):
     saved_in = models.CharField(
         _("saved in"), max_length=conf.DATABASE_ALIAS_MAX_LENGTH, blank=True
     )
-    """The database that the object was last read from or saved to; differs if it was moved."""
+    """The database that the object was last read from or saved to. Differs if it was moved."""
 
     deleted_at = models.DateTimeField(_("deleted at"), default=timezone.now)
     due_at = models.DateTimeField(_("due at"), default=timezone.now)
-    """When to look at the object next."""
+    """When to look for counts of the object again."""
 
     swept_at = models.DateTimeField(_("swept at"), null=True)
-    """When everything was deleted that was counted before the deletion."""
+    """When the counts of the object were last swept: deleted from tables and buffer."""
 
     class Meta:
         verbose_name = _("deleted object")

@@ -36,7 +36,7 @@ class CounterRow(models.Model):
 
 
 class SlotRow(models.Model):
-    """One of several rows that share a sum, so that writers do not queue for a single row."""
+    """One of several rows that share a sum, so that writers do not wait for a single row."""
 
     slot = models.SmallIntegerField(_("slot"))
     hits = models.BigIntegerField(_("hits"))

@@ -18,7 +18,7 @@ class DailyVisitors(CounterRow):
     visitor_key = models.CharField(_("visitor key"), max_length=conf.VISITOR_KEY_MAX_LENGTH)
     count = models.BigIntegerField(_("visitors"))
     sketch = models.BinaryField(_("sketch"), null=True)
-    """Redis's HyperLogLog of the visitors; NULL if they were counted one by one."""
+    """The visitors as a HyperLogLog of Redis; NULL if they were counted one by one."""
 
     KEY = (*CounterRow.KEY, "day", "visitor_key")
 
@@ -38,7 +38,7 @@ class DailyVisitors(CounterRow):
 
 class SeenVisitor(CounterRow):
     """
-    A visitor of a counter on one day, for as long as the day is open.
+    A visitor of a counter on one day. The row is kept while the day is open.
 
     ``visitor`` is a keyed hash of the visitor *and* the counter. Rows of one visitor on two
     objects have nothing in common, not even neighboring primary keys.
@@ -82,14 +82,18 @@ class VisitorSalt(models.Model):
 
 
 class Admission(models.Model):
-    """When a throttle last admitted a caller, by the clock of the database."""
+    """
+    When a caller or a visitor was last admitted under a name, by the clock of the database.
+
+    A throttle admits callers. A counter whose ``repeat`` is a number of seconds admits visitors.
+    """
 
     name = ObjectIdField(_("name"), max_length=conf.ADMISSION_NAME_MAX_LENGTH, primary_key=True)
     admitted_at = models.BigIntegerField(_("admitted at"))
     """In microseconds since 1970."""
 
     expires_at = models.BigIntegerField(_("expires at"))
-    """When the interval is over. The row has no meaning after that."""
+    """When the interval ends. After that, the row has no effect."""
 
     class Meta:
         verbose_name = _("admission")
@@ -102,10 +106,11 @@ class Admission(models.Model):
 
 class CountedAddress(models.Model):
     """
-    How many hits of one address a counter counted in one interval, while that is open.
+    How many hits of one address a counter counted in one interval.
 
-    The name is the last day of the interval and a keyed hash of the address, the interval, the
-    object *and* the counter. Two rows of one address have nothing in common.
+    ``name`` has the last day of the interval and a keyed hash of the address, the interval, the
+    object *and* the counter. Two rows of one address have nothing in common. Rows are deleted some
+    days after their interval.
     """
 
     name = ObjectIdField(_("name"), max_length=conf.ADDRESS_NAME_LENGTH, primary_key=True)
