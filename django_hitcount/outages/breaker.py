@@ -1,4 +1,4 @@
-"""Stop calling a server that does not answer."""
+"""Stop calling a server that fails or answers slowly, so that pages do not wait for it."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ from django_hitcount.outages.failures import is_server_away
 from django_hitcount.outages.waits import add_wait, is_in_background, seconds_waited
 
 FIRST_PAUSE_SECONDS = 0.5
-"""How long a server is not called after its first failure. Doubles with each further failure."""
+"""The pause in calls to a server after its first failure. Doubles with each further failure."""
 
 LONGEST_PAUSE_SECONDS = 1.0
-"""The longest pause if calls fail at once: then a further call costs a page nothing."""
+"""The longest pause if calls fail at once. It may be short: such a call costs a page nothing."""
 
 LONGEST_PAUSE_IF_SLOW_SECONDS = 15.0
-"""The longest pause if calls fail by a timeout, which a page waits for."""
+"""The longest pause if calls fail by a timeout: a page waits for it at each probe."""
 
 SLOW_SECONDS = 0.1
-"""A failure that takes longer than this is a timeout."""
+"""A failure that takes longer than this counts as a timeout."""
 
 SLOW_SHARE = 0.5
-"""A call beyond this share of its timeout is slow; a page that has waited as long calls no more."""
+"""A call that takes more than this share of its timeout is slow. A page that has waited for as
+long makes no further calls."""
 
 SLOW_CALLS = 3
-"""Slow calls in a row that count as a failure. A single one may be a hiccup."""
+"""Slow calls in a row that count as a failure. A single one may have another cause."""
 
 SHORT_SHARE = 0.1
-"""Share of the timeout that is not counted as a wait: a page may make many fast calls."""
+"""A shorter call is not added to the waits of a page, so that it may make many fast calls."""
 
 logger = logging.getLogger("django_hitcount")
 
@@ -43,11 +44,11 @@ class Breaker:
     """
     A circuit breaker: guards the calls to one server.
 
-    After a call has failed, it rejects further calls for a pause, and then lets a single one
-    through, the probe. Once the probe succeeds, it lets all calls through again.
+    After a call has failed, rejects all calls for a while: the pause. Then it lets a single call
+    through: the probe. When the probe succeeds, all calls are let through again.
 
-    With ``timeout_seconds``, three slow calls in a row count as a failure, too, and all calls
-    of a page share one deadline: once half of it is over, the page makes no further calls.
+    With ``timeout_seconds``, three slow calls in a row count as a failure, too. All calls of a page
+    then share this time. When half of it is over, the page makes no further calls.
     """
 
     def __init__(
@@ -67,20 +68,20 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        """Whether the last call failed, or the last calls were slow."""
+        """Whether the server failed or was slow, and no probe has succeeded since."""
         return self._pause > 0
 
     def guard(self) -> GuardedCall:
         """
-        Return a context manager to make a call in. Its value is whether the call is the probe.
+        Return a context manager to make a call in. Its value is True if the call is the probe.
 
-        Entering it raises BufferUnavailable during a pause, so that a server that is away
-        costs a page nothing, and if the page has already waited for the server.
+        Entering it raises BufferUnavailable during a pause, or if the page has already waited for
+        the server. So a server that is away costs a page nothing.
         """
         return GuardedCall(self)
 
     def start_call(self) -> bool:
-        """Return whether a call that starts now is the probe. Raises during a pause."""
+        """Return whether a call that starts now is the probe. Raises BufferUnavailable if paused."""
         if not self.is_open:
             return False
         with self._lock:
@@ -92,25 +93,25 @@ class Breaker:
             return True
 
     def try_now(self) -> None:
-        """End the pause: for work in the background, which may wait for a timeout."""
+        """End the pause. For work in the background, which may wait for a timeout."""
         with self._lock:
             self._paused_until = 0.0
 
     def report_failure(self, error: BaseException, is_probe: bool, *, seconds: float) -> None:
-        """Start or prolong the pause, after a call of ``seconds`` has failed."""
+        """Start or prolong the pause, after a call that took ``seconds`` has failed."""
         longest = LONGEST_PAUSE_IF_SLOW_SECONDS if seconds > SLOW_SECONDS else LONGEST_PAUSE_SECONDS
         with self._lock:
             is_first = not self.is_open
-            if is_first or is_probe:  # Other calls started before the first failure.
+            if is_first or is_probe:  # All other calls started before the first failure.
                 self._pause = min(max(2 * self._pause, FIRST_PAUSE_SECONDS), longest)
-                # Spread the probes of processes that met the failure together.
+                # Processes that failed at the same time do not probe at the same time.
                 self._paused_until = time.monotonic() + self._pause * random.uniform(0.5, 1.0)
         if is_first:
             message = "%s has failed or is too slow, and is not called for a while: %s"
             logger.warning(message, self.server, error)
 
     def report_answer(self, is_probe: bool, *, is_slow: bool, seconds: float) -> None:
-        """End the pause after a fast answer to the probe; count slow answers."""
+        """Count slow answers. After a fast answer to the probe, end the pause."""
         if not is_slow:
             self._slow_calls = 0
             if is_probe:
@@ -133,7 +134,7 @@ class GuardedCall:
     """
     A call to a server that a breaker guards.
 
-    It is a class because each hit makes a call, and a generator takes three times as long.
+    It is a class because each hit makes a call, and a generator would take three times as long.
     """
 
     __slots__ = ("_began_at", "_breaker", "_deadline", "_is_probe", "_seconds")
@@ -171,7 +172,7 @@ class GuardedCall:
             self._breaker.report_answer(self._is_probe, is_slow=is_slow, seconds=seconds)
 
     def _end_wait(self) -> bool:
-        """Add the wait to those of the page. Return whether the call was slow."""
+        """Add the time of the call to the waits of the page. Return whether the call was slow."""
         timeout = self._breaker.timeout_seconds
         if timeout is None or self._deadline is None:
             return False

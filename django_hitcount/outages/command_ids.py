@@ -1,4 +1,4 @@
-"""Ids of commands, so that Redis runs each command once at most."""
+"""Ids of commands, so that Redis runs each command at most once."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections import deque
 from typing import NamedTuple
 
 REMEMBERED_SECONDS = 7 * 24 * 3600
-"""How long Redis remembers a recorder's last number: longer than any outage worth surviving."""
+"""How long Redis remembers the last number of a recorder: longer than an outage should last."""
 
 
 class CommandId(NamedTuple):
-    """Names one command: no two commands of a recorder share a number."""
+    """The id of one command: a recorder, which is a random id, and a number that it uses once."""
 
     recorder: uuid.UUID
     sequence: int
@@ -20,11 +20,12 @@ class CommandId(NamedTuple):
 
 class CommandIdPool:
     """
-    Hands out ids whose numbers grow, each recorder to one command at a time.
+    Creates the ids of commands. Each recorder numbers one command at a time.
 
-    Redis remembers one number per recorder and runs a command only if its number is greater.
-    So a command can be sent again after its answer was lost. Each command under way needs a
-    recorder of its own. They are used again, so a process needs no more than it has threads.
+    Redis remembers the last number of each recorder, and runs a command only if its number is
+    greater. So a command can be sent again after its answer was lost. Commands that are sent at the
+    same time need different recorders. Recorders are reused, so a process has at most one per
+    thread.
     """
 
     def __init__(self) -> None:
@@ -32,9 +33,9 @@ class CommandIdPool:
         self._pid = os.getpid()
 
     def take(self) -> CommandId:
-        """The id of a new command; give it back when the command was answered."""
+        """Return the id for a new command. Give it back when Redis has answered."""
         if self._pid != os.getpid():
-            # A forked child must not use the numbers of its parent.
+            # After a fork, the child must not use the recorders of its parent.
             self._idle, self._pid = deque(), os.getpid()
         try:
             recorder, sequence = self._idle.pop()
@@ -43,5 +44,5 @@ class CommandIdPool:
         return CommandId(recorder, sequence + 1)
 
     def give_back(self, command_id: CommandId) -> None:
-        """Let the recorder be used again. Do not call this if the answer was lost."""
+        """Allow the recorder to be reused. Do not call this if the answer was lost."""
         self._idle.append(command_id)

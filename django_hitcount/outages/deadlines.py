@@ -1,4 +1,4 @@
-"""How long calls to Redis may wait."""
+"""Deadlines for calls to Redis."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Deadline:
 
 
 def begin(seconds: float) -> Token[float | None]:
-    """Begin a Deadline where a context manager would cost too much. Pass the token to end()."""
+    """Begin a Deadline without its context manager, which takes longer. Pass the token to end()."""
     moment, outer = time.monotonic() + seconds, _deadline.get()
     return _deadline.set(moment if outer is None or moment < outer else outer)
 
 
 def end(token: Token[float | None]) -> None:
-    """End the deadline that begin() has returned ``token`` for."""
+    """End the deadline for which begin() returned ``token``."""
     _deadline.reset(token)
 
 
@@ -57,7 +57,7 @@ def seconds_left() -> float | None:
 
 @contextmanager
 def pause_deadline() -> Iterator[None]:
-    """Postpone the deadline by the time that the block takes: it does not wait for Redis."""
+    """Postpone the deadline by the time that the block takes. For work that does not use Redis."""
     began_at = time.monotonic()
     try:
         yield

@@ -1,4 +1,4 @@
-"""Which database errors mean that the server is away, and which that a statement is wrong."""
+"""Distinguish database errors of a server that is away from those of a wrong statement."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from django_hitcount.db.transactions import DATABASE_AWAY
 from django_hitcount.exceptions import BufferUnavailable
 
 POSTGRESQL_AWAY = ("08", "25006", "28", "3D", "53", "57", "58", "XX")
-"""Starts of SQLSTATE: connection, read-only, access, no database, full, stopping, broken."""
+"""First characters of SQLSTATE: no connection, read-only, access denied, no such database, out of
+resources, stopping, system error, internal error."""
 
 MYSQL_CLIENT_ERRORS = range(2000, 3000)
 """Errors of the client library: it cannot connect, or has lost the connection."""
@@ -32,7 +33,7 @@ MYSQL_AWAY = frozenset(
         *(1969, 3024),  # statement timeouts
     }
 )
-"""Errors of MariaDB and MySQL. Most others of OperationalError mean a wrong statement."""
+"""Errors of MariaDB and MySQL. Most other codes of an OperationalError mean a wrong statement."""
 
 SQLITE_ERROR = 1
 """The error of SQLite for a wrong statement."""
@@ -42,9 +43,9 @@ def is_server_away(error: BaseException) -> bool:
     """
     Return whether ``error`` means that the server is away, slow or read-only.
 
-    A wrong statement (a missing table, a value that the column cannot store, a transaction
-    that an earlier error has broken) does not: what a client sends may cause it. Errors without
-    a code count as a server that is away.
+    Returns False for a wrong statement, such as one with a missing table or a value that the column
+    cannot store, or after an earlier error in the transaction. What a client sends may cause these.
+    Returns True for errors without a code.
     """
     if not isinstance(error, DATABASE_AWAY):
         return isinstance(error, BufferUnavailable)

@@ -1,4 +1,10 @@
-"""What Redis missed while it was away: kept in the database until it is delivered."""
+"""
+Missed records: the hits that Redis missed while it was away. The database keeps them until they are
+delivered to Redis.
+
+A run is the time of a Redis server from one start to the next. After a restart, Redis may have lost
+what it had.
+"""
 
 from __future__ import annotations
 
@@ -20,23 +26,23 @@ CLOCK_SKEW = datetime.timedelta(seconds=2)
 
 
 class SentCommand(NamedTuple):
-    """A command that was sent, or failed before it could be sent."""
+    """A command that was sent, or that failed before it was sent."""
 
     id: CommandId
     run_id: str
     """The run of Redis that it was for."""
 
     at: datetime.datetime
-    """When, or a bit before."""
+    """When it was sent, or shortly before."""
 
 
 class MissedHits(NamedTuple):
-    """A MissedRecord as read back."""
+    """A row of MissedRecord."""
 
     id: int
     hits: list[NewHits]
     command_id: CommandId | None
-    """The command to send again with these hits; None if they are in the slots."""
+    """The id of the command to send again with these hits; None if they are in the slots."""
 
     run_id: str
     """The run of Redis that they were sent to."""
@@ -48,9 +54,9 @@ def make_records(
     sent: SentCommand, in_slots: Sequence[NewHits], in_doubt: Sequence[NewHits]
 ) -> Iterator[MissedRecord]:
     """
-    Make rows, not saved yet, for hits that Redis missed.
+    Make rows for hits that Redis missed. Does not save them.
 
-    Hits ``in_slots`` are in the tables, but the running totals do not include them. Redis may or
+    The hits ``in_slots`` are in the tables, but not in the running totals of Redis. Redis may or
     may not have run the command with the hits ``in_doubt``.
     """
     counted = [hit for hit in in_slots if not hit.refusal]
@@ -84,7 +90,7 @@ def read_oldest() -> list[MissedHits]:
 
 @pause_deadline()
 def was_flushed_since(missed: MissedHits, partition: int) -> bool:
-    """Whether hits of the same run and partition were flushed since the command was sent."""
+    """Return whether hits of the same run and partition were flushed after the command was sent."""
     return (
         FlushedBatch.objects.using(hits_alias())
         .filter(partition=partition, generation__startswith=f"{missed.run_id}:")
@@ -119,7 +125,7 @@ def _from_json(hits: list[list[Any]]) -> list[NewHits]:
 
 
 def _as_json(hits: Sequence[NewHits]) -> list[list[str | int]]:
-    """Hits without who made them: nothing of a visitor is kept."""
+    """Convert hits to JSON, without their visitors: these must not be stored."""
     return [
         [*hit.key, hit.day.isoformat(), hit.amount, *([hit.refusal] if hit.refusal else [])]
         for hit in hits

@@ -1,4 +1,4 @@
-"""What a page has already waited for, so that it does not wait for the same once per tag."""
+"""What a page has already waited for, so that its next tags do not wait for the same again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextvars import ContextVar, Token
 from django.http import HttpRequest
 
 _WAITS_ATTRIBUTE = "_hitcount_waits"
-"""Attribute of the request: seconds by what the page has waited for."""
+"""Attribute of the request: how many seconds the page has waited, by cause."""
 
 _current_page: ContextVar[HttpRequest | None] = ContextVar("hitcount_page", default=None)
 
@@ -18,9 +18,9 @@ _in_background: ContextVar[bool] = ContextVar("hitcount_in_background", default=
 
 class CurrentPage:
     """
-    A context manager whose waits belong to the page of ``request``.
+    A context manager that adds all waits of its block to the page of ``request``.
 
-    Without a request, they belong to the page that was current before, if any.
+    Without a request, adds them to the page that is current already, if there is one.
     """
 
     __slots__ = ("_request", "_token")
@@ -45,7 +45,7 @@ def seconds_waited(cause: str) -> float:
 
 
 def add_wait(cause: str, seconds: float) -> None:
-    """Add to how long the current page, if there is one, has waited for ``cause``."""
+    """Add ``seconds`` to the waits of the current page for ``cause``, if there is a page."""
     page = _current_page.get()
     if page is not None:
         waits = page.__dict__.setdefault(_WAITS_ATTRIBUTE, {})
@@ -54,7 +54,7 @@ def add_wait(cause: str, seconds: float) -> None:
 
 @contextmanager
 def in_background() -> Iterator[None]:
-    """Run the block as background work: no page waits for it, so slow calls are not failures."""
+    """Run the block as background work. No page waits for it, so slow calls are not failures."""
     token = _in_background.set(True)
     try:
         yield
@@ -63,5 +63,5 @@ def in_background() -> Iterator[None]:
 
 
 def is_in_background() -> bool:
-    """Return whether no page waits for what runs now; see in_background()."""
+    """Return whether this code runs within in_background()."""
     return _in_background.get()

@@ -1,4 +1,4 @@
-"""What a refusal is: a named reason not to count a hit, and the function that decides."""
+"""Refusals: named reasons not to count a hit, each with the function that decides."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from django_hitcount.visitors.sessions import is_forged
 
 @dataclass(frozen=True, slots=True)
 class HitContext:
-    """The hit that a refusal decides on."""
+    """The hit that a refusal decides about."""
 
     request: HttpRequest
     obj: Model
@@ -40,7 +40,7 @@ class Refusal:
     refuses: Callable[[HitContext], bool]
 
     patterns: Patterns = NO_PATTERNS
-    """What it searches user agents for, so that the check W007 can find slow patterns."""
+    """The patterns that it searches user agents for. The check W007 finds slow ones."""
 
     def __post_init__(self) -> None:
         if not conf.is_counter_name(self.name) or self.name in RESERVED:
@@ -57,8 +57,8 @@ def refusal(name: str, reason: str | Promise) -> Callable[[Callable[[HitContext]
     """
     Turn a function into a refusal that HITCOUNT["REFUSALS"] can name.
 
-    The function is called for each hit of a request, so it should run no query. If it raises an
-    exception, this is logged, and the hit is not refused.
+    The function is called for each hit of a request, so it should not run queries. If it raises an
+    exception, the exception is logged, and the hit is not refused.
 
     Raises ValueError for a name that is invalid or reserved, and for a coroutine function.
     """

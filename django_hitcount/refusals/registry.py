@@ -1,4 +1,4 @@
-"""The refusals that HITCOUNT["REFUSALS"] names, and whether they refuse a hit."""
+"""Load the refusals that HITCOUNT["REFUSALS"] names, and ask them about a hit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from django_hitcount.refusals import requests, users
 from django_hitcount.refusals.base import HitContext, Refusal, check_synchronous
 
 BUILT_IN = (*requests.__all__, *users.__all__)
-"""Names of the refusals in this package, with and without options."""
+"""Names of the built-in refusals, with and without options."""
 
 logger = logging.getLogger("django_hitcount")
 
@@ -33,8 +33,8 @@ def find_refusal(
     """
     Return the name of the first refusal that refuses a hit, or None to count it.
 
-    Tries HITCOUNT["REFUSALS"] and then ``refuse``. Costs what these cost. Raises TransactionLost
-    if one of them has broken the transaction of the page.
+    Tries HITCOUNT["REFUSALS"] in order, then ``refuse``. Costs what these cost. Raises
+    TransactionLost if one of them has broken the transaction of the page.
     """
     transactions = transactions or OpenTransactions()
     if refuse:
@@ -63,7 +63,7 @@ def _applies(
 
 
 def reasons_by_name() -> dict[str, str]:
-    """Return the reasons by name, of HITCOUNT["REFUSALS"] and of the refusals with fixed names."""
+    """Return the reasons of HITCOUNT["REFUSALS"], and those with reserved names, by name."""
     named = {refusal.name: refusal.reason for refusal in get_refusals()}
     return {name: str(reason) for name, reason in {**named, **REASONS}.items()}
 
@@ -72,9 +72,9 @@ def log_refused(
     refusals: Iterable[str | None], counter: str, request: HttpRequest | None = None
 ) -> None:
     """
-    If DEBUG is True, log which hits do not count, and why: a line for each reason.
+    If DEBUG is True, log how many hits are refused, and why: a line for each reason.
 
-    The lines are warnings, since Django's default LOGGING shows warnings of every logger.
+    The lines are warnings, since Django's default LOGGING shows the warnings of all loggers.
     """
     if not settings.DEBUG:
         return
@@ -148,6 +148,6 @@ def _is_optionless_factory(found: object) -> bool:
 def _describe_options(found: object) -> str:
     try:
         names = signature(found).parameters  # type: ignore[arg-type]
-    except (TypeError, ValueError):  # A refusal that takes none, or something that is not callable.
+    except (TypeError, ValueError):  # A refusal without options, or something not callable.
         return "Remove the OPTIONS: it takes none."
     return f"Use the OPTIONS {', '.join(map(repr, names))}."

@@ -27,13 +27,13 @@ __all__ = [
 
 @refusal("method", _("The request is not a GET, so it does not show a page."))
 def method(context: HitContext) -> bool:
-    """Refuse all methods but GET, so HEAD, too."""
+    """Refuse all methods except GET. HEAD is refused, too."""
     return context.request.method != "GET"
 
 
 @refusal("prefetch", _("The browser loads the page ahead, in case the user opens it."))
 def prefetch(context: HitContext) -> bool:
-    """Refuse what browsers declare as a prefetch, a prerender or a preview."""
+    """Refuse requests that browsers declare as a prefetch, a prerender or a preview."""
     headers = context.request.META
     if headers.keys().isdisjoint(_PURPOSES):
         return False
@@ -67,12 +67,12 @@ def previews(cookie: str | None = None, header: str | None = None) -> Refusal:
     Refuse previews of unpublished pages.
 
     Args:
-        cookie: the name of a cookie that the requests of previews have, with any value that is
-            not empty.
-        header: the name of a header that they have, likewise.
+        cookie: the name of a cookie. Requests that have it, with a value that is not empty, are
+            previews.
+        header: the name of a header, with the same meaning.
 
-    Wagtail's previews need neither, since Wagtail sets ``request.is_preview``. Raises ValueError
-    for a wrong name.
+    For Wagtail's previews, neither is needed: Wagtail sets ``request.is_preview``. Raises
+    ValueError for a wrong name.
     """
     _check_name(cookie, "cookie")
     _check_name(header, "header")
@@ -97,7 +97,7 @@ def _check_name(value: object, option: str) -> None:
 
 def addresses(networks: Iterable[str]) -> Refusal:
     """
-    Refuse clients in IPv4 and IPv6 networks, in CIDR notation; see client_address().
+    Refuse clients in IPv4 and IPv6 networks, given in CIDR notation. See client_address().
 
     Raises ValueError for invalid networks.
     """

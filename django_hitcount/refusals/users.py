@@ -23,7 +23,7 @@ __all__ = ["groups", "owner", "permissions", "staff"]
 
 @refusal("staff", _("The user is a member of the staff."))
 def staff(context: HitContext) -> bool:
-    """Refuse members of the staff. Costs what ``request.user`` costs, if it was not read before."""
+    """Refuse members of the staff. Costs what ``request.user`` costs if it was not read before."""
     return bool(getattr(logged_in_user(context), "is_staff", False))
 
 
@@ -47,9 +47,9 @@ def permissions(names: Iterable[str]) -> Refusal:
     """
     Refuse users who have one of these permissions, as ``"blog.change_article"``.
 
-    Superusers have all permissions. Costs what ``user.has_perm()`` costs: with Django's own
-    backend, two queries for each hit of a user who is logged in, unless the page has checked a
-    permission. Raises ValueError for wrong names.
+    Superusers have all permissions. Costs what ``user.has_perm()`` costs. With Django's own
+    backend, these are two queries for each hit of a user who is logged in, unless the page has
+    checked a permission already. Raises ValueError for wrong names.
     """
     wanted = convert_texts(names, "names", "permissions")
     for name in wanted:
@@ -107,7 +107,7 @@ def _owner_reader(of: object) -> Callable[[Model], object]:
 
 
 def _column(obj: object, name: str) -> str:
-    """For a foreign key to users, return its column, since reading that costs no query."""
+    """Return ``name``, or the column of a foreign key to users: reading that costs no query."""
     fields = obj._meta.fields if isinstance(obj, Model) else ()
     field = next((field for field in fields if field.name == name), None)
     if not isinstance(field, ForeignKey) or not field.target_field.primary_key:

@@ -24,7 +24,7 @@ MOST_HOPS = 32
 """Entries of X-Forwarded-For that are read, from the right. No site has more proxies."""
 
 LONGEST_HOP = 100
-"""Characters of the longest entry that is parsed. IPv6 with brackets, zone and port has 70."""
+"""Longer entries are not parsed. An IPv6 address with brackets, zone and port has 70 characters."""
 
 REMEMBERED_HOPS = 4096
 """Parsed addresses that a process caches. Parsing would double the cost of a visitor."""
@@ -36,9 +36,9 @@ def client_address(meta: Mapping[str, Any]) -> Address | None:
     """
     Return the address that a request came from, or None if no address can be trusted.
 
-    Only those entries of X-Forwarded-For are used that HITCOUNT["TRUSTED_PROXIES"] have
-    written: a client can write anything to the left of them. If a proxy has not written an
-    address, the nearest known address is used. Never raises, whatever the headers contain.
+    Uses only those entries of X-Forwarded-For that HITCOUNT["TRUSTED_PROXIES"] have written: a
+    client can write anything to the left of them. If a proxy has not written an address, uses the
+    nearest known address. Never raises, whatever the headers contain.
     """
     trusted = conf.get_config().trusted_proxies
     peer = parse_address(str(meta.get("REMOTE_ADDR") or ""))
@@ -65,7 +65,11 @@ def _last_untrusted(
 
 
 def parse_address(text: str) -> Address | None:
-    """Parse an address as proxies write it (with port, in brackets, mapped to IPv6), or None."""
+    """
+    Parse an address as proxies write it: with a port, in brackets, or mapped to IPv6.
+
+    Returns None if ``text`` is not an address.
+    """
     # A client can send headers of many kilobytes, which must not fill the cache.
     return _parse_cached(text) if len(text) <= LONGEST_HOP and "," not in text else None
 
@@ -92,7 +96,7 @@ def client_household(meta: Mapping[str, Any]) -> str | None:
 
 
 def household(address: Address) -> str:
-    """Return an IPv4 address as it is, and for an IPv6 address its /64 network."""
+    """Return an IPv4 address unchanged, and an IPv6 address as its /64 network."""
     if isinstance(address, IPv4Address):
         return str(address)
     host_bits = 128 - IPV6_PREFIX

@@ -3,9 +3,9 @@ How visitors are hashed: only keyed hashes leave the process.
 
 What identifies a visitor (a user id, a session key, an address) never leaves the process. It is
 hashed together with the counter, so the same visitor has unrelated hashes on two objects. The
-key is derived from SECRET_KEY and a random salt. It rotates, and the salt is deleted once its
-period is over. From then on, nobody can find out whether a hash belongs to a given visitor: not
-from Redis, not from the database, and not with SECRET_KEY.
+key is derived from SECRET_KEY and a random salt. Each period (a day or a month) has another key,
+and the salt is deleted some time after its period. From then on, nobody can find out whether a hash
+belongs to a given visitor: not from Redis, not from the database, and not with SECRET_KEY.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ VERSION = 1
 """
 Version of the hash.
 
-Increase it when you change what is hashed: old and new hashes are then not compared.
+Increase it when you change what is hashed, so that old and new hashes are not compared.
 """
 
 HASH_BYTES = 16
-"""128 bits: the hashes of a billion visitors collide once in 10^21 times."""
+"""128 bits: two of a billion visitors have the same hash with a chance of 1 in 10^21."""
 
 SKEW_SECONDS = 60
 """How far the clocks of two processes may differ when both check one visitor for repeats."""
@@ -53,7 +53,7 @@ class VisitorKey(NamedTuple):
     """The key that visitors are hashed under in one period."""
 
     id: str
-    """Version, period and fingerprint of the key. Only hashes with equal ids are comparable."""
+    """Version, period and fingerprint of the key. Compare hashes only if these ids are equal."""
 
     secret: bytes
 
@@ -73,7 +73,7 @@ class Keyring(NamedTuple):
     def hash_visitor(
         self, identity: str | None, key: CounterKey, address: str | None = None
     ) -> VisitorHashes:
-        """Hash a visitor of one counter, and the address that is limited."""
+        """Hash a visitor of one counter, and the address whose hits are limited, if given."""
         address_hash = self._hash_address(address, key) if address else None
         if identity is None:
             return VisitorHashes(self.own.id, None, (), address_hash)
@@ -93,7 +93,7 @@ def read_keyring(
     day: datetime.date, *, seconds: int | None, interval: AddressInterval | None = None
 ) -> Keyring | None:
     """
-    Read the current keys; None if they cannot be read, which is logged.
+    Read the current keys. Logs an error and returns None if they cannot be read.
 
     Args:
         day: the day of the hits.
@@ -101,7 +101,7 @@ def read_keyring(
             within that time, the keyring also has the key that the counted hit was hashed under.
         interval: the interval of the address limit, if there is a limit.
 
-    Costs a query the first time that a process needs the key of a period, and one or two more
+    Costs a query when a process needs the key of a period for the first time, and one or two more
     if no process has needed it before.
     """
     try:
@@ -114,7 +114,7 @@ def read_keyring(
 
 
 def _days_around(seconds: int) -> list[datetime.date]:
-    """Today, the day ``seconds`` ago, and the day by a clock that is ahead of ours."""
+    """Return today, the day ``seconds`` ago, and today by a clock that is ahead of ours."""
     zone, now = timezone.get_default_timezone(), timezone.now()
     moments = [now + datetime.timedelta(seconds=offset) for offset in (0, -seconds, SKEW_SECONDS)]
     return [moment.astimezone(zone).date() for moment in moments]

@@ -25,9 +25,9 @@ def identify(request: HttpRequest, *, transactions: OpenTransactions | None = No
     """
     Return what identifies the visitor, or None if nothing does. It must not be stored.
 
-    Uses the first identity of HITCOUNT["VISITOR_IDENTITY"] that returns one. Logs what an
-    identity raises. Costs what the identities cost: those of django_hitcount run no query,
-    except that "user" and "session" read the session once.
+    Returns the value of the first identity of HITCOUNT["VISITOR_IDENTITY"] that has one. Logs what
+    an identity raises. Costs what the identities cost. The built-in ones run no query, except that
+    "user" and "session" read the session once.
 
     Raises TransactionLost if an identity has broken the transaction of the page.
     """
@@ -51,8 +51,8 @@ def user(request: HttpRequest) -> str | None:
     """
     Return the id of the user who is logged in.
 
-    If the page has not read ``request.user`` yet, the id comes from the session: reading the
-    user would add "Cookie" to the Vary header of a page that does not depend on the user.
+    If the page has not read ``request.user`` yet, reads the id from the session. Reading the user
+    would add "Cookie" to the Vary header of a page that does not depend on the user.
     """
     found = getattr(request, "user", None)
     is_unknown = isinstance(found, LazyObject) and found._wrapped is empty

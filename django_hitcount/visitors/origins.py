@@ -1,8 +1,8 @@
 """
 Where a request comes from: the visitor's identity, and the address that the hit limit applies to.
 
-A client can invent visitors by sending another User-Agent each time. It cannot invent
-addresses: it has only those that its network gives it.
+A client can invent visitors by sending another User-Agent each time. It cannot invent addresses: it
+only has those that its network assigns to it.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ class RequestOrigin(NamedTuple):
     """How the visitor is identified; None if the counter does not need it."""
 
     address: str | None
-    """The address that ``per_address`` limits the hits of; None if there is no limit."""
+    """The address whose hits ``per_address`` limits; None if there is no limit."""
 
 
 def read_origin(
     request: HttpRequest, options: CounterOptions, *, transactions: OpenTransactions
 ) -> RequestOrigin | None:
     """
-    Read what a counter with ``options`` needs of a request; None if that is nothing.
+    Return what a counter with ``options`` needs to know of a request; None if that is nothing.
 
-    Users who are logged in have no address limit: nobody can invent accounts, and a whole office
-    may share one address. Costs what the identities cost.
+    Users who are logged in have no address limit: a client cannot invent accounts, and a whole
+    office may share one address. Costs what the identities cost.
     """
     identity = None
     if options.identifies_visitors:

@@ -1,4 +1,4 @@
-"""Who sent a request, as its session says: read without side effects on the response."""
+"""Read the visitor of a request from its session, without side effects on the response."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def is_forged(session: Any) -> bool:
 
 def _read(session: Any) -> SessionVisitor:
     """
-    Read a session, and leave it as if it had not been read.
+    Read a session, and then restore the state in which it had not been read.
 
     Otherwise Django would add "Cookie" to the Vary header, delete the cookie of an expired
     session, and save a session with a forged key.
@@ -71,4 +71,4 @@ def _read(session: Any) -> SessionVisitor:
         session.accessed, session.modified, key = before
         if session.session_key != key:
             session._session_key = key
-            session.__dict__.pop("_session_cache", None)  # The page loads it again if it needs it.
+            session.__dict__.pop("_session_cache", None)  # If the page needs it, it loads it again.

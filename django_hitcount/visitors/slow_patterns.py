@@ -1,8 +1,9 @@
 """
 Find regular expressions that a client can make slow by sending a certain user agent.
 
-The texts to try are built from the pattern itself: what it matches up to one of its repeats, then
-many times what the repeat matches, and then something that the pattern does not match.
+The texts to try are built from the pattern itself. They begin with what it matches before one of
+its repeats, continue with what the repeat matches, many times, and end with something that the
+pattern does not match.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ except ImportError:  # The module is not part of Python's public interface.
     parser = None
 
 SLOW_SECONDS = 0.01
-"""A search that takes longer is reported: recording dozens of hits takes less."""
+"""A search that takes longer is reported. In this time, dozens of hits can be recorded."""
 
 GROWTH = 1.25
 """
@@ -37,10 +38,10 @@ MOST_ATTACKS = 500
 """How many ways to build texts are tried for a pattern."""
 
 ALPHABET = "a1 /.;-_()AZ09~\xe9"
-"""A letter of each class that patterns distinguish, besides those in the pattern itself."""
+"""A letter of each class that patterns distinguish. The letters in the pattern are tried, too."""
 
 ENDS = ("", "!", "\xe9")
-"""What texts end with: patterns do not match most of them, and try every way to match."""
+"""Ends of texts. A pattern that does not match at the end tries every other way to match."""
 
 _CATEGORIES: dict[str, Callable[[str], bool]] = {
     "DIGIT": str.isdigit,
@@ -111,7 +112,7 @@ def _build_attacks(pattern: re.Pattern[str]) -> Iterator[_Attack]:
 
 
 def _find_repeats(nodes: Any, start: str) -> Iterator[tuple[str, str]]:
-    """Yield what is matched up to each repeat, and what the repeat matches once."""
+    """For each repeat, yield what is matched before it, and what it matches once."""
     for node in nodes:
         for part in _parts(node):
             if _is_repeat(node):
@@ -122,7 +123,7 @@ def _find_repeats(nodes: Any, start: str) -> Iterator[tuple[str, str]]:
 
 
 def _parts(node: tuple[Any, Any]) -> Sequence[Any]:
-    """Return the nodes that a node of the tree consists of, if any."""
+    """Return the child nodes of a node, if it has any."""
     name, value = str(node[0]), node[1]
     if name == "BRANCH":
         return list(value[1])
@@ -160,7 +161,7 @@ def _sample_node(node: tuple[Any, Any], once: bool) -> str:
         return _build_sample(value[-1], once=once) * int(value[0] or once)
     if name in {"BRANCH", "SUBPATTERN", "ATOMIC_GROUP"}:
         return _build_sample(_parts(node)[0], once=once)
-    return ""  # An assertion matches no text, and a reference one that is already there.
+    return ""  # An assertion matches no text. A reference matches a text that is there already.
 
 
 def _candidates(value: Any) -> Iterator[str]:
