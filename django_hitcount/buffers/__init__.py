@@ -1,8 +1,7 @@
 """
-Where hits wait before they reach the tables; HITCOUNT["BUFFER"] names the class.
+Buffers: where hits wait before they reach the tables. HITCOUNT["BUFFER"] names the class.
 
-A project that writes a buffer of its own imports Buffer from here, and the values that its
-methods take and return.
+To write your own buffer, import Buffer from here, and the values that its methods take and return.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ NAME_A_BUFFER = (
 @cached_for_settings("HITCOUNT", "CACHES")
 def get_buffer() -> Buffer:
     """
-    The buffer of this process, made at first use and anew when a setting changes.
+    Return the buffer of this process. Creates it at first use and when a setting has changed.
 
     Raises ImproperlyConfigured if HITCOUNT["BUFFER"] does not name a buffer.
     """

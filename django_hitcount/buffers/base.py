@@ -1,4 +1,4 @@
-"""What a buffer does."""
+"""The interface of buffers."""
 
 from __future__ import annotations
 
@@ -17,55 +17,62 @@ from django_hitcount.counters.sketches import Sketch, SketchUnion
 
 class Buffer(ABC):
     """
-    Takes hits in and reports what it still holds, so that totals stay exact.
+    Takes hits in, and knows which of them are not in the tables yet, so that totals stay exact.
 
-    A subclass keeps every promise at every instant and in every process. It never gets invalid
-    hits: recording checks them first.
+    A subclass must keep what these methods promise at any time and with any number of processes.
+    It never gets invalid hits: recording checks them first.
+
+    A buffer may consist of partitions. A flush moves the hits of a partition into the tables in
+    three steps: it claims them as a batch, applies the batch to the tables, and settles it. Hits
+    that were not claimed yet are pending.
     """
 
     keeps_hits: ClassVar[bool] = True
-    """Do hits wait here for a flush? If not, the tables alone hold the totals."""
+    """Whether hits wait here for a flush. If not, the sums in the tables are the totals."""
 
     merges_sketches: ClassVar[bool] = False
-    """Can count_unions() count the visitors of several days together?"""
+    """Whether count_unions() can count the visitors of several days together."""
 
     @abstractmethod
     def record(self, hits: Sequence[NewHits]) -> list[RecordResult]:
         """
-        Take hits in, all at once; returns what became of each, in order.
+        Take hits in, and return a result for each, in order.
 
-        Hits that are refused already are counted as refused. The buffer refuses a visitor's
-        hit itself, in the same instant in which it would count it.
+        Counts a hit that has a refusal as refused. Decides whether the hit of a visitor is a
+        repeat, in the same step in which it counts the hit.
         """
 
     def read_state(self, keys: Collection[CounterKey]) -> BufferState:
-        """What the buffer knows of the totals of ``keys``."""
+        """Return what the buffer knows of the totals of ``keys``."""
         return BufferState()
 
     def complete_totals(
         self, sums: Mapping[CounterKey, int], *, state: BufferState, keep: bool
     ) -> Mapping[CounterKey, int]:
         """
-        Turn slot sums, read after ``state``, into exact totals, and ``keep`` them.
+        Add what the buffer holds to ``sums`` of slots, and return the exact totals.
 
-        Leaves out counters of a partition that was claimed or settled since: their sum may be
-        older or newer than what the buffer holds now.
+        The sums were read after ``state``. If a partition was claimed or settled since ``state``,
+        its hits may be in the sums or not. Leaves out its counters: the caller must read again.
+
+        If ``keep``, keeps the totals, so that read_state() has them next time.
         """
         return sums
 
     def complete_daily_total(
         self, key: CounterKey, *, days: Sequence[datetime.date], total: int, state: BufferState
     ) -> int | None:
-        """As complete_totals() for the hits of one counter on ``days``; None if left out."""
+        """As complete_totals(), for the hits of one counter on ``days``. None: read again."""
         return total
 
     def quick_partitions(
         self, objects: Collection[ObjectKey], *, counters: int
     ) -> Collection[int] | None:
         """
-        The partitions to flush so that all hits of (content type id, object id) pairs are applied.
+        Return the partitions that hold the hits of ``objects``, if a page can flush them quickly.
 
-        None if more than ``counters`` wait in all of them, or the buffer has to catch up.
+        Returns None if more than ``counters`` counters wait in them, or if the buffer has to catch
+        up first.
         """
         return ()
 
@@ -74,41 +81,45 @@ class Buffer(ABC):
         return
 
     def discard_totals(self, keys: Collection[CounterKey]) -> None:
-        """Drop the totals that the buffer keeps of ``keys``, so that they are loaded anew."""
+        """Drop the totals of ``keys`` that the buffer keeps, so that they are read again."""
         return
 
     def count_visitors(
         self, keys: Collection[CounterKey], first_day: datetime.date, last_day: datetime.date
     ) -> Mapping[DailyVisitorsKey, int]:
-        """How many visitors of counters the buffer knows, by day; estimates."""
+        """Return the numbers of visitors of counters that the buffer knows, by day. Estimates."""
         return {}
 
     def count_unions(self, unions: Sequence[SketchUnion]) -> Sequence[int] | None:
-        """How many different visitors each has; None if that cannot be counted now."""
+        """Return the number of different visitors of each union; None if it cannot count now."""
         return None
 
     def merge_sketches(
         self, known: Mapping[DailyVisitorsKey, bytes]
     ) -> Mapping[DailyVisitorsKey, Sketch]:
-        """Merge sketches of the table into those of the buffer, and return these."""
+        """Merge sketches of the table into those of the buffer, and return the results."""
         return {}
 
     def partitions(self) -> Iterable[int]:
-        """The partitions that may hold hits to flush."""
+        """Return the partitions that may hold hits to flush."""
         return ()
 
     def claim(self, partition: int) -> Batch | None:
-        """Set the pending hits of a partition aside; returns an older batch if one is set aside."""
+        """
+        Set the pending hits of a partition aside as a batch, and return it.
+
+        Returns None if there are none. If an older batch was not settled yet, returns that one.
+        """
         return None
 
     def settle(self, batch: Batch) -> bool:
-        """Drop a batch that the tables hold; False if another flusher has dropped it."""
+        """Drop a batch that is in the tables. Return False if another flusher has dropped it."""
         return False
 
     def catch_up(self) -> int:
-        """Take in what the buffer missed while it was away; returns how much there was."""
+        """Take in what the buffer missed while it was away. Return how many records that were."""
         return 0
 
     def check(self) -> list[CheckMessage]:
-        """System checks of this buffer."""
+        """Return the messages of this buffer's system checks."""
         return []

@@ -1,4 +1,9 @@
-"""The buffer without a wait: hits go straight into the slots."""
+"""
+The buffer in which no hit waits: it writes each hit to the slots at once.
+
+Hits in doubt are those that Redis may have recorded or not. They are not written to the slots: the
+database keeps a record of them until Redis is back.
+"""
 
 from __future__ import annotations
 
@@ -25,34 +30,35 @@ from django_hitcount.outages.page_reads import page_read_breaker
 from django_hitcount.outages.waits import add_wait, seconds_waited
 
 PATIENCE_SECONDS = 0.5
-"""How long a hit is retried: it is worth less than the page that waits for it."""
+"""How long to retry a hit. After that, it is lost: the page matters more."""
 
 PROBE_PATIENCE_SECONDS = 0.02
-"""The same for a hit that probes whether the database is back: enough to notice that the
-connection is stale, and to open another."""
+"""How long to retry a hit that probes whether the database is back. That is enough to notice that
+the connection was closed, and to open another one."""
 
 FIRST_LOCK_WAIT_SECONDS = 0.025
-"""How long a hit waits for a locked row before it goes to another slot; each further try waits
+"""How long a hit waits for a locked row before it is tried in another slot. Each further try waits
 twice as long."""
 
 VISITOR_LOCK_WAIT_SECONDS = 2.0
-"""How long a hit waits for others of the same visitor or address: another slot does not help, and
-only our own short transactions lock these rows."""
+"""How long a hit waits for other hits of the same visitor or address. Another slot would not help,
+and only our own short transactions lock these rows."""
 
 TRIES_AT_LOCKS = 3
-"""Slots in which a hit is tried at least."""
+"""How many slots to try at least."""
 
 LOCKS = "Locks of other sessions"
-"""What a page waits for once: its next hits try one slot each."""
+"""The cause under which a page's waits for locks are added up. After such a wait, the page's next
+hits try only one slot each."""
 
 HURRY_SECONDS = 1.0
-"""How long hits are tried in only that many slots after one has waited for locks in vain."""
+"""After a hit has waited for locks in vain, how long further hits try TRIES_AT_LOCKS slots only."""
 
 MakeRecords = Callable[[Sequence[NewHits], Sequence[NewHits]], Iterable[MissedRecord]]
-"""Makes rows for hits that are written, and for those that are left in doubt."""
+"""A function that makes rows for hits that are written, and for hits in doubt."""
 
 Part = tuple[Sequence[NewHits], Sequence[NewHits]]
-"""Hits that are written in one transaction, and those that it leaves in doubt."""
+"""The hits that one transaction writes, and the hits in doubt that it makes records of."""
 
 K = TypeVar("K", bound=Hashable)
 
@@ -61,11 +67,11 @@ logger = logging.getLogger("django_hitcount")
 
 class DatabaseBuffer(Buffer):
     """
-    Writes hits at once into a random slot of both tables.
+    Writes each hit at once, into a random slot of HitSlot and the same slot of DailyHitSlot.
 
-    Costs a transaction of two statements, and some more where visitors are identified: see
-    seen_visitors.refuse_repeats(). No task or command needs to run but compact_hits, which keeps
-    the number of rows down.
+    Costs a transaction of two statements, and some more if visitors are identified: see
+    seen_visitors.refuse_repeats(). The only task or command that must run is compact_hits: it keeps
+    the tables small. base.py describes the methods of Buffer.
     """
 
     keeps_hits = False
@@ -84,10 +90,10 @@ class DatabaseBuffer(Buffer):
         make_records: MakeRecords | None = None,
     ) -> list[RecordResult]:
         """
-        Refuse repeats, write the hits that are not ``doubtful``, and records of all, or nothing.
+        Refuse repeats, write ``hits``, and save records of them and of the ``doubtful`` hits.
 
-        If rows of some counters stay locked, the hits of the others are still written.
-        Returns what became of each of ``hits``, then of each that is ``doubtful``.
+        Does all of this or nothing. But if rows of some counters stay locked, still writes the hits
+        of the other counters. Returns a result for each of ``hits``, then for each doubtful one.
         """
         is_one_counter = len({hit.key for hit in (*hits, *doubtful)}) == 1
         try:
@@ -137,10 +143,10 @@ class DatabaseBuffer(Buffer):
         self, hits: Sequence[NewHits], doubtful: Sequence[NewHits], make_records: MakeRecords | None
     ) -> list[RecordResult]:
         """
-        Write the hits of each counter in a transaction of their own, in lock order.
+        Write the hits of each counter in their own transaction, in lock order.
 
-        The ``doubtful`` hits stay together, since one record holds all of them. After half a
-        second, the first counter that meets a lock is the last to be tried: then tables are
+        Keeps the ``doubtful`` hits together, since one record holds all of them. If half a second
+        is over when a counter meets a lock, does not try the next counters: then whole tables are
         locked, not rows.
         """
         keys = [hit.key for hit in hits]
@@ -165,7 +171,7 @@ class DatabaseBuffer(Buffer):
 
 
 def _report_lost(parts: Mapping[K, Part], error: Exception) -> dict[K, list[RecordResult]]:
-    """Hits that are not counted, since nothing takes them in."""
+    """Log that hits are lost, and return their results."""
     hits = [hit for sure, unsure in parts.values() for hit in (*sure, *unsure)]
     logger.error("%d hits are not counted: %s", sum(not hit.refusal for hit in hits), error)
     return {
@@ -175,17 +181,21 @@ def _report_lost(parts: Mapping[K, Part], error: Exception) -> dict[K, list[Reco
 
 
 def _is_away(error: BaseException) -> bool:
-    """A statement that met locks until its limit does not mean that the server is slow."""
+    """Return whether the server is away. A statement that waited for a lock does not say so."""
     return is_server_away(error) and not locks.is_conflict(error)
 
 
 def _remember_wait(error: BaseException, seconds: float) -> None:
-    """Let the page not wait for the same again, and not read from a server that is away."""
+    """Add ``seconds`` to the waits of the page, so that it does not wait for the same again."""
     add_wait(LOCKS if locks.is_conflict(error) else page_read_breaker().server, seconds)
 
 
 class _Write:
-    """Refuses repeats and writes the other hits, in another slot at each call."""
+    """
+    The work of one transaction: refuses repeats and writes the other hits.
+
+    Each call uses another slot.
+    """
 
     def __init__(
         self,
@@ -209,14 +219,14 @@ class _Write:
         hits = [*self._hits, *self._doubtful]
         has_visitors = any(hit.visitor for hit in hits)
         with locks.limit_waits(using, seconds=VISITOR_LOCK_WAIT_SECONDS, is_at_begin=True):
-            judged = seen_visitors.refuse_repeats(hits, self.beyond, using=using)
+            checked = seen_visitors.refuse_repeats(hits, self.beyond, using=using)
         with locks.limit_waits(using, seconds=self._next_lock_wait(), is_at_begin=not has_visitors):
-            sure, unsure = judged[: len(self._hits)], judged[len(self._hits) :]
+            sure, unsure = checked[: len(self._hits)], checked[len(self._hits) :]
             slot_locks.check_locks(sure, slot=slot, using=using)
             slots.add_hits(sure, slot=slot, using=using)
             for record in self._make_records(sure, unsure) if self._make_records else ():
                 record.save(using=using, force_insert=True)
-        return [RecordResult(None, hit.refusal) for hit in judged]
+        return [RecordResult(None, hit.refusal) for hit in checked]
 
     def _next_lock_wait(self) -> float:
         seconds = min(self._lock_wait_seconds, self._locks_until - time.monotonic())

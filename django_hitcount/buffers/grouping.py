@@ -1,4 +1,4 @@
-"""Split a sequence into groups, and put what came of each item back into its place."""
+"""Split a sequence into groups, and put the results back into the order of the sequence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def group_items(keys: Iterable[K], items: Iterable[T]) -> dict[K, list[T]]:
-    """Items by group; ``keys`` are those of the items, in the same order."""
+    """Return the items by key. ``keys`` has the key of each item, in the same order."""
     groups: dict[K, list[T]] = {}
     for key, item in zip(keys, items, strict=True):
         groups.setdefault(key, []).append(item)
@@ -20,12 +20,12 @@ def group_items(keys: Iterable[K], items: Iterable[T]) -> dict[K, list[T]]:
 
 
 def restore_order(keys: Sequence[K], groups: Mapping[K, Iterable[T]]) -> list[T]:
-    """The items of groups in the order in which they were before group_items()."""
+    """Return the items of groups in the order that they had before group_items()."""
     remaining = {key: iter(group) for key, group in groups.items()}
     return [next(remaining[key]) for key in keys]
 
 
 def group_by_partition(keys: Iterable[CounterKey], partitions: int) -> dict[int, list[CounterKey]]:
-    """Counters by the partition that their object falls into."""
+    """Return the counters by the partition of their object."""
     keys = [*keys]
     return group_items([key.partition(partitions) for key in keys], keys)

@@ -1,4 +1,4 @@
-"""Where the intervals of throttles are kept: with the hits in Redis, or in the database."""
+"""Where the intervals of throttles are kept: in the Redis of the buffer, or in the database."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from django_hitcount.db.routing import hits_alias
 @singledispatch
 def admit(buffer: Buffer, name: str, *, milliseconds: int) -> bool:
     """
-    Whether nobody else was admitted under ``name`` within the interval; see Throttle.
+    Return whether the caller is admitted under ``name``, see Throttle. If so, an interval begins.
 
-    This is the database's way, for every class of buffers that has not registered its own.
+    This function keeps intervals in the database. A class of buffers may register another one.
     """
     return admissions.admit(f"throttle:{name}", milliseconds * 1000, using=hits_alias())

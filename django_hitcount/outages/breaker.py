@@ -81,7 +81,7 @@ class Breaker:
         return GuardedCall(self)
 
     def start_call(self) -> bool:
-        """Return whether a call that starts now is the probe. Raises BufferUnavailable if paused."""
+        """Return whether a call that starts now is the probe. Raise BufferUnavailable if paused."""
         if not self.is_open:
             return False
         with self._lock:

@@ -1,4 +1,4 @@
-"""Hits wait in Redis, and totals are read from there. Needs the extra "redis"."""
+"""The buffer in Redis: hits wait there, and totals are read from there. Needs the extra "redis"."""
 
 from __future__ import annotations
 

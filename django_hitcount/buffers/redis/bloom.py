@@ -7,9 +7,9 @@ Bloom Filters", Information Processing Letters 101) in one Redis string, which
 
     size (32 bits) | geometry (32 bits) | layer 0 | layer 1 | ...
 
-An entry that no layer holds goes into the last layer; when that is full, a layer twice as large
-begins. The answer for a new entry is wrong if any of the layers is wrong, so their rates must add
-up to the rate asked for::
+An entry that is in no layer is added to the last layer. When that is full, a layer of twice its
+size is added. The answer for a new entry is wrong if any layer is wrong, so the rates of the layers
+must add up to the wanted rate::
 
     rate of layer i      P_i = rate * (1 - TIGHTENING) * TIGHTENING^i, which sums up to rate
     entries in layer i   first_capacity * 2^i
@@ -30,24 +30,25 @@ from functools import cached_property
 
 TIGHTENING = 0.9
 """
-Rate of a layer beside that of the one before it. Almeida et al. advise 0.8 to 0.9; nearer to 1,
-the first layer takes more bits and the last ones less. With this, and for 1 in 1,000, no filter
-that fits into a Redis string takes more than 24 bits for each entry when a layer is full.
+The rate of a layer, divided by the rate of the layer before it. Almeida et al. recommend 0.8 to
+0.9. Nearer to 1, the first layer takes more bits and the last ones less. With 0.9 and an error rate
+of 1 in 1,000, no filter that fits into a Redis string takes more than 24 bits per entry when its
+last layer is full.
 """
 
 SHARE_OF_HASHES = 0.75
 """
-Hashes beside as many as make a layer smallest. A quarter fewer save a quarter of the time that
-a new entry takes and cost 3 % of memory.
+The number of hashes, divided by the number with which a layer is smallest. A quarter fewer save a
+quarter of the time for a new entry, and cost 3 % of memory.
 """
 
 BITS_PER_HALVING = SHARE_OF_HASHES / -math.log(1 - 2 ** (-1 / SHARE_OF_HASHES))
-"""Bits for each entry that halve the rate: 1.48, where all hashes would make it 1 / ln 2 = 1.44."""
+"""Bits per entry that halve the rate: 1.48. With all hashes, they would be 1 / ln 2 = 1.44."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Geometry:
-    """How a filter lies in its string."""
+    """The sizes of a filter's layers."""
 
     rate: float
     """Largest share of new entries that count as seen before, however many there are."""
@@ -60,8 +61,9 @@ class Geometry:
         """
         The five numbers that describe the geometry, packed for the script.
 
-        They are the entries and the bits of layer 0, what each further layer adds to these bits
-        before it doubles, the hashes of layer 0, and what each further layer adds to them.
+        They are the entries of layer 0, its bits, the bits that each further layer adds to them
+        (before the size doubles), the hashes of layer 0, and the hashes that each further layer
+        adds to them.
         """
         halvings = -math.log2(self.rate * (1 - TIGHTENING))  # log2(1 / P_0)
         more_halvings = -math.log2(TIGHTENING)

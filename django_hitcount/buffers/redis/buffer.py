@@ -1,4 +1,9 @@
-"""The buffer in Redis: one script call takes a hit in and answers the total."""
+"""
+The buffer in Redis. One script call takes a hit in and returns the total.
+
+A run is the time of a Redis server from one start to the next. After a restart, Redis may be in an
+older state, so the hits of each run have their own keys.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +47,8 @@ class RedisBuffer(Buffer):
     """
     Keeps hits in Redis until a flush.
 
-    Recording and reading cost one round trip. While Redis is away, hits go straight into
-    the slots; a Redis that is back catches up before it is asked anything else.
+    Recording and reading cost one round trip. While Redis is away, hits are written to the slots at
+    once. When Redis is back, it first gets what it missed. base.py describes the methods of Buffer.
     """
 
     merges_sketches = True
@@ -100,7 +105,12 @@ class RedisBuffer(Buffer):
     def _read_results(
         self, groups: Mapping[int, Sequence[NewHits]], sent: RunReplies
     ) -> dict[int, list[RecordResult]]:
-        """What became of the hits of the partitions that Redis answered for."""
+        """
+        Return the results of the hits in those partitions for which Redis answered.
+
+        If a total is unloaded, Redis does not know it. The results then have the position of the
+        partition, so where it is between claims and settles. With it, the total can be loaded.
+        """
         results, unloaded = {}, {}
         for (partition, hits), reply in zip(groups.items(), sent.replies, strict=True):
             if isinstance(reply, BufferUnavailable):
@@ -122,9 +132,11 @@ class RedisBuffer(Buffer):
         command: SentCommand,
     ) -> dict[int, list[RecordResult]]:
         """
-        Write what Redis rejected into the slots, and keep what it may have run.
+        Write the hits that Redis did not take into the slots.
 
-        The tables judge visitors: they know of those since Redis went away.
+        If Redis rejected a command, its hits are written. If the answer was lost, Redis may have
+        taken its hits, so only a record of them is written. The tables decide which hits are
+        repeats: they know the visitors who came since Redis went away.
         """
         in_doubt = [p for p, reply in failed.items() if type(reply) is AnswerLost]
         rejected = [p for p in failed if p not in in_doubt]
@@ -173,10 +185,10 @@ class RedisBuffer(Buffer):
 
     def discard_objects(self, objects: Collection[ObjectKey]) -> None:
         """
-        Drop running totals and sketches.
+        Drop the running totals and the sketches of objects.
 
-        Pending hits stay where they are: their fields can be found only by walking through all
-        that a partition holds. A flush brings them to the tables, from where they are deleted.
+        Does not drop pending hits: to find their fields, it would have to read all hits of the
+        partition. A flush writes them into the tables, and they are deleted there.
         """
         counters = conf.get_config().counters
         groups = group_by_partition(map(_any_counter, objects), self._partitions)
@@ -197,7 +209,11 @@ class RedisBuffer(Buffer):
             self.redis.send_to_run(build)
 
     def partitions(self) -> Iterable[int]:
-        """All partitions that may hold hits, whatever PARTITIONS was; costs a round trip."""
+        """
+        Return all partitions that may hold hits. Costs a round trip.
+
+        If PARTITIONS was larger before, these include partitions above the current number.
+        """
         self._breaker.try_now()
         (runs,) = self.redis.send([("MGET", *ALL_RUNS)])
         return [p for p, found in enumerate(runs) if found or p < self._partitions]
@@ -209,7 +225,8 @@ class RedisBuffer(Buffer):
     def settle(self, batch: Batch) -> bool:
         sent = self.redis.send_to_run(lambda run_id: [claiming.build_settle_call(batch, run_id)])
         if sent.run_id != batch.run_id:
-            # Totals may have been loaded from a snapshot with fewer hits than the flusher read.
+            # Redis was restarted since the claim. Since then, it may have loaded totals without
+            # hits that were in this batch, but not in the snapshot that Redis started from.
             self.discard_totals(batch.totals)
         return bool(sent.replies[0])
 
@@ -253,5 +270,5 @@ class RedisBuffer(Buffer):
 
 
 def _any_counter(object_key: ObjectKey) -> CounterKey:
-    """A key of an object, for what is the same for all its counters."""
+    """Make a counter key from an object key, for calls that only use the object."""
     return CounterKey(*object_key, "")

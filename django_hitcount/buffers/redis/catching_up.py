@@ -32,7 +32,7 @@ logger = logging.getLogger("django_hitcount")
 
 
 class CatchUp:
-    """Delivers missed records, and visitors whom only the tables know."""
+    """Delivers missed records, and visitors who are only in the tables."""
 
     def __init__(self, transport: RedisTransport, *, partitions: int, threshold: int) -> None:
         self._transport = transport
@@ -42,13 +42,13 @@ class CatchUp:
 
     def deliver_if_back(self, is_back: bool) -> None:
         """
-        Deliver some missed records to a Redis that is back, before it answers with stale totals.
+        If Redis is back, deliver the oldest missed records, before it returns wrong totals.
 
-        A page waits for this, so the next flush delivers the others.
+        A page waits for this. So the next flush delivers all other records.
         """
         self._is_due = self._is_due or is_back
         if not self._is_due or not connections[hits_alias()].get_autocommit():
-            return  # A view's transaction would lock the rows; its hit comes after COMMIT.
+            return  # Within a view's transaction, the rows would stay locked until its COMMIT.
         self._is_due = False
         try:
             self._deliver(missed_records.read_oldest())
@@ -56,7 +56,7 @@ class CatchUp:
             logger.warning("What Redis missed is not delivered yet: %s", exc)
 
     def deliver_all(self) -> int:
-        """Deliver everything; returns how many records and visitors there were."""
+        """Deliver everything. Return how many records and visitors there were."""
         count = 0
         while missed := missed_records.read_oldest():
             self._deliver(missed)
@@ -71,7 +71,11 @@ class CatchUp:
         missed_records.drop(missed)
 
     def _find_flushed(self, missed: Sequence[MissedHits]) -> set[int]:
-        """Ids of records in doubt whose hits may be in the tables, if Redis ran their command."""
+        """
+        Return the ids of records in doubt whose hits may be in the tables already.
+
+        They are if Redis ran the command, and a flush then moved its hits.
+        """
         return {
             record.id
             for record in missed
@@ -83,7 +87,11 @@ class CatchUp:
     def _build_calls(
         self, missed: Sequence[MissedHits], flushed: Collection[int], run_id: str
     ) -> list[ScriptCall]:
-        """Commands in doubt once more, and calls that discard totals without the missed hits."""
+        """
+        Return the commands in doubt, to send them again, and calls that discard wrong totals.
+
+        These totals do not include the hits that were written into the slots.
+        """
         calls = []
         stale = set()
         for record in missed:
@@ -104,7 +112,7 @@ class CatchUp:
 
     def _deliver_visitors(self) -> int:
         """
-        Deliver the visitors of open days whom only the tables know.
+        Deliver the visitors of open days who are only in the tables.
 
         They came while Redis was away, or before it was set up.
         """
@@ -114,7 +122,7 @@ class CatchUp:
             ids = {pk: CommandId(recorder, next(numbers)) for pk in rows}
 
             def build(run_id: str, rows: Any = rows, ids: Any = ids) -> list[ScriptCall]:
-                # A call is for hits of one counter and day: one for each visitor is the simplest.
+                # All visitors of a call must have one counter and day. A call each is simplest.
                 return [
                     build_record_call(
                         run_keys(hit.key.partition(self._partitions), run_id),

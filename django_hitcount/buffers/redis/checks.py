@@ -1,4 +1,4 @@
-"""System checks of RedisBuffer: what could make it lose hits, in its settings and its server."""
+"""System checks of RedisBuffer: settings, of Django and of the server, with which it loses hits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from django_hitcount.exceptions import BufferUnavailable
 
 
 def check(transport: RedisTransport) -> Iterator[CheckMessage]:
-    """Check the cache alias, then the server behind it; costs one round trip."""
+    """Check the cache alias, then its server. Costs one round trip."""
     yield from _check_shared()
     try:
         run_id, (pong, info, save) = transport.send(
@@ -70,7 +70,7 @@ def _check_shared() -> Iterator[CheckMessage]:
 
 
 def _databases(location: object) -> set[tuple[object, ...]]:
-    """Return a value for each Redis database that LOCATION names, whatever its spelling."""
+    """Return a value for each Redis database in LOCATION. Different spellings give the same one."""
     urls = location if isinstance(location, list | tuple) else str(location).split(",")
     found: set[tuple[object, ...]] = set()
     for url in map(str, urls):

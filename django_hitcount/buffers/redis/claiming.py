@@ -1,4 +1,9 @@
-"""Batches of RedisBuffer: claimed, read, and dropped once the tables hold them."""
+"""
+Batches of RedisBuffer: claim them, read them, and drop them when they are in the tables.
+
+A run is the time of a Redis server from one start to the next. The hits of each run have their own
+keys.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +23,13 @@ from django_hitcount.counters.batches import Batch, BatchId
 from django_hitcount.counters.parsing import parse_daily, parse_key, parse_refused, parse_visitors
 
 SCAN_COUNT = 2000
-"""Fields read at a time from a batch: each answer arrives well within the timeout."""
+"""Fields that are read from a batch at a time. Each answer arrives well within the timeout."""
 
 HITS_LIMIT = 10**15
-"""Hits of one counter in one batch. More are malformed: a bigint must hold thousands of batches."""
+"""The most hits of a counter in a batch. More are malformed: a sum of batches must fit a bigint."""
 
 BATCH_NAME = re.compile(rb"([A-Za-z0-9:]{1,100}):(0|[1-9][0-9]{0,14})")
-"""As in lua/foreign_values.lua: we did not write a text with another spelling."""
+"""As in lua/foreign_values.lua. A text that does not match was not written by us."""
 
 T = TypeVar("T")
 
@@ -42,9 +47,10 @@ class Claim(NamedTuple):
 
 def claim(redis: GuardedRedis, partition: int) -> Claim | None:
     """
-    Set hits of a partition aside, those of earlier runs of Redis first.
+    Set the pending hits of a partition aside as a batch, those of earlier runs first.
 
-    Costs one round trip, and one more for each earlier run.
+    If a batch is set aside already, returns that one. Costs one round trip, and one more for each
+    earlier run.
     """
     sent = redis.send_to_run(
         lambda run_id: [
@@ -78,25 +84,25 @@ def _read_claim(reply: Reply, partition: int, run_id: str) -> Claim | None:
 
 
 def parse_runs(reply: bytes | None) -> set[str]:
-    """The runs of the server under which a partition may hold hits."""
+    """Return the runs of which a partition may hold hits."""
     return set((reply or b"").decode(errors="replace").split())
 
 
 def read_batch_id(text: bytes | None, partition: int) -> BatchId | None:
-    """The id of the batch that is set aside; None for no text, or one that we did not write."""
+    """Parse the id of the batch that is set aside; None without a text that we wrote."""
     found = BATCH_NAME.fullmatch(text or b"")
     return BatchId(partition, found[1].decode(), int(found[2])) if found else None
 
 
 def read(redis: GuardedRedis, claim: Claim) -> Batch:
-    """The content of a claimed batch; costs a round trip per 2,000 fields and per 100 sketches."""
+    """Read a claimed batch. Costs a round trip per 2,000 fields and per 100 sketches."""
     names = run_keys(claim.id.partition, claim.run_id)
     totals, odd = _read_fields(parse_key, scan(redis, names.batch))
     daily, odd_daily = _read_fields(parse_daily, scan(redis, names.batch_daily))
     refused, odd_refused = _read_fields(parse_refused, scan(redis, names.batch_refused))
     touched, odd_touched = _read_fields(parse_visitors, scan(redis, names.batch_visitors))
     if claim.is_left_over:
-        # Redis may have been started since, with older sketches than the table has.
+        # Redis may have been restarted since, with older sketches than those in the table.
         touched = dict.fromkeys(touched, 1)
     return Batch(
         id=claim.id,
@@ -111,7 +117,7 @@ def read(redis: GuardedRedis, claim: Claim) -> Batch:
 
 
 def scan(redis: GuardedRedis, name: str) -> Iterable[tuple[bytes, bytes]]:
-    """The fields and values of a hash, some at a time."""
+    """Yield the fields and values of a hash. Reads some of them at a time."""
     cursor: bytes | int = 0
     while True:
         ((cursor, flat),) = redis.send([("HSCAN", name, cursor, "COUNT", SCAN_COUNT)])
@@ -121,7 +127,7 @@ def scan(redis: GuardedRedis, name: str) -> Iterable[tuple[bytes, bytes]]:
 
 
 def build_settle_call(batch: Batch, run_id: str) -> ScriptCall:
-    """The call that drops a batch, for a server whose run is ``run_id``."""
+    """Make the call that drops a batch, for a server whose run is ``run_id``."""
     partition = batch.id.partition
     names, current = run_keys(partition, batch.run_id), run_keys(partition, run_id)
     keys = [names.batch_id, current.epoch, names.malformed, *names.batches]
@@ -129,14 +135,14 @@ def build_settle_call(batch: Batch, run_id: str) -> ScriptCall:
 
 
 def id_text(batch_id: BatchId) -> str:
-    """The text of the id in Redis."""
+    """Return the text that Redis has for the id."""
     return f"{batch_id.generation}:{batch_id.number}"
 
 
 def _read_fields(
     parse: Callable[[str], T], pairs: Iterable[tuple[bytes, bytes]]
 ) -> tuple[dict[T, int], list[bytes]]:
-    """The amounts by parsed field, and the fields that are malformed."""
+    """Return the amounts by parsed field, and the malformed fields."""
     amounts: dict[T, int] = {}
     malformed: list[bytes] = []
     for field, value in pairs:

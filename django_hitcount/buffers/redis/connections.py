@@ -1,8 +1,8 @@
 """
-Connections to Redis that wait no longer than the deadline, in however many pieces answers come.
+Connections to Redis that never wait longer than the deadline.
 
-redis-py begins its timeout anew with each piece that it reads, each address that it tries and
-each step of opening a connection.
+The timeouts of redis-py do not ensure that. They start again with each piece of an answer, with
+each address that it tries, and with each step of opening a connection.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ else:
 T = TypeVar("T")
 
 SHORTEST_SECONDS = 0.001
-"""Timeout of a step of connecting that begins at the deadline: 0 would mean not to wait."""
+"""The timeout of a step of connecting that begins at the deadline. 0 would mean not to block."""
 
 CLOSE_ENOUGH = 0.9
-"""A socket keeps its timeout while more than this share of it is left: setting one takes system
-calls."""
+"""While more than this share of the timeout is left, a socket keeps the one that it has: setting
+another takes system calls."""
 
 DELEGATED = (
     *("close", "detach", "fileno", "getpeername", "getsockname", "getsockopt", "gettimeout"),
     *("send", "sendall", "setblocking", "setsockopt", "shutdown"),
     *("cipher", "getpeercert", "pending", "selected_alpn_protocol", "unwrap", "version"),  # TLS.
 )
-"""What redis-py or a project may call on a socket, beside reading."""
+"""Methods that redis-py or a project may call on a socket, besides those that read."""
 
 
 def bound_waits(pool: Any) -> None:
-    """Bound the connections of a pool of redis-py by the deadlines in which they are used."""
+    """Make the connections of a pool of redis-py obey the deadlines in which they are used."""
     if issubclass(pool.connection_class, BoundedConnection):
         return
     name = f"Bounded{pool.connection_class.__name__}"
@@ -52,7 +52,7 @@ def bound_waits(pool: Any) -> None:
 
 
 class _Timeout:
-    """A timeout of a connection that is shorter if the deadline comes first."""
+    """A timeout of a connection. It is shorter if the deadline comes earlier."""
 
     def __set_name__(self, owner: type[BoundedConnection], name: str) -> None:
         self._name = name
@@ -66,17 +66,17 @@ class _Timeout:
 
 class BoundedConnection(AbstractConnection):
     """
-    Comes before a connection class of redis-py among the bases of a class.
+    A base class that comes before a connection class of redis-py.
 
-    It uses one private name of redis-py: ``_connect()``, which returns the socket. It parses with
-    hiredis, whatever the alias says: the parsers in Python read the answer LOADING again and
-    again, instead of the one after it.
+    Uses one private name of redis-py: ``_connect()``, which returns the socket. Always parses with
+    hiredis, even if the alias names another parser: those in Python return the answer LOADING
+    again and again, instead of the next answer.
     """
 
     _is_connecting = False
 
     socket_timeout = _Timeout()
-    """The timeout of one wait; redis-py reads it to open a socket, and for nothing else."""
+    """The timeout of one wait. redis-py only reads it to open a socket."""
 
     socket_connect_timeout = _Timeout()
     """The timeout of one attempt to connect."""
@@ -91,7 +91,7 @@ class BoundedConnection(AbstractConnection):
         self._timeouts[name] = seconds
 
     def timeout_of(self, name: str) -> float | None:
-        """The timeout that was set, or what is left until the deadline while it connects."""
+        """Return the timeout that was set. While it connects, at most the time to the deadline."""
         configured = self._timeouts.get(name)
         if not self._is_connecting:
             return configured
@@ -101,7 +101,7 @@ class BoundedConnection(AbstractConnection):
     def _connect(self) -> BoundedSocket:
         self._is_connecting = True
         try:
-            # Untyped, and made abstract for the classes that this one goes before.
+            # redis-py has no types for it, and AbstractConnection declares it as abstract.
             sock = super()._connect()  # type: ignore[no-untyped-call,safe-super]
         finally:
             self._is_connecting = False
@@ -112,13 +112,13 @@ class BoundedSocket:
     """
     A socket of redis-py that does not read beyond the deadline.
 
-    Sending ends by the timeout of the connection: it waits only for a server that has not read
-    megabytes yet.
+    Sending only has the timeout of the connection: it waits only if megabytes are sent and the
+    server does not read them.
     """
 
     def __init__(self, sock: socket.socket, seconds: float | None) -> None:
         self._sock = sock
-        # Bound once: delegating each time would cost a hit as much as the rest of this module.
+        # Bind them once: delegating each call would take as long as all else in this module.
         vars(self).update({name: getattr(sock, name) for name in DELEGATED if hasattr(sock, name)})
         self.settimeout(seconds)
 
@@ -148,7 +148,7 @@ class BoundedSocket:
         try:
             yield
         finally:
-            if self._sock.fileno() >= 0:  # It may have been closed meanwhile.
+            if self._sock.fileno() >= 0:  # It may have been closed in the block.
                 self._sock.settimeout(self._seconds)
 
 

@@ -1,4 +1,9 @@
-"""Where a partition of RedisBuffer is between claims and settles, and what it holds there."""
+"""
+Positions: where a partition of RedisBuffer is between claims and settles.
+
+A run is the time of a Redis server from one start to the next. The hits of each run have their own
+keys.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +17,7 @@ from django_hitcount.counters.batches import FlushPosition, UnsettledHits
 
 
 class PositionReply(NamedTuple):
-    """What Redis answers about a partition beside totals."""
+    """What Redis returns about a partition, besides totals."""
 
     epoch: bytes | None
     batch_id: bytes | None
@@ -23,9 +28,9 @@ def read_positions(
     redis: GuardedRedis, run_id: str, replies: Mapping[int, PositionReply]
 ) -> dict[int, FlushPosition]:
     """
-    The positions of partitions, by partition.
+    Return the positions of partitions, by partition.
 
-    Costs nothing, or one round trip until hits of earlier runs of Redis are flushed.
+    Costs nothing. While there are hits of earlier runs of Redis, costs one round trip.
     """
     earlier = [
         (partition, other)
@@ -56,7 +61,7 @@ def _find_claimed(batch_id: bytes | None, partition: int, run_id: str) -> list[U
 def _find_left_over(
     partition: int, run_id: str, batch_id: bytes | None, sequence: bytes | None
 ) -> list[UnsettledHits]:
-    """The batch of a run that is over, and the pending hits that the next claim takes."""
+    """Find what an earlier run has left: its batch, and its pending hits with their next id."""
     found = _find_claimed(batch_id, partition, run_id)
     last = read_batch_id(sequence, partition)
     if last:
@@ -66,7 +71,7 @@ def _find_left_over(
 
 
 def find_held_hashes(position: FlushPosition, *, daily: bool) -> list[str]:
-    """The hashes whose hits the tables do not have at ``position``, by counter or by day."""
+    """Return the hashes whose hits are not in the tables at ``position``, by counter or by day."""
     found = [_pending(run_keys(position.partition, position.run_id), daily)]
     for held in position.unsettled:
         names = run_keys(position.partition, held.run_id)

@@ -22,7 +22,7 @@ class GuardedRedis:
     """
     Sends commands to Redis, unless it failed a moment ago.
 
-    A Redis that is back catches up before it is asked anything else.
+    When Redis is back, delivers what it missed before sending other commands.
     """
 
     def __init__(self, transport: RedisTransport, breaker: Breaker, catch_up: CatchUp) -> None:
@@ -31,14 +31,15 @@ class GuardedRedis:
         self._catch_up = catch_up
 
     def send(self, commands: Sequence[ScriptCall | Command]) -> list[Reply]:
-        """Send commands for any run of Redis; see send_to_run()."""
+        """Send commands that do not depend on the run of Redis; see send_to_run()."""
         return self.send_to_run(lambda run_id: commands).replies if commands else []
 
     def send_to_run(self, build: BuildCommands) -> RunReplies:
         """
-        Send commands for the run of Redis that is on, in one round trip.
+        Send commands for the current run of Redis, in one round trip.
 
-        Raises BufferUnavailable if one of them was rejected or not answered.
+        A run is the time from one start of the server to the next. Raises BufferUnavailable if one
+        of the commands was rejected or not answered.
         """
         with self._breaker.guard() as is_back:
             self._catch_up(is_back)
@@ -48,9 +49,9 @@ class GuardedRedis:
 
     def try_to_send(self, build: BuildCommands, *, commands: int) -> RunReplies:
         """
-        As send_to_run(), with an exception in place of each reply that is missing.
+        As send_to_run(), but return an exception in place of each reply that is missing.
 
-        Those of all ``commands`` are missing if nothing was sent.
+        If nothing was sent, returns as many exceptions as there are ``commands``.
         """
         sent: RunReplies | None = None
         try:
@@ -59,6 +60,7 @@ class GuardedRedis:
                 sent = self._transport.send(build)
                 raise_failures(sent.replies)
         except BufferUnavailable as exc:
-            # What was lost may be an answer to the commands that catch up, not to these.
+            # If ``sent`` is None, these commands were not sent, even if ``exc`` is an AnswerLost:
+            # that was about the commands that catch up.
             return sent or RunReplies("", [BufferUnavailable(str(exc))] * commands)
         return sent

@@ -1,4 +1,9 @@
-"""The names of all Redis keys. Those of one partition share a Redis Cluster slot."""
+"""
+The names of all Redis keys.
+
+The keys of a partition share a slot of Redis Cluster. The fields of its hashes are the texts of the
+keys in counters/keys.py, such as CounterKey.text.
+"""
 
 from __future__ import annotations
 
@@ -9,68 +14,74 @@ from functools import lru_cache
 from django_hitcount.conf import MOST_PARTITIONS
 
 VISITORS_SECONDS = 3 * 24 * 3600
-"""How long Redis keeps what it knows of the visitors of a day, from the first of them on: for
-that day, and for two more in which a hit of that day may come late or a flush may not run."""
+"""How long Redis keeps what it knows of the visitors of a day, from the first of them on. These are
+the day itself, and two more, in which late hits of that day may come and a flush may fail."""
 
 KINDS = ("", "_daily", "_refused", "_visitors")
-"""Of the hashes that a flush moves: hits, hits by day, refused hits, and changed sketches."""
+"""Ends of the names of the hashes that a flush moves. They have the hits by counter, the hits by
+day, the refused hits, and the names of sketches that have changed."""
 
 
 def throttle_key(name: str) -> str:
-    """The key that exists for as long as a throttle admits nobody else."""
+    """Return the name of the key that exists while a throttle admits nobody."""
     return f"hitcount:throttle:{name}"
 
 
 class PartitionKeys:
     """
-    The keys of one partition that outlive a restart of Redis.
+    The names of those keys of one partition that stay in use after a restart of Redis.
 
-    Braces make ``p`` the hash tag: Redis Cluster keeps the keys on one node, where one
-    script may touch them all.
+    The number in braces is the hash tag: Redis Cluster keeps all keys with the same tag on one
+    node, so one script can use them all.
     """
 
     def __init__(self, partition: int) -> None:
         self._prefix = prefix = f"hitcount:{{{partition}}}:"
         self.runs = f"{prefix}runs"
-        """The ids of the server runs under which this partition may hold hits."""
+        """The ids of the runs of which this partition may hold hits. See RunKeys."""
 
         self.malformed = f"{prefix}malformed"
         self.scratch = (f"{prefix}scratch", f"{prefix}scratch_given")
         self.sketches = f"{prefix}visitors:"
-        """What the names of all sketches begin with."""
+        """The beginning of the names of all sketches."""
 
     def recorder(self, recorder: uuid.UUID) -> str:
-        """The number of the last command of a recorder that was run."""
+        """Return the name of the key with the number of the last command of a recorder."""
         return f"{self._prefix}recorder:{recorder.hex}"
 
     def repeat(self, visitor: bytes) -> str:
-        """The key that exists for as long as a visitor does not count again."""
+        """Return the name of the key that exists while the hits of a visitor are repeats."""
         return f"{self._prefix}repeat:{visitor.hex()}"
 
     def seen(self, day: datetime.date, key_id: str) -> str:
-        """The filter of the visitors who have been counted on a day."""
+        """Return the name of the Bloom filter with the visitors who were counted on a day."""
         return f"{self._prefix}seen:{day.isoformat()}:{key_id}"
 
     def addresses(self, interval: str, share: int) -> str:
-        """A share of the addresses counted in an interval: a small hash takes little memory."""
+        """
+        Return the name of a hash with the hits of some addresses in an interval.
+
+        ``share`` is the first byte of their address hashes. It splits the addresses of a partition
+        into 256 Redis hashes, because Redis stores small hashes in less memory.
+        """
         return f"{self._prefix}addresses:{interval}:{share:02x}"
 
     def sketch(self, field: str) -> str:
-        """The HyperLogLog of the visitors with this field."""
+        """Return the name of a sketch. ``field`` is the DailyVisitorsKey.text of its visitors."""
         return self.sketches + field
 
     def sketches_of(self, content_type_id: int, object_id: str) -> str:
-        """The set of the names of all sketches of an object."""
+        """Return the name of the set with the names of all sketches of an object."""
         return f"{self._prefix}sketches_of:{content_type_id}:{object_id}"
 
 
 class RunKeys(PartitionKeys):
     """
-    The keys of one partition, with those of one run of the server.
+    The names of the keys of one partition, including those of one run of the server.
 
-    A Redis that restarts may go back in time: to a snapshot, or to the state of a replica.
-    What it holds then may have been flushed before. New hits go under the names of the new
-    run, so that the two are never mixed.
+    A run is the time from one start of the server to the next. When Redis restarts, it may go back
+    in time: to a snapshot, or to the state of a replica. Some of the hits that it then has may have
+    been flushed already. New hits get keys of the new run, so they never mix with these.
     """
 
     def __init__(self, partition: int, run_id: str) -> None:
@@ -85,15 +96,16 @@ class RunKeys(PartitionKeys):
         self.of_objects = tuple(
             name for name in (*self.pendings, *self.batches) if not name.endswith("_refused")
         )
-        """Those whose fields name objects."""
+        """The hashes whose fields contain object ids."""
 
         self.batch_id = f"{prefix}batch_id"
         self.epoch = f"{prefix}epoch"
         self.sequence = f"{prefix}sequence"
-        """The name of the last batch that was claimed; the next one is numbered after it."""
+        """The key with the id of the last batch that was claimed. The next id follows it."""
 
         self.merged_sketches = f"{prefix}merged_sketches"
-        """The sketches that a flush of this run merges with what the table has."""
+        """Sketches that have changed in this run. After the first change, a flush merges a sketch
+        with the one in the table."""
 
         self._totals = f"{prefix}total:"
         self.for_record = (
@@ -107,9 +119,9 @@ class RunKeys(PartitionKeys):
         )
 
     def total(self, field: str) -> str:
-        """The running total of the counter with this field."""
+        """Return the name of the running total of the counter with this CounterKey.text."""
         return self._totals + field
 
 
 run_keys = lru_cache(maxsize=4 * MOST_PARTITIONS)(RunKeys)
-"""RunKeys, made once for each partition and run."""
+"""Return the RunKeys of a partition and a run. Creates each only once."""

@@ -1,7 +1,7 @@
 """
-The call of ``lua/record.lua``, and what its reply means.
+The call of ``lua/record.lua``, and the meaning of its reply.
 
-The script reads keys and arguments one after the other. Add to both in the same order.
+The script reads the keys and the arguments in order. If you change the order, change it in both.
 """
 
 from __future__ import annotations
@@ -26,20 +26,21 @@ from django_hitcount.counters.outcomes import ADDRESS_LIMIT, REPEAT
 from django_hitcount.outages.command_ids import REMEMBERED_SECONDS, CommandId
 
 ADDRESS_BYTES = 8
-"""Of a hashed address within its share, of which there are 256 in a partition: that two of a
-million are taken for one has a chance of 1 in 10^10."""
+"""How many bytes of an address hash name the address in Redis. They follow the first byte, which
+selects one of 256 Redis hashes: PartitionKeys.addresses(). Among a million addresses, two have the
+same bytes with a chance of 1 in 10^10."""
 
 REMEMBERED_COUNTERS = 4096
-"""Counters whose fields a process keeps: some 3 MB."""
+"""Counters whose fields a process caches, in about 3 MB."""
 
 VERDICTS = (None, REPEAT, ADDRESS_LIMIT)
-"""What the script found out about a hit, by the number that it answers."""
+"""The refusal of a hit, by the number that the script returns for it."""
 
 Argument = str | int | bytes
 
 
 class CounterFields(NamedTuple):
-    """What is sent for each hit on one counter on one day."""
+    """Fields and key that are sent with each hit on one counter on one day."""
 
     field: str
     daily_field: str
@@ -47,14 +48,14 @@ class CounterFields(NamedTuple):
 
 
 class SketchFields(NamedTuple):
-    """What is sent besides for each hit whose visitor is counted."""
+    """Field and keys that are also sent if the visitor is counted."""
 
     field: str
     keys: tuple[str, ...]
 
 
 class VisitorRule(NamedTuple):
-    """What is the same for all hits of visitors on a counter on a day."""
+    """The arguments that are the same for all hits of visitors on one counter on one day."""
 
     args: tuple[Argument, ...]
     repeat_milliseconds: int
@@ -64,23 +65,23 @@ class VisitorRule(NamedTuple):
 
 
 class RecordReply(NamedTuple):
-    """What the script answers."""
+    """The reply of the script."""
 
     results: list[RecordResult]
     is_full: bool
-    """Did this call bring the pending counters over the threshold?"""
+    """Whether this call brought the number of pending counters over FLUSH_THRESHOLD."""
 
     position: PositionReply | None
-    """Given if the script does not know the total of every hit."""
+    """Where the partition is between claims and settles; None if Redis knows all totals."""
 
 
 def build_record_call(
     names: RunKeys, hits: Sequence[NewHits], command_id: CommandId, threshold: int
 ) -> ScriptCall:
     """
-    The call that takes in hits of one partition.
+    Make the call that records hits of one partition.
 
-    Either all of them or none have a visitor; if they have, they are of one counter and day.
+    Either all hits have a visitor, or none. If they have, all are of one counter and day.
     """
     keys = [*names.for_record, names.recorder(command_id.recorder)]
     args: list[Argument] = [command_id.sequence, REMEMBERED_SECONDS, threshold, len(hits)]
@@ -94,7 +95,7 @@ def build_record_call(
 
 
 def read_reply(reply: Reply, hits: Sequence[NewHits]) -> RecordReply:
-    """The reply to the call that took ``hits`` in."""
+    """Convert the reply to the call that recorded ``hits``."""
     is_full, totals, refusals, position = reply
     results = [
         RecordResult(None if total is None else int(total), hit.refusal or VERDICTS[refusal])
@@ -124,7 +125,7 @@ def _add_hit(keys: list[str], args: list[Argument], names: RunKeys, hit: NewHits
 def _add_hits_of_visitors(
     keys: list[str], args: list[Argument], names: RunKeys, hits: Sequence[NewHits]
 ) -> None:
-    """Add what the script needs to find repeats, to limit addresses and to count visitors."""
+    """Add hits, and what the script needs to find repeats, limit addresses and count visitors."""
     config, first = conf.get_config(), hits[0]
     of_first: VisitorHashes = first.visitor  # type: ignore[assignment]
     rule = _visitor_rule(
@@ -167,7 +168,7 @@ def _visitor_rule(
     day: datetime.date,
     recent: int,
 ) -> VisitorRule:
-    """The rule for visitors who are identified or not, and whose address is limited or not."""
+    """Make the rule for visitors, who may be identified or not, and have a limit or not."""
     is_daily = is_identified and options.repeat == "daily"
     is_counted = is_identified and options.visitors
     seconds = options.repeat if isinstance(options.repeat, int) else 0

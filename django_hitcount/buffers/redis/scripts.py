@@ -1,4 +1,9 @@
-"""The Lua scripts, and calls of them."""
+"""
+The Lua scripts, and calls of them.
+
+Some scripts call local functions of other files in ``lua/``, the fragments. Their source begins
+with these files: see FRAGMENTS.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 Command = tuple[Any, ...]
-"""A Redis command word by word."""
+"""A Redis command: its name and its arguments."""
 
 FRAGMENTS = {
     "record": ("foreign_values", "seen_before"),
@@ -19,7 +24,7 @@ FRAGMENTS = {
     "complete_daily_total": ("foreign_values", "held_hits"),
     "discard": ("foreign_values",),
 }
-"""Files in ``lua/`` with the local functions that a script calls, by script."""
+"""By script, the files in ``lua/`` that its source begins with: it calls their functions."""
 
 
 class Script(NamedTuple):
@@ -32,10 +37,10 @@ class Script(NamedTuple):
 @lru_cache(maxsize=256)
 def script(name: str, run_id: str) -> Script:
     """
-    The script in ``lua/<name>.lua``, behind its fragments, for one run of a server.
+    Return the script in ``lua/<name>.lua``, with its fragments, for one run of a server.
 
-    A server does not know the scripts of another run. So it rejects calls from behind a proxy
-    that hid that the server was started anew, before it does anything.
+    The source contains the run, so a server does not know the scripts of another run. If it was
+    restarted behind a proxy that hides this, it rejects calls before it does anything.
     """
     source = f"-- For run {run_id}.\n{read_source(name)}"
     return Script(source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
@@ -43,7 +48,7 @@ def script(name: str, run_id: str) -> Script:
 
 @cache
 def read_source(name: str) -> str:
-    """The source of a script with its fragments, or of a fragment."""
+    """Read the source of a script with its fragments, or of a fragment."""
     directory = files(__package__).joinpath("lua")
     parts = [*FRAGMENTS.get(name, ()), name]
     return "\n".join(directory.joinpath(f"{p}.lua").read_text(encoding="utf-8") for p in parts)
@@ -57,13 +62,13 @@ class ScriptCall(NamedTuple):
     args: Sequence[str | int | bytes] = ()
 
     def by_sha(self, run_id: str) -> Command:
-        """The command for a Redis that has the script loaded."""
+        """Return the command for a server that has loaded the script."""
         return ("EVALSHA", script(self.name, run_id).sha, len(self.keys), *self.keys, *self.args)
 
     def by_source(self, run_id: str) -> Command:
-        """The command for a Redis that does not have it loaded; it loads the script, too."""
+        """Return the command that also loads the script."""
         return ("EVAL", script(self.name, run_id).source, len(self.keys), *self.keys, *self.args)
 
 
 BuildCommands = Callable[[str], "Sequence[ScriptCall | Command]"]
-"""Makes commands for a server, given its run id."""
+"""A function that takes the run id of a server and returns commands for it."""

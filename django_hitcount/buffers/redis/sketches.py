@@ -1,4 +1,9 @@
-"""The sketches of visitors in Redis: read, flushed, and merged with those of the table."""
+"""
+Sketches of visitors in Redis: read them, count them, and merge them with those of the table.
+
+A sketch is a HyperLogLog: it estimates how many different visitors there were. A union is several
+sketches counted together.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +21,13 @@ from django_hitcount.counters.parsing import parse_visitors
 from django_hitcount.counters.sketches import Sketch, SketchUnion
 
 SKETCHES_AT_A_TIME = 100
-"""Sketches that travel in one round trip: 12 KB each at most."""
+"""Sketches that are sent or read in one round trip. Each has at most 12 KB."""
 
 
 def read(
     redis: GuardedRedis, names: RunKeys, touched: Mapping[DailyVisitorsKey, int]
 ) -> dict[DailyVisitorsKey, Sketch]:
-    """The sketches of one partition that have changed; 1 is the value of those that are new."""
+    """Read the changed sketches of a partition. ``touched`` has 1 for new ones, 0 for others."""
     found: dict[DailyVisitorsKey, Sketch] = {}
     keys = [*touched]
     for start in range(0, len(keys), SKETCHES_AT_A_TIME):
@@ -33,7 +38,7 @@ def read(
         )
         (replies,) = redis.send([call])
         for key, reply in zip(chunk, replies, strict=True):
-            if reply is not None:  # Else it expired before it was flushed.
+            if reply is not None:  # If it is None, the sketch expired before this flush.
                 count, data, is_begun = reply
                 found[key] = Sketch(count, data, is_new=bool(touched[key] or is_begun))
     return found
@@ -42,7 +47,7 @@ def read(
 def merge(
     redis: GuardedRedis, names: PartitionKeys, known: Mapping[DailyVisitorsKey, bytes]
 ) -> dict[DailyVisitorsKey, Sketch]:
-    """Merge sketches into those of Redis, so that Redis has every visitor that the table has."""
+    """Merge sketches of the table into those of Redis, and return the results."""
     calls = [
         ScriptCall(
             "merge_sketches", [*names.scratch, names.sketch(key.text)], [VISITORS_SECONDS, sketch]
@@ -56,7 +61,7 @@ def merge(
 def count_unions(
     redis: GuardedRedis, names: Sequence[PartitionKeys], unions: Sequence[SketchUnion]
 ) -> list[int]:
-    """How many different visitors each has; ``names`` are those of their partitions."""
+    """Count the different visitors of each union. ``names`` has the keys of their partitions."""
     calls = [
         ScriptCall(
             "merge_sketches", [*own.scratch, *(own.sketch(key.text) for key in live)], [0, *known]
@@ -67,7 +72,7 @@ def count_unions(
 
 
 def _run_merges(redis: GuardedRedis, calls: Iterable[ScriptCall]) -> Iterator[Reply]:
-    """The replies to calls of merge.lua; a round trip for each hundred sketches given to it."""
+    """Yield the replies to calls of merge_sketches.lua. A round trip sends a hundred sketches."""
     chunk: list[ScriptCall | Command] = []
     size = 0
     for call in calls:
@@ -86,7 +91,7 @@ def count(
     first_day: datetime.date,
     last_day: datetime.date,
 ) -> dict[DailyVisitorsKey, int]:
-    """The visitors that Redis knows of counters, by day. Costs one round trip."""
+    """Count the visitors of counters that Redis knows, by day. Costs one round trip."""
     calls = []
     for partition, keys in keys_by_partition.items():
         names = PartitionKeys(partition)
@@ -110,7 +115,7 @@ def count(
 def find_names(
     redis: GuardedRedis, keys_by_partition: Mapping[int, Collection[CounterKey]]
 ) -> dict[int, list[str | bytes]]:
-    """The Redis keys of the sketches of objects, and of their sets of names; one round trip."""
+    """Find the keys of objects' sketches, and of the sets with their names. One round trip."""
     names_by_partition = {
         partition: [PartitionKeys(partition).sketches_of(*key[:2]) for key in keys]
         for partition, keys in keys_by_partition.items()

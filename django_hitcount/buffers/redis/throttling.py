@@ -1,4 +1,4 @@
-"""Throttles in Redis: a key with a time limit per name."""
+"""Throttles in Redis: a key per name, which expires when the interval ends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django_hitcount.buffers.throttling import admit
 
 @admit.register(RedisBuffer)
 def admit_by_redis(buffer: RedisBuffer, name: str, *, milliseconds: int) -> bool:
-    """Admit a caller by a key that expires with the interval; costs one round trip."""
+    """Return whether the caller is admitted. If so, an interval begins. Costs one round trip."""
     command = ("SET", throttle_key(name), "1", "NX", "PX", milliseconds)
     (reply,) = buffer.redis.send([command])
     return reply is not None

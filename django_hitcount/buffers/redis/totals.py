@@ -1,4 +1,8 @@
-"""The totals that Redis keeps, so that a page does not sum up slots."""
+"""
+The running totals in Redis, so that a page need not add up slots.
+
+To load a total is to read its sum from the tables, add what Redis holds, and store it in Redis.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ TOTAL = re.compile(rb"-?\d{1,19}")
 
 
 class RunningTotals:
-    """Reads the totals that Redis keeps, and loads those that it does not keep yet."""
+    """Reads running totals, and loads those that Redis does not have."""
 
     def __init__(self, redis: GuardedRedis, *, partitions: int, ttl_seconds: int) -> None:
         self._redis = redis
@@ -57,7 +61,7 @@ class RunningTotals:
     def read_positions(
         self, run_id: str, replies: Mapping[int, PositionReply]
     ) -> Mapping[int, FlushPosition]:
-        """The positions of partitions; none if Redis stops answering."""
+        """Return the positions of partitions, or an empty dict if Redis does not answer."""
         try:
             return read_positions(self._redis, run_id, replies) if replies else {}
         except BufferUnavailable:
@@ -111,7 +115,7 @@ class RunningTotals:
 def build_discard_calls(
     keys: Iterable[CounterKey], partitions: int, run_id: str
 ) -> list[ScriptCall]:
-    """The calls that drop the totals of ``keys``, so that they are loaded anew."""
+    """Make the calls that drop the totals of ``keys``, so that they are loaded again."""
     calls = []
     for partition, group in group_by_partition(keys, partitions).items():
         names = run_keys(partition, run_id)
@@ -127,5 +131,5 @@ def _known_totals(
 
 
 def _is_total(reply: bytes | int | None) -> TypeGuard[bytes | int]:
-    """Whether it is a total, and not something else that was put there."""
+    """Return whether ``reply`` is a total, and not a value that somebody else wrote."""
     return isinstance(reply, int) or (reply is not None and TOTAL.fullmatch(reply) is not None)

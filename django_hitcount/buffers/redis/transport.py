@@ -1,4 +1,8 @@
-"""One round trip to Redis, and what is known of the commands when it fails."""
+"""
+Send commands to Redis in one round trip. If it fails, find out whether they may have been run.
+
+A run is the time of a Redis server from one start to the next. Its ``run_id`` names it.
+"""
 
 from __future__ import annotations
 
@@ -31,18 +35,18 @@ from django_hitcount.outages.deadlines import Deadline, has_deadline, seconds_le
 Reply = Any
 
 REJECTIONS = (ResponseError, BusyLoadingError, AuthenticationError)
-"""What redis-py raises for an answer that rejects a command. Anything else is no answer."""
+"""What redis-py raises if the server rejects a command. After other errors, there is no answer."""
 
 
 class RunReplies(NamedTuple):
-    """The replies of a server, and the run of it that gave them."""
+    """The replies of a server, and its run."""
 
     run_id: str
     replies: list[Reply]
 
 
 class OpenConnection:
-    """A connection, and the run of the server that it leads to."""
+    """A connection, and the run of its server."""
 
     __slots__ = ("connection", "run_id")
 
@@ -52,15 +56,15 @@ class OpenConnection:
 
 
 RUN_ID_LETTERS = 12
-"""Of 40: two runs of a server share them once in 10^14 times."""
+"""How many of the 40 letters are used: two runs share them with a chance of 1 in 10^14."""
 
 
 UNKNOWN_RUN = "unknown"
-"""For a server that does not say: we assume that it never goes back in time."""
+"""The run of a server that does not report it. We assume that it never goes back in time."""
 
 
 def read_run_id(connection: Any) -> str:
-    """Ask a server which run of it this is; costs a round trip."""
+    """Ask a server for its run id. Costs a round trip."""
     connection.send_command("INFO", "server")
     reply = _read(connection)
     found = re.search(rb"run_id:(\w+)", reply) if isinstance(reply, bytes) else None
@@ -75,12 +79,12 @@ class IdleConnections:
         self._pid = os.getpid()
 
     def pop(self) -> OpenConnection | None:
-        """The one that was used last, or None."""
+        """Return the connection that was used last, or None if there is none."""
         if self._pid != os.getpid():
             self._connections, self._pid = (
                 deque(),
                 os.getpid(),
-            )  # A forked child must not use those of its parent.
+            )  # After a fork, the child must not use the connections of its parent.
         try:
             return self._connections.pop()
         except IndexError:
@@ -91,33 +95,33 @@ class IdleConnections:
 
 
 _IDLE_CONNECTIONS: WeakKeyDictionary[Any, IdleConnections] = WeakKeyDictionary()
-"""By pool, which outlives the buffer when a setting changes."""
+"""By pool. When a setting changes, the buffer is created again, and the pool stays."""
 
 
 class RedisTransport:
     """
     Sends commands over the connection pool of a cache alias.
 
-    Redis clients cannot say whether a command that failed was run. This class opens a
-    connection first. What fails before anything was sent raises BufferUnavailable, and what
-    fails later is reported as AnswerLost.
+    Redis clients do not report whether a command that failed was run. So this class opens a
+    connection first. If that fails, nothing was sent, and it raises BufferUnavailable. If something
+    fails later, it returns AnswerLost: the command may have been run.
     """
 
     def __init__(self, alias: str, *, timeout_seconds: float) -> None:
         self._pool = _connection_pool(alias)
         _limit_waits(self._pool, timeout_seconds)
         self.timeout_seconds: float = self._pool.connection_kwargs["socket_timeout"]
-        """Longest wait for the answers of one call, connecting included."""
+        """Longest wait for the answers to one call, including the time to connect."""
         self._idle = _IDLE_CONNECTIONS.setdefault(self._pool, IdleConnections())
 
     def send(self, build: BuildCommands) -> RunReplies:
         """
         Send the commands that ``build`` makes in one round trip, and return a reply for each.
 
-        A command that was rejected has a BufferUnavailable in place of its reply, and one whose
-        answer was lost an AnswerLost. Raises BufferUnavailable if nothing was sent.
+        In place of a reply, there is a BufferUnavailable if the command was rejected, and an
+        AnswerLost if its answer was lost. Raises BufferUnavailable if nothing was sent.
 
-        Waits until the deadline that is set, or for timeout_seconds at most if there is none.
+        Waits until the current deadline, or for at most timeout_seconds if no deadline is set.
         """
         if has_deadline():
             return self._send_on(self._take(), build)
@@ -139,17 +143,15 @@ class RedisTransport:
             if is_in_step:
                 self._idle.push(opened)
             else:
-                self._drop(
-                    opened.connection
-                )  # The next command must not read an answer to this one.
+                self._drop(opened.connection)  # The next command must not read an answer to these.
         return RunReplies(opened.run_id, replies)
 
     def _take(self) -> OpenConnection:
         """
-        An open connection; raises BufferUnavailable if none can be opened.
+        Take an open connection. Raises BufferUnavailable if none can be opened.
 
-        Used connections are kept here, since the pool takes as long to hand one out as Redis
-        takes to answer.
+        Connections that were used are kept here. To get one from the pool would take as long as an
+        answer from Redis.
         """
         try:
             while opened := self._idle.pop():
@@ -191,15 +193,15 @@ def _connection_pool(alias: str) -> Any:
 
 
 def _limit_waits(pool: Any, seconds: float) -> None:
-    """Limit each wait of a page to the timeouts of the pool, or to ``seconds`` if it has none."""
+    """Limit the waits of a page to the timeouts of the pool, or to ``seconds`` if it has none."""
     bound_waits(pool)
     options = pool.connection_kwargs
     for name in ("socket_timeout", "socket_connect_timeout"):
         if options.get(name) is None:
             options[name] = seconds
         if f"orig_{name}" in options:
-            options[f"orig_{name}"] = options[name]  # What a maintenance of Redis falls back to.
-    if hasattr(pool, "timeout"):  # Of a pool whose connections are all in use.
+            options[f"orig_{name}"] = options[name]  # redis-py restores it after a maintenance.
+    if hasattr(pool, "timeout"):  # The wait for a connection when all are in use.
         pool.timeout = min(pool.timeout or seconds, seconds)
     for sentinel in getattr(getattr(pool, "sentinel_manager", None), "sentinels", ()):
         sentinel.connection_pool.connection_kwargs["retry"] = Retry(NoBackoff(), 0)
@@ -207,7 +209,7 @@ def _limit_waits(pool: Any, seconds: float) -> None:
 
 
 def raise_failures(replies: list[Reply]) -> list[Reply]:
-    """The same replies; raises the first BufferUnavailable among them."""
+    """Return ``replies``. Raise the first BufferUnavailable among them, if there is one."""
     for reply in replies:
         if isinstance(reply, BufferUnavailable):
             raise reply
@@ -218,9 +220,9 @@ def _send_and_read(
     opened: OpenConnection, commands: Sequence[ScriptCall | Command], replies: list[Reply]
 ) -> bool:
     """
-    Send ``commands`` and append the replies, as many as arrive.
+    Send ``commands``, and append those replies that arrive.
 
-    Returns False, and appends nothing, if the server is not the run that the commands are for.
+    Returns False, and appends nothing, if the server is in another run than the commands are for.
     """
     connection, run_id = opened.connection, opened.run_id
     words = [
@@ -233,17 +235,17 @@ def _send_and_read(
     unknown = [at for at, reply in enumerate(replies) if _is_unknown_script(reply)]
     if unknown and (found := read_run_id(connection)) != run_id:
         opened.run_id = found
-        replies.clear()  # No script of this run is known there, and other commands only read.
+        replies.clear()  # This run knows no script of the other run, and all else only reads.
         return False
     for at in unknown:
-        replies[at] = _make_answer_lost("connection lost")  # Unless it is answered:
+        replies[at] = _make_answer_lost("connection lost")  # Replaced by the reply below.
         connection.send_command(*commands[at].by_source(run_id))  # type: ignore[union-attr]
         replies[at] = _read(connection)
     return True
 
 
 def _is_usable(connection: Any) -> bool:
-    """Whether there is nothing to read: no answer that is left over, and not the end."""
+    """Return whether there is nothing to read: no late answer, and no end of the connection."""
     try:
         return not connection.can_read()
     except (RedisError, OSError):
@@ -252,7 +254,7 @@ def _is_usable(connection: Any) -> bool:
 
 def _read(connection: Any) -> Reply:
     try:
-        # The caller closes the connection, but after a rejection the next answer follows.
+        # Do not disconnect here: after a rejection, the answers to the next commands follow.
         return connection.read_response(disable_decoding=True, disconnect_on_error=False)
     except REJECTIONS as exc:
         return _make_rejection(exc)

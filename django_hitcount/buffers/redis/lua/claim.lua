@@ -1,19 +1,24 @@
 -- Set the pending hits of a partition aside as a batch.
 --
--- KEYS: epoch of the current run, then of the run that is claimed: batch_id, sequence, the four
--- pending hashes, the four batch hashes; then runs, malformed, epoch of the run that is claimed
+-- KEYS: the epoch of the current run; then, of the run that is claimed: batch_id, sequence, the
+-- four pending hashes, the four batch hashes; then runs, malformed, and the epoch of the run that
+-- is claimed. keys.py explains what a run is.
 -- ARGV: a generation, in case the sequence is lost; the run that is claimed, or '' if it is the
--- current one
--- Returns: the id of the batch that is set aside now, or nil if there is nothing to flush (it is
--- an older batch if its flusher died); 1 if this call set it aside and 0 if not; the names of keys
--- that were moved out of the way since the last claim.
+-- current one.
+-- Returns: the id of the batch that is set aside, or nil if there is nothing to flush; 1 if this
+-- call set it aside, and 0 if an earlier call did; the names of keys that were moved out of the way
+-- since the last claim.
 --
--- The id consists of numbers that are in Redis beside the hits. If Redis goes back to a state
--- from before the claim, it makes the same id once more, and the ledger knows it.
+-- The id is derived from the sequence, which Redis keeps together with the hits. If Redis goes back
+-- to a state from before the claim, the next claim makes the same id, and the ledger has it.
+--
+-- text_in, batch_name_in, is_there, keep_name_only and move_on are in foreign_values.lua, which
+-- scripts.py puts before this script.
 
 local epoch, batch_id, sequence, runs, malformed = KEYS[1], KEYS[2], KEYS[3], KEYS[12], KEYS[13]
 local earlier_run = ARGV[2]
 
+-- Whether one of four hashes exists.
 local function are_there(first)
   local found = false
   for i = first, first + 3 do
@@ -22,6 +27,7 @@ local function are_there(first)
   return found
 end
 
+-- Return the names of the keys that were moved, and clear the list of them.
 local function take_moved()
   local key = malformed .. ':moved'
   local names = redis.pcall('LRANGE', key, 0, -1)
@@ -29,6 +35,7 @@ local function take_moved()
   return names.err and {} or names
 end
 
+-- Write the id of the batch. The next id is greater by number_of_claims than the last one.
 local function set_aside(number_of_claims)
   local generation, claims = batch_name_in(sequence)
   generation = generation or ARGV[1]
@@ -39,7 +46,7 @@ local function set_aside(number_of_claims)
   return id
 end
 
--- No more hits are recorded under a run that is over.
+-- Remove an earlier run from the list of runs: no more hits are recorded under it.
 local function retire(run)
   redis.call('DEL', sequence, KEYS[14])
   local left = {}
@@ -53,12 +60,12 @@ end
 
 local has_pending, has_batch = are_there(4), are_there(8)
 if batch_name_in(batch_id) then
-  -- Even if nothing of it is left: a flusher may have read it before.
+  -- Return it even if its hashes are lost: a flusher may have read them already.
   return {text_in(batch_id), 0, take_moved()}
 end
 keep_name_only(batch_id, malformed)
 keep_name_only(sequence, malformed)
-redis.call('DEL', batch_id) -- A full Redis lets a script go on that begins with freeing memory.
+redis.call('DEL', batch_id) -- A full Redis runs a script to the end if it first frees memory.
 if has_batch then
   return {set_aside(0), 0, take_moved()}
 elseif has_pending then

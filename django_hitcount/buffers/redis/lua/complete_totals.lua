@@ -1,10 +1,13 @@
--- Turn slot sums into totals, by adding what the partition holds, and keep them.
+-- Add the hits that a partition holds to sums of slots, and keep the totals.
 --
--- KEYS: epoch, the hashes whose hits the tables did not have when the sums were read, then a
--- total per counter
--- ARGV: epoch before the sums were read, how many hashes there are, seconds to keep the totals
--- ('0': do not keep them), then per counter: field, slot sum
--- Returns: a total per counter; nil if the partition was claimed or settled since.
+-- KEYS: epoch; the hashes whose hits were not in the tables when the sums were read; then the total
+-- of each counter.
+-- ARGV: the epoch before the sums were read; the number of hashes; how many seconds to keep the
+-- totals ('0': do not keep them); then, for each counter, its field and its sum.
+-- Returns: the total of each counter; nil if the partition was claimed or settled since.
+--
+-- text_in is in foreign_values.lua, and is_still and held_in are in held_hits.lua. scripts.py puts
+-- both files before this script.
 
 if not is_still(KEYS[1], ARGV[1]) then
   return false
@@ -13,7 +16,7 @@ local hashes = tonumber(ARGV[2])
 local totals = {}
 for i = hashes + 2, #KEYS do
   local at = 2 * (i - hashes)
-  -- Another process may have loaded it meanwhile.
+  -- Another process may have loaded the total since the caller read it.
   local total = text_in(KEYS[i])
   if not total or not string.match(total, '^-?%d+$') then
     total = tonumber(ARGV[at + 1])

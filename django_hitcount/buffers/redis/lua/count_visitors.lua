@@ -1,14 +1,14 @@
--- Count the visitors of some objects that Redis knows.
+-- Count the visitors of one counter on some objects, by day.
 --
--- KEYS: sketches_of per object
--- ARGV: prefix of the names of sketches, first day, last day, counter
--- Returns: per object, a flat list of field and count of each sketch of these days.
+-- KEYS: sketches_of of each object.
+-- ARGV: the beginning of the names of sketches, first day, last day, counter.
+-- Returns: for each object, a flat list with the field and the count of each sketch of these days.
 
 local replies = {}
 for i = 1, #KEYS do
   local found = {}
-  -- The sketches of an object are all in the partition of this key. A reply that is an error
-  -- has no items.
+  -- A script of Redis Cluster may use these sketches although they are not in KEYS: they are in the
+  -- same partition. If the reply is an error, the loop has no items.
   for _, sketch in ipairs(redis.pcall('SMEMBERS', KEYS[i])) do
     local field = string.sub(sketch, #ARGV[1] + 1)
     local counter, day = string.match(field, '^%d+:([^:]*):([^:]*):')

@@ -1,6 +1,8 @@
--- Drop running totals that do not know what happened in the tables.
+-- Drop running totals that are wrong since the tables changed, and sketches of deleted objects.
 --
--- KEYS: epoch, then the totals, and the sketches of objects that are gone
+-- KEYS: epoch; then the totals and the sketches.
+--
+-- move_on is in foreign_values.lua, which scripts.py puts before this script.
 
 for i = 2, #KEYS do
   redis.call('DEL', KEYS[i])

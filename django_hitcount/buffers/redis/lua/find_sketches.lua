@@ -1,12 +1,12 @@
--- Name the sketches of some objects, without keys that others wrote.
+-- Find the names of the sketches of some objects.
 --
--- KEYS: sketches_of per object
--- ARGV: prefix of the names of sketches
+-- KEYS: sketches_of of each object.
+-- ARGV: the beginning of the names of sketches. We did not write names that begin differently.
 -- Returns: the names.
 
 local found = {}
 for i = 1, #KEYS do
-  -- A reply that is an error has no items.
+  -- If the reply is an error, the loop has no items.
   for _, sketch in ipairs(redis.pcall('SMEMBERS', KEYS[i])) do
     if string.sub(sketch, 1, #ARGV[1]) == ARGV[1] then
       found[#found + 1] = sketch

@@ -1,14 +1,16 @@
--- Deal with keys that may be of any type. A part of other scripts.
+-- Functions that handle foreign values: keys that somebody else wrote, of any type. scripts.py puts
+-- this file before the scripts that call them.
 --
--- What is in the way is moved. Data that others wrote is not deleted, and the next claim reports
--- what was moved.
+-- A foreign value under a name that we need is moved to another name. It is not deleted, since we
+-- did not write it. The next claim reports what was moved.
 
+-- The text of a key, or false.
 local function text_in(key)
   local text = redis.pcall('GET', key)
   return type(text) == 'string' and text
 end
 
--- A generation and a number, which name a batch; nothing for a text that we did not write.
+-- The generation and the number of a batch; nothing if we did not write the text.
 local function batch_name_in(key)
   local generation, number = string.match(text_in(key) or '', '^([%w:]+):(%d+)$')
   if generation and #generation <= 100 and #number <= 15 and not string.match(number, '^0.') then
@@ -16,6 +18,7 @@ local function batch_name_in(key)
   end
 end
 
+-- Move a foreign value to a new name, and note the name for the next claim.
 local function move_away(key, malformed)
   local place, n = nil, 0
   repeat
@@ -29,7 +32,7 @@ local function move_away(key, malformed)
   end
 end
 
--- Make room for a key; returns whether it exists and has the type ``kind``.
+-- Whether a key exists and has the type kind. Moves a value of another type away.
 local function is_there(key, kind, malformed)
   local found = redis.call('TYPE', key).ok
   if found ~= 'none' and found ~= kind then
@@ -38,13 +41,14 @@ local function is_there(key, kind, malformed)
   return found == kind
 end
 
--- Make room for the name of a batch.
+-- Move a value away unless it is the id of a batch.
 local function keep_name_only(key, malformed)
   if not batch_name_in(key) and redis.call('EXISTS', key) == 1 then
     move_away(key, malformed)
   end
 end
 
+-- Raise the epoch of a partition.
 local function move_on(epoch)
   if type(redis.pcall('INCR', epoch)) == 'table' then
     redis.call('SET', epoch, '1')

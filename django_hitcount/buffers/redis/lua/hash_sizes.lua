@@ -1,7 +1,7 @@
 -- Count the fields of hashes.
 --
--- KEYS: the hashes
--- Returns: a number per hash; 0 for a key that does not exist or holds no hash.
+-- KEYS: the hashes.
+-- Returns: a number for each hash; 0 for a key that does not exist or has another type.
 
 local sizes = {}
 for i = 1, #KEYS do

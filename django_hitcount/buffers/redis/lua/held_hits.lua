@@ -1,11 +1,12 @@
--- What a partition holds beside the tables. A part of other scripts.
+-- Functions that find hits that are not in the tables. scripts.py puts this file, after
+-- foreign_values.lua, before the scripts that call them.
 
--- Whether there was no claim and no settle since the caller read ``epoch``.
+-- Whether no batch was claimed or settled since the caller read the epoch.
 local function is_still(key, epoch)
   return (text_in(key) or '0') == epoch
 end
 
--- The hits of a field; none if they are malformed, which a flush will report.
+-- The hits of a field; 0 if they are malformed, which the next flush reports.
 local function held_in(hash, field)
   local hits = redis.pcall('HGET', hash, field)
   return type(hits) == 'string' and tonumber(hits) or 0

@@ -1,20 +1,20 @@
--- Merge sketches that the table holds into one of Redis, or only for the answer.
+-- Merge sketches in Redis and sketches of the table, to keep the result or only to count it.
 --
--- KEYS: two keys that this script may use, then sketches of Redis
--- ARGV: seconds to keep the first sketch of Redis with all others in it ('0': do not change it),
--- then sketches
--- Returns: the number of visitors, and the first sketch of Redis if it is kept.
+-- KEYS: two names for temporary keys; then sketches in Redis.
+-- ARGV: how many seconds to keep the result in the first of these sketches ('0': only count); then
+-- sketches of the table.
+-- Returns: the number of visitors; the result if it is kept.
 
 local scratch, given = KEYS[1], KEYS[2]
 local is_kept = ARGV[1] ~= '0'
 local target = is_kept and KEYS[3] or scratch
--- A full Redis lets a script go on whose first command frees memory.
+-- A full Redis runs a script to the end if it first frees memory.
 redis.call('DEL', scratch, given)
 if is_kept and type(redis.pcall('PFCOUNT', target)) ~= 'number' then
   redis.call('DEL', target) -- We did not write it.
 end
 for i = 3, #KEYS do
-  -- A key that holds no sketch adds nothing.
+  -- A key that is not a sketch adds nothing.
   redis.pcall('PFMERGE', target, KEYS[i])
 end
 for i = 2, #ARGV do

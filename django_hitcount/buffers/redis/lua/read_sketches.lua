@@ -1,9 +1,9 @@
--- Read sketches that are to be flushed.
+-- Read sketches to flush them.
 --
--- KEYS: pending_visitors, then the sketches
--- ARGV: the visitors field of each
--- Returns: per sketch, the number of visitors, the sketch, and 1 if it was begun since the
--- batch was claimed and 0 if not; nil for a key that holds no sketch or has expired.
+-- KEYS: pending_visitors; then the sketches.
+-- ARGV: the visitors field of each sketch.
+-- Returns: for each sketch, the number of visitors, the sketch, and 1 if it was begun since the
+-- batch was claimed, or 0; nil for a key that has expired or is not a sketch.
 
 local replies = {}
 for i = 2, #KEYS do

@@ -1,10 +1,13 @@
--- Take hits of one partition in, once however often the command is sent.
+-- Record hits of one partition. If the command is sent several times, record them only once.
 --
--- KEYS and ARGV are read here in the order in which record_call.py writes them: what is the same
--- for all hits first, then what belongs to each hit.
--- Returns: 1 if this call brought the pending counters over the threshold and 0 if not; a total
--- or nil per hit; per hit, whether it counts (COUNTS, REPEAT or ADDRESS_LIMIT); and, if a total is
--- nil, the epoch, batch id and runs.
+-- KEYS and ARGV have the order in which record_call.py writes them: first those that all hits
+-- share, then those of each hit.
+-- Returns: 1 if this call brought the number of pending counters over the threshold, or 0; the
+-- total of each hit, or nil; for each hit, whether it counts (COUNTS, REPEAT or ADDRESS_LIMIT);
+-- and, if a total is nil, the epoch, batch id and runs.
+--
+-- text_in, batch_name_in, move_away, is_there and keep_name_only are in foreign_values.lua, and
+-- seen_before is in seen_before.lua. scripts.py puts both files before this script.
 
 local PENDING, PENDING_DAILY, PENDING_REFUSED, PENDING_VISITORS, MALFORMED, EPOCH, BATCH_ID,
   SEQUENCE, RUNS, MERGED_SKETCHES, RECORDER = unpack(KEYS, 1, 11)
@@ -23,10 +26,10 @@ end
 
 local COUNTS, REPEAT, ADDRESS_LIMIT = 0, 1, 2
 
--- Pending counters that call for an early flush; 0 if no number does.
+-- FLUSH_THRESHOLD: the partition is flushed early if more counters are pending. 0: never.
 threshold = tonumber(threshold)
--- The rule is 'seconds', 'daily' or 'always', or '' if nothing is known of visitors: then no more
--- is sent of them.
+-- The rule is 'seconds', 'daily' or 'always', as in the option repeat. It is '' if the hits have no
+-- visitors. Then the call has no further keys and arguments about them.
 local has_visitors = rule ~= ''
 local repeat_keys, counts_visitors, limit = 0, false, 0
 local repeat_field, filter, filter_geometry, filter_seconds, limit_field
@@ -36,7 +39,7 @@ if has_visitors then
   repeat_field = next_arg()
   filter_geometry = next_arg()
   filter_seconds = next_arg()
-  limit = tonumber(next_arg()) -- Hits of one address that count; 0 if addresses are not limited.
+  limit = tonumber(next_arg()) -- How many hits of one address count; 0: no limit.
   limit_field = next_arg()
   if rule == 'daily' then
     filter = next_key()
@@ -49,11 +52,11 @@ local function read_hit()
   hit.field = next_arg()
   hit.daily_field = next_arg()
   hit.amount = next_arg()
-  hit.refused_field = next_arg() -- '' if the hit is not refused yet.
+  hit.refused_field = next_arg() -- '' if no refusal has refused the hit.
   if has_visitors then
     hit.visitor = next_arg()
     for i = 1, repeat_keys do
-      hit.repeat_keys[i] = next_key() -- First the key of now, which is written.
+      hit.repeat_keys[i] = next_key() -- The first one is under the current visitor key.
     end
     if repeat_keys > 0 then
       hit.repeat_milliseconds = next_arg()
@@ -73,7 +76,7 @@ local function read_hit()
   return hit
 end
 
--- Move a value that is not a number out of the way of hits.
+-- Move a value that is not a number to the malformed fields.
 local function move_field(hash, field)
   if is_there(hash, 'hash', MALFORMED) then
     is_there(MALFORMED, 'hash', MALFORMED)
@@ -83,8 +86,8 @@ local function move_field(hash, field)
   end
 end
 
--- A script is not rolled back, so nothing in it may fail once a hit is written. A key in the way
--- of hits was not written by us.
+-- Run a command. If it fails, a foreign value has the name that we need: move it, and try again.
+-- Redis does not roll a script back, so no command may fail after a hit was written.
 local function attempt(in_the_way, ...)
   local reply = redis.pcall(...)
   if type(reply) == 'table' and reply.err then
@@ -94,8 +97,9 @@ local function attempt(in_the_way, ...)
   return reply
 end
 
--- Name what is pending, so that it is claimed under the same id in whatever state a Redis that
--- goes back in time finds it. The name comes from this command; no other command has it.
+-- Name the generation of the pending hits before the first of them is written. So each state that
+-- Redis may go back to has the name, and a claim makes the same id. The name consists of the id of
+-- this command, so no other generation has it.
 local function begin_generation()
   keep_name_only(SEQUENCE, MALFORMED)
   local run = string.match(SEQUENCE, '}:([^:]*):')
@@ -107,6 +111,7 @@ local function begin_generation()
   end
 end
 
+-- Add to the number in a field.
 local function add(hash, field, amount)
   if type(redis.pcall('HINCRBY', hash, field, amount)) == 'table' then
     move_field(hash, field)
@@ -114,6 +119,7 @@ local function add(hash, field, amount)
   end
 end
 
+-- The running total, or false if Redis does not have it.
 local function known_total(key)
   local total = redis.pcall('GET', key)
   if total and (type(total) == 'table' or not string.match(total, '^-?%d+$')) then
@@ -123,7 +129,7 @@ local function known_total(key)
   return total
 end
 
--- A total that cannot grow was not written by us either.
+-- Add to the running total. If that fails, we did not write the key: drop it.
 local function raise_total(key, amount)
   local total = redis.pcall('INCRBY', key, amount)
   if type(total) == 'table' then
@@ -133,7 +139,7 @@ local function raise_total(key, amount)
   return total
 end
 
--- Whether the visitor has been counted already; if not, Redis remembers the visitor from now on.
+-- Whether the visitor was counted already. If not, remember the visitor.
 local function is_repeat(hit)
   if rule == 'daily' then
     return seen_before(filter, filter_geometry, filter_seconds, hit.visitor)
@@ -148,6 +154,7 @@ local function is_repeat(hit)
   return not redis.call('SET', hit.repeat_keys[1], '1', 'NX', 'PX', hit.repeat_milliseconds)
 end
 
+-- Whether the address of the hit has reached its limit.
 local function is_at_limit(hit)
   local counted = redis.pcall('HGET', hit.addresses, hit.address_field)
   return type(counted) == 'string' and (tonumber(counted) or 0) >= limit
@@ -161,9 +168,10 @@ local function count_address(hit)
   end
 end
 
--- A sketch that begins here has no TTL yet, and its name is kept with the object, so that it goes
--- when the object goes. A sketch that begins, or is met for the first time since Redis was
--- started, may lack visitors whom the table has.
+-- Add the visitor to the sketch. A sketch that begins here has no TTL yet. Its name is added to
+-- those of the object, so that both can be deleted together. The value '1' in PENDING_VISITORS
+-- means that the sketch may lack visitors of the table: it begins here, or this is its first change
+-- since Redis was started.
 local function count_visitor(hit)
   local sketch, sketches_of, milliseconds = hit.sketch, hit.sketches_of, hit.sketch_milliseconds
   if attempt(sketch, 'PFADD', sketch, hit.visitor) == 0 then
@@ -184,10 +192,10 @@ local function count_visitor(hit)
   end
 end
 
--- Whether a hit counts or is refused for who made it, and the field that it is counted under if
--- it is refused. Nothing is kept of visitors beyond the limit of their address: they may be made
--- up.
-local function judge(hit)
+-- Decide whether a hit counts, or is refused because of its visitor or address. Return the verdict,
+-- and the field of the refused hits if it is refused. If the address is over its limit, nothing is
+-- kept of the visitor, who may be invented.
+local function decide(hit)
   if limit > 0 and is_at_limit(hit) then
     return ADDRESS_LIMIT, limit_field
   end
@@ -220,9 +228,9 @@ for n = 1, tonumber(number_of_hits) do
   local total = known_total(hit.total)
   local verdict, refused_field = COUNTS, hit.refused_field
   if is_new and refused_field == '' and has_visitors then
-    verdict, refused_field = judge(hit)
+    verdict, refused_field = decide(hit)
   end
-  -- An amount of 0 only makes a visitor known, and taking hits back is refused without a count.
+  -- An amount of 0 only remembers a visitor. A refused hit with a negative amount is not counted.
   if is_new and refused_field ~= '' then
     if tonumber(hit.amount) > 0 then
       add(PENDING_REFUSED, refused_field, hit.amount)

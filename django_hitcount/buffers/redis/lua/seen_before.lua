@@ -1,17 +1,18 @@
--- Find out whether a filter holds an entry, and add it if not. A part of other scripts.
+-- The function that finds out whether a filter has an entry, and adds it if not. scripts.py puts
+-- this file before the scripts that call it.
 --
 -- A filter is one string: how many entries are in it (32 bits), what identifies its geometry (32
 -- bits), then the layers of a scalable Bloom filter (Almeida, Baquero, Preguica & Hutchison
--- 2007, "Scalable Bloom Filters"), each twice as large as the one before it. No second key
--- can be evicted or expire apart from it. The formulas are in bloom.py.
+-- 2007, "Scalable Bloom Filters"), each twice as large as the one before it. It is a single key, so
+-- that no part of it can be evicted or expire alone. The formulas are in bloom.py.
 --
--- One GETBIT for each bit is faster than one BITFIELD for all: most layers do not hold the entry,
+-- One GETBIT for each bit is faster than one BITFIELD for all: most layers do not have the entry,
 -- and the first or second bit usually shows that.
 
 local function seen_before(filter, geometry, ttl_seconds, entry)
   local call = redis.call
   local first, bits, more_bits, hashes, more_hashes = struct.unpack('>I4I4I4dd', geometry)
-  -- Below 2^53, up to where Lua's numbers and their remainders are exact.
+  -- These numbers are below 2^53, so Lua calculates with them exactly.
   local a, b, c = struct.unpack('>I6I5I5', entry)
 
   local header = redis.pcall('GETRANGE', filter, 0, 7)
@@ -25,19 +26,19 @@ local function seen_before(filter, geometry, ttl_seconds, entry)
     size = 0
   end
 
-  -- Layers 0 .. n - 1 hold first * (2^n - 1) entries; layer n starts behind them.
+  -- Layers 0 .. n - 1 have room for first * (2^n - 1) entries. Layer n starts after them.
   local _, layers = math.frexp(math.floor((size - 1) / first) + 1)
   local function start_of(layer)
     return 64 + bits * (2 ^ layer - 1) + more_bits * ((layer - 2) * 2 ^ layer + 2)
   end
 
-  -- Read bits 2 .. k of the entry in a layer, up to one that is 0, or set them.
+  -- Read bits 2 .. k of the entry in a layer, until one is 0, or set all of them.
   --
   -- Triple hashing (Dillinger & Manolios 2004, "Bloom Filters in Probabilistic Verification"):
   -- as good as independent hashes. Double hashing (Kirsch & Mitzenmacher 2006, "Less Hashing,
   -- Same Performance") is not, in a layer as small as the first: entries that share two
-  -- remainders share all bits, about one new entry in a million. A step of 0 would meet a bit
-  -- again, so y stays clear of it.
+  -- remainders share all bits, about one new entry in a million. With a step of 0, the same bit
+  -- would come again, so y is never 0.
   local function has_rest(layer, start, length, is_to_have)
     local x, y, z = a % length, 1 + b % (length - 1), 1 + c % (length - 1)
     for _ = 2, math.ceil(hashes + more_hashes * layer) do
@@ -62,7 +63,7 @@ local function seen_before(filter, geometry, ttl_seconds, entry)
   for layer = layers - 1, 0, -1 do
     local length = 2 ^ layer * (bits + more_bits * layer)
     past = past - length
-    -- Most layers are done with at the first bit: worth it to look at it here.
+    -- In most layers, the first bit is 0. Reading it here saves a call of has_rest.
     if call('GETBIT', filter, past + a % length) == 1 and has_rest(layer, past, length) then
       return true
     end
@@ -70,16 +71,16 @@ local function seen_before(filter, geometry, ttl_seconds, entry)
 
   if size == first * (2 ^ layers - 1) then
     layers = layers + 1
-    -- The last bit first: Redis allocates once.
+    -- Write the last bit first, so that Redis allocates memory only once.
     if type(redis.pcall('SETBIT', filter, start_of(layers) - 1, 0)) == 'table' then
-      return false -- No string may be that long. What cannot be kept counts as new.
+      return false -- Redis allows no longer string. An entry that cannot be kept counts as new.
     end
     local ttl_milliseconds = call('PTTL', filter)
     if ttl_milliseconds < 1 then
       ttl_milliseconds = ttl_seconds * 1000
     end
-    -- A string that grew has a reserve: as long as itself, but no longer than 1 MB. A copy has
-    -- none, and no TTL. Where the reserve is little, copying takes too long.
+    -- When a string grows, Redis allocates as much again, up to 1 MB more. A copy has no such
+    -- reserve, and no TTL. Do not copy long strings: that takes long, and saves little.
     if start_of(layers) < 2 ^ 27 then
       call('BITOP', 'OR', filter, filter)
     end

@@ -1,8 +1,11 @@
--- Drop a batch that the tables hold.
+-- Drop a batch that is in the tables.
 --
--- KEYS: batch_id, epoch of the current run, malformed, the four batch hashes
--- ARGV: id of the batch, then the fields to set aside as malformed
--- Returns: 1, or 0 if this is not the batch that is set aside.
+-- KEYS: batch_id, the epoch of the current run, malformed, the four batch hashes.
+-- ARGV: the id of the batch; then the malformed fields to set aside.
+-- Returns: 1, or 0 if another batch or none is set aside.
+--
+-- text_in, is_there and move_on are in foreign_values.lua, which scripts.py puts before this
+-- script.
 
 if text_in(KEYS[1]) ~= ARGV[1] then
   return 0
@@ -17,7 +20,7 @@ for i = 2, #ARGV do
     end
   end
 end
--- Free memory first: a full Redis lets a script go on that has begun to write.
+-- Free memory first. Then a full Redis runs the script to the end.
 redis.call('UNLINK', KEYS[1], KEYS[4], KEYS[5], KEYS[6], KEYS[7])
 is_there(KEYS[3], 'hash', KEYS[3])
 for _, pair in ipairs(malformed) do
