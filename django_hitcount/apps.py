@@ -31,7 +31,7 @@ class HitCountConfig(AppConfig):
 
 
 def _flush_early(partition: int, **kwargs: object) -> None:
-    """Flush a partition with Celery, imported here because many processes never need it."""
+    """Flush a partition with Celery. Imports it here, because many processes never need it."""
     from django_hitcount.tasks import flush_early
 
     flush_early(partition)

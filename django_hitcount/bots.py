@@ -1,4 +1,4 @@
-"""Whether a user agent is that of a bot, for a project's own code."""
+"""Find out whether a user agent belongs to a bot. For a project's own code."""
 
 from __future__ import annotations
 

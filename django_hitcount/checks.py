@@ -1,9 +1,9 @@
 """
-System checks: what is wrong with a project's settings, before anything is counted.
+System checks: they report errors in a project's settings before anything is counted.
 
-apps.py registers them. The buffer has checks of its own, which check_buffer() runs: those of Redis
-are in buffers/redis/checks.py. Each message has an id that never changes, and a hint that says how
-to fix it; docs/checks.rst explains them all.
+apps.py registers them. check_buffer() also runs the checks of the buffer: those of RedisBuffer are
+in buffers/redis/checks.py. Each message has an id that never changes, and a hint how to fix the
+problem. docs/checks.rst explains them all.
 """
 
 from __future__ import annotations

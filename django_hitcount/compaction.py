@@ -1,4 +1,4 @@
-"""What the task and the command compact_hits do, and its steps, for a project's own code."""
+"""What the task and the command compact_hits do, and their steps. For a project's own code."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """
-Deleted objects lose their counts, in the tables and in the buffer.
+Forget deleted objects: delete their counts, in the tables and in the buffer.
 
-1. The transaction of the delete writes a DeletedObject row for each object: _Deletion.
-2. After its COMMIT, the page forgets what it can do in a short time: forget_now().
-3. flush_hits and compact_hits do the rest.
+1. The transaction that deletes objects writes a DeletedObject row for each: _Deletion.
+2. After its COMMIT, the page forgets as many of them as it can in a short time: forget_now().
+3. flush_hits and compact_hits forget the others.
 """
 
 from __future__ import annotations
@@ -33,22 +33,24 @@ from django_hitcount.maintenance import forgetting
 from django_hitcount.maintenance.flushing import flush_partition
 from django_hitcount.maintenance.living_objects import find_model
 
+__all__ = ["connect", "forget"]
+
 COUNTERS_PER_PAGE = 1000
-"""Most counters that a page flushes before it forgets, which takes about 50 ms."""
+"""A page flushes at most this number of counters before it forgets. That takes about 50 ms."""
 
 OBJECTS_PER_PAGE = forgetting.OBJECTS_AT_A_TIME
-"""Most deleted objects that a page forgets: as many as one query per table can find."""
+"""A page forgets at most this number of deleted objects: one query per table finds them."""
 
 PAGE_PATIENCE_SECONDS = 0.5
-"""How long a page goes on trying when it meets locks: a person waits for it."""
+"""How long a page retries when it meets locks. A person waits for it."""
 
 ROWS_PER_STATEMENT = 500
-"""Rows in one INSERT: far fewer parameters than any database limits a statement to."""
+"""Rows in one INSERT: no database limits the parameters of a statement to as few."""
 
 logger = logging.getLogger("django_hitcount")
 
 _connected: set[type[models.Model]] = set()
-"""What counted_model() returns for the models that were connected."""
+"""The results of counted_model() for the models that were connected."""
 
 
 def connect(model: type[models.Model]) -> None:
@@ -57,10 +59,10 @@ def connect(model: type[models.Model]) -> None:
 
     HitCountMixin does this itself. For other models, call it in AppConfig.ready().
 
-    A child model counts as its parent and a proxy as its model, see counted_model(): so the
-    parent or model is connected, with all its proxies. A child that is deleted with
-    ``keep_parents=True`` leaves its counts to the parent. Django reads the objects of a
-    connected model before a queryset deletes them.
+    A child model counts as its parent, and a proxy as its model: see counted_model(). So connects
+    that parent or model, with all its proxies. A child that is deleted with ``keep_parents=True``
+    leaves its counts to the parent. When a queryset deletes objects of a connected model, Django
+    reads them first.
     """
     counted = counted_model(model)
     _connected.add(counted)
@@ -69,7 +71,7 @@ def connect(model: type[models.Model]) -> None:
 
 
 def connected_models() -> list[type[models.Model]]:
-    """The models whose objects lose their counts when they are deleted, without proxies."""
+    """Return the models that are connected, without proxies. See connect()."""
     return sorted(_connected, key=lambda model: model._meta.label)
 
 
@@ -79,7 +81,7 @@ def _connect_sender(sender: type[models.Model]) -> None:
 
 
 def _proxies_of(model: type[models.Model]) -> Iterator[type[models.Model]]:
-    """All proxies of a model: deleting through a proxy sends only the proxy's signal."""
+    """Yield all proxies of a model. Deleting through a proxy only sends the proxy's signal."""
     for subclass in model.__subclasses__():
         if subclass._meta.proxy:
             yield subclass
@@ -97,11 +99,11 @@ class_prepared.connect(_on_class_prepared, dispatch_uid="django_hitcount.deletio
 
 class _Deletion:
     """
-    The objects that a transaction deletes; called after its COMMIT, it forgets them.
+    The objects that a transaction deletes. After the COMMIT, Django calls it, and it forgets them.
 
-    Django sends all pre_delete signals before it deletes anything, then a post_delete signal
-    for each object. The first post_delete writes the rows of all expected objects at once: one
-    INSERT instead of many.
+    Django sends all pre_delete signals before it deletes anything, and then a post_delete signal
+    for each object. The pre_delete signals collect the expected objects. The first post_delete
+    signal writes the rows of all of them: one INSERT instead of many.
     """
 
     def __init__(self, using: str) -> None:
@@ -110,7 +112,7 @@ class _Deletion:
         self._savepoints = {*connection.savepoint_ids}
         self._callback_index = len(connection.run_on_commit)
         self._expected: dict[ObjectKey, str] = {}
-        """Objects without a row so far, each with the database that it was last read from."""
+        """Objects that have no row yet, each with the database that it was last read from."""
 
         self._written: set[ObjectKey] = set()
         """Objects whose row was written before their own post_delete signal came."""
@@ -124,7 +126,7 @@ class _Deletion:
         run_after_commit(lambda: forget_now(self._objects), databases=[hits_alias()])
 
     def is_pending(self) -> bool:
-        """Will the COMMIT call this, and are the savepoints still those it was made in?"""
+        """Return whether the COMMIT will call this, and the savepoints have not changed since."""
         connection = connections[self.using]
         callbacks = connection.run_on_commit[self._callback_index : self._callback_index + 1]
         return self._savepoints == {*connection.savepoint_ids} and any(
@@ -171,10 +173,10 @@ def _on_post_delete(instance: models.Model, using: str, **kwargs: Any) -> None:
 
 def _get_deletion(using: str) -> _Deletion:
     """
-    The deletion of the transaction that is open, made if there is none.
+    Return the _Deletion of the open transaction. Creates it if necessary.
 
-    All objects that are deleted within the same savepoints share one, and so one callback,
-    which Django drops in a rollback.
+    All objects that are deleted within the same savepoints share one, and so one callback. Django
+    drops the callback in a rollback.
     """
     connection = connections[using]
     deletion = _last_deletions.get(connection)
@@ -185,7 +187,7 @@ def _get_deletion(using: str) -> _Deletion:
 
 
 def _find_object_key(instance: models.Model, using: str) -> ObjectKey | None:
-    """The content type id and object id of an object; None if it cannot have been counted."""
+    """Return the key of a deleted object; None if its hits cannot have been counted."""
     try:
         with _log_if_counts_are_away(using):
             return content_type_id_of(instance), deleted_object_id(instance)
@@ -198,7 +200,7 @@ def _write_rows(objects: Mapping[ObjectKey, str], using: str) -> None:
     """
     Write the rows of deleted objects, in the transaction of the delete if that is possible.
 
-    If the counts are in the database of the objects, an error here stops the delete, too.
+    If the counts and the objects are in the same database, an error here also stops the delete.
     """
     rows = [
         DeletedObject(
@@ -213,7 +215,7 @@ def _write_rows(objects: Mapping[ObjectKey, str], using: str) -> None:
 
 @contextmanager
 def _log_if_counts_are_away(using: str) -> Iterator[None]:
-    """Log database errors, so that the delete goes on, if the counts have their own database."""
+    """Log database errors, so that the delete continues, if the counts have their own database."""
     if using == hits_alias():
         yield
         return
@@ -225,10 +227,10 @@ def _log_if_counts_are_away(using: str) -> Iterator[None]:
 
 def forget(objects: Iterable[ObjectKey]) -> None:
     """
-    Delete the counts of objects that were deleted in another way than by Django's delete().
+    Delete the counts of objects that were not deleted by Django's delete(), but in another way.
 
-    Takes pairs of content type id and primary key as text. In a transaction, it waits for the
-    COMMIT. What would keep a page waiting is left to flush_hits and compact_hits.
+    Takes pairs of content type id and primary key as text. In a transaction, waits for the COMMIT.
+    Leaves what would take too long for a page to flush_hits and compact_hits.
 
     Costs an INSERT per 500 objects, and then what forget_now() costs.
 
@@ -252,25 +254,25 @@ def _database_of(content_type_id: int) -> str:
 
 def forget_now(objects: Iterable[ObjectKey]) -> None:
     """
-    Forget deleted objects as far as a page can wait for it.
+    Forget as many deleted objects as a page has time for.
 
-    These are the first 500, if the hits that wait in their partitions can be flushed soon. All
-    others are left to the next flush_hits or compact_hits, and so is everything if a server is
-    away: that does not raise.
+    These are the first 500, if the hits that wait in their partitions can be flushed quickly.
+    Leaves all others to the next flush_hits or compact_hits. If a server is away, leaves all
+    objects to them, and does not raise.
 
-    Costs what forgetting.forget_deleted() costs. With Redis, also costs a round trip, a query, and
-    a flush of the partitions of these objects if few counters wait there.
+    Costs what forgetting.forget_deleted() costs. With Redis, also costs a round trip and a query,
+    and, if few counters wait in the partitions of these objects, a flush of these partitions.
     """
     keys = [*islice(objects, OBJECTS_PER_PAGE)]
-    with _leave_to_next_flush(keys):
+    with _log_server_errors(keys):
         if _flush_partitions_of(keys):
             for deleted in forgetting.read_deleted(keys):
                 forgetting.forget_deleted(deleted, patience_seconds=PAGE_PATIENCE_SECONDS)
 
 
 @contextmanager
-def _leave_to_next_flush(objects: list[ObjectKey]) -> Iterator[None]:
-    """Log errors of a server: the rows stay, so the next flush finds them."""
+def _log_server_errors(objects: list[ObjectKey]) -> Iterator[None]:
+    """Log errors of Redis and the database. The rows stay, so the next flush finds them."""
     try:
         yield
     except (BufferUnavailable, *DATABASE_ERRORS) as exc:
@@ -283,10 +285,10 @@ def _leave_to_next_flush(objects: list[ObjectKey]) -> Iterator[None]:
 
 def _flush_partitions_of(objects: list[ObjectKey]) -> bool:
     """
-    Flush all hits of objects into the tables; return False if that takes too long for a page.
+    Flush all hits of objects into the tables. Return False if that takes too long for a page.
 
-    Otherwise a batch that another flusher has read could be written after the tables are
-    cleaned, and bring hits of these objects back.
+    Without it, another flusher could apply a batch that it has read already after the counts are
+    deleted from the tables, and so bring hits of these objects back.
     """
     buffer = get_buffer()
     partitions = buffer.quick_partitions(objects, counters=COUNTERS_PER_PAGE)

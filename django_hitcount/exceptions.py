@@ -20,13 +20,29 @@ An invalid setting raises Django's ``ImproperlyConfigured``.
 
 from __future__ import annotations
 
+__all__ = [
+    "AnswerLost",
+    "BufferUnavailable",
+    "HitCountError",
+    "InvalidAmount",
+    "InvalidDay",
+    "InvalidHit",
+    "InvalidKey",
+    "InvalidThrottle",
+    "TotalsMoving",
+    "TransactionLost",
+    "UnknownCounter",
+    "UnsavedObject",
+    "VisitorsNotCounted",
+]
+
 
 class HitCountError(Exception):
     """Base class of all exceptions of django_hitcount."""
 
 
 class InvalidHit(HitCountError, ValueError):
-    """What the caller passed cannot be counted."""
+    """An argument of the call is invalid."""
 
 
 class UnknownCounter(InvalidHit):
@@ -64,7 +80,7 @@ class VisitorsNotCounted(InvalidHit):
 
 
 class BufferUnavailable(HitCountError):
-    """Redis is not available, and has certainly not run the command."""
+    """Redis is not available, and has certainly not run the command. See also AnswerLost."""
 
 
 class AnswerLost(BufferUnavailable):
@@ -72,12 +88,12 @@ class AnswerLost(BufferUnavailable):
 
 
 class TotalsMoving(HitCountError):
-    """Flushes kept changing a total while it was read."""
+    """Flushes changed a total each time while it was read."""
 
 
 class TransactionLost(HitCountError):
     """
     The database has rolled back the transaction of the view, or the connection is lost.
 
-    What the view wrote is lost. No other error of a server reaches a view; this one does.
+    What the view wrote is lost. This is the only error of a server that reaches a view.
     """

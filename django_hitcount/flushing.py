@@ -1,4 +1,4 @@
-"""What the task and the command flush_hits do, for a project's own code."""
+"""What the task and the command flush_hits do. For a project's own code."""
 
 from __future__ import annotations
 

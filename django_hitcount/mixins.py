@@ -26,7 +26,7 @@ ResultT = TypeVar("ResultT")
 def _async_twin(
     method: Callable[Concatenate[ModelT, P], ResultT],
 ) -> Callable[Concatenate[ModelT, P], Coroutine[Any, Any, ResultT]]:
-    """Make the twin of a method that is awaited; sync_to_async() alone would hide its type."""
+    """Make the async twin of a method. sync_to_async() alone would hide its type."""
     run = sync_to_async(method)
 
     async def twin(self: ModelT, /, *args: P.args, **kwargs: P.kwargs) -> ResultT:
@@ -60,9 +60,9 @@ class HitCountMixin(models.Model):
 
         Reading it never writes. Costs what get_total() costs.
 
-        Costs nothing on an object that came from ``with_hits()``, for ten seconds: so a list
-        that shows it asks once for all objects. The total is read again after record_hit() on
-        the object and after refresh_from_db().
+        On an object that came from ``with_hits()``, costs nothing for ten seconds. So a list of
+        objects reads all totals at once. After record_hit() on the object and after
+        refresh_from_db(), the total is read again.
         """
         total = find_fresh_total(self, counter=DEFAULT_COUNTER)
         return totals.get_total(self) if total is None else total
@@ -98,14 +98,14 @@ class HitCountMixin(models.Model):
     def hits_between(
         self, first_day: datetime.date, last_day: datetime.date, *, counter: str = DEFAULT_COUNTER
     ) -> int:
-        """The exact hits from one day to another, both included; see totals.hits_between()."""
+        """Return the exact hits between two days, both included; see totals.hits_between()."""
         return totals.hits_between(self, first_day, last_day, counter=counter)
 
     ahits_between = _async_twin(hits_between)
     """See hits_between()."""
 
     def visitors_on(self, day: datetime.date, *, counter: str = DEFAULT_COUNTER) -> int:
-        """How many different visitors came on a day; see unique_visitors.visitors_on()."""
+        """Return how many different visitors came on a day; see unique_visitors.visitors_on()."""
         return unique_visitors.visitors_on(self, day, counter=counter)
 
     avisitors_on = _async_twin(visitors_on)
@@ -114,20 +114,20 @@ class HitCountMixin(models.Model):
     def visitors_between(
         self, first_day: datetime.date, last_day: datetime.date, *, counter: str = DEFAULT_COUNTER
     ) -> unique_visitors.Visitors:
-        """How many came in a range of days; see unique_visitors.visitors_between()."""
+        """Return how many came in a range of days; see unique_visitors.visitors_between()."""
         return unique_visitors.visitors_between(self, first_day, last_day, counter=counter)
 
     avisitors_between = _async_twin(visitors_between)
     """See visitors_between()."""
 
 
-# A model without a Meta inherits the Meta of its first base. The one above says nothing else,
-# and would hide the ordering or the default manager of a base further right.
+# A model without a Meta inherits the Meta of its first base. The Meta above would so hide the
+# ordering or the default manager of a base to the right.
 del HitCountMixin.Meta
 
 
 def _on_class_prepared(sender: type[models.Model], **kwargs: Any) -> None:
-    """Set up a model, which knows its managers and parents only now."""
+    """Set up a model. Only now are its managers and parents known."""
     if issubclass(sender, HitCountMixin):
         _replace_manager(sender)
         deletion.connect(sender)
@@ -135,10 +135,10 @@ def _on_class_prepared(sender: type[models.Model], **kwargs: Any) -> None:
 
 def _replace_manager(sender: type[models.Model]) -> None:
     """
-    Replace the manager that Django made by itself with a HitCountManager.
+    If Django has created the manager ``objects`` itself, replace it with a HitCountManager.
 
-    The mixin does not declare a manager, because that would hide the managers of all bases to
-    its right: one that creates users, or one that hides drafts.
+    The mixin does not declare a manager, because that would hide the managers of all bases to its
+    right, such as one that creates users or hides drafts.
     """
     managers = sender._meta.managers_map
     made = managers.get("objects")

@@ -1,4 +1,4 @@
-"""The models, the mixin and the querysets for projects. Django finds the tables here."""
+"""The models, the mixin and the querysets. Django and projects import them from here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hits that a request has recorded, kept on the request so that a page counts once."""
+"""The hits that a request has recorded. Kept on the request, so that a page counts once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def remember_hits(
 
 
 def recall_hit(request: HttpRequest, key: CounterKey) -> Hit | None:
-    """The last hit that ``request`` recorded on a counter; None after a rollback or without one."""
+    """Return the last hit that ``request`` recorded on a counter; None if that was rolled back."""
     hit: Hit
     delayed: DelayedWork | None
     hit, delayed = request.__dict__.get(_HITS_ATTRIBUTE, {}).get(key, (None, None))

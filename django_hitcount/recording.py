@@ -1,10 +1,11 @@
 """
-Record hits: the one path that every hit takes.
+Record hits. Every hit takes this path:
 
-1. record_hits() checks the arguments and asks the refusals.
-2. It reads where the request comes from, if the counter identifies visitors or limits addresses.
-3. The hits wait for the COMMIT, if a transaction is open: _record_after_commit().
-4. The buffer takes them, and answers with repeats and totals: _record_now().
+1. record_hits() checks the arguments and runs the refusals.
+2. If the counter identifies visitors or limits addresses, record_hits() finds out the visitor and
+   the address of the request.
+3. If a transaction is open, the hits wait for its COMMIT: _record_after_commit().
+4. The buffer takes the hits in, and returns which are repeats, and the totals: _record_now().
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ __all__ = [
 logger = logging.getLogger("django_hitcount")
 
 Refuse = Callable[[HitContext], bool]
-"""Returns True to refuse a hit."""
+"""A function that returns True to refuse a hit."""
 
 
 def record_hit(
@@ -78,11 +79,11 @@ def record_hit(
     """
     Count a hit on ``obj``, unless it is refused.
 
-    Does not raise if a server is away, and then waits for one short timeout at most.
+    If a server is away, waits for one short timeout at most, and does not raise.
 
-    In a transaction of the object's or the counts' database, the hit waits for the COMMIT, of
-    both if there are two. A rollback counts nothing. If autocommit is off in the counts'
-    database, the hit is refused as "unavailable".
+    If a transaction is open in the database of the object or in that of the counts, the hit is
+    recorded after its COMMIT. If both have one, after both. After a rollback it is not counted. If
+    autocommit is off in the database of the counts, the hit is refused as "unavailable".
 
     Args:
         obj: a saved object of any model.
@@ -93,15 +94,18 @@ def record_hit(
         amount: how many hits, a whole number other than 0. A negative amount takes hits back
             and has no visitor.
         at: the day of the hit, as a date or as a moment of that day. None means now.
-        refuse: a function that returns True to refuse this hit. It is called last, if no
-            refusal of HITCOUNT["REFUSALS"] holds.
+        refuse: a function that returns True to refuse this hit. It is only called with a
+            request, and only if no refusal of HITCOUNT["REFUSALS"] has refused the hit.
 
     Raises InvalidHit if an argument is invalid.
 
-    With Redis, costs one round trip (in a transaction, one before and one after the COMMIT).
-    If Redis does not know the total, costs one more and a query. Without Redis, costs three
-    queries, BEGIN and COMMIT, and one to eleven more if the counter identifies visitors. The
-    first hit of a visitor that a process records on a day costs a query for the visitor key.
+    Costs:
+
+    - with Redis, one round trip; in a transaction, one before and one after the COMMIT;
+    - with Redis, if it does not know the total, also one more round trip and a query;
+    - without Redis, three queries, BEGIN and COMMIT;
+    - without Redis, if the counter identifies visitors, also one to eleven queries;
+    - once per process and day, if the counter identifies visitors, a query for the visitor key.
     """
     return record_hits([obj], request, counter=counter, amount=amount, at=at, refuse=refuse)[0]
 
@@ -116,12 +120,15 @@ def record_hits(
     refuse: Refuse | None = None,
 ) -> list[Hit]:
     """
-    Count a hit on each of ``objs``; return a Hit for each, in order.
+    Count a hit on each of ``objs``. Return a Hit for each, in order.
 
-    The arguments are those of record_hit(). If one object is invalid, none is counted.
+    See record_hit() for the other arguments. If one object is invalid, counts no hit at all.
 
-    With Redis, costs one round trip for all objects. Without Redis, costs three queries per
-    thousand objects, and one to eleven for each object if the counter identifies visitors.
+    Costs:
+
+    - with Redis, one round trip for all objects;
+    - without Redis, three queries per thousand objects;
+    - without Redis, if the counter identifies visitors, also one to eleven queries per object.
     """
     objs = list(objs)
     check_amount(amount)
@@ -154,12 +161,12 @@ def record_page_hit(
     request: HttpRequest | None, obj: Model, *, counter: str = DEFAULT_COUNTER
 ) -> Hit:
     """
-    Count a hit on ``obj`` once per request; return the same Hit at each further call.
+    Count a hit on ``obj`` once per request. Return the same Hit at each further call.
 
-    Template tags and views use it. Counts nothing without a request, and nothing on an object
-    that is not saved, as in a preview. The total of such an object is None.
+    For template tags and views. Without a request, and for an object that is not saved (as in a
+    preview), counts nothing. The total of an object that is not saved is None.
 
-    The first call costs what record_hit() costs; the next ones cost nothing.
+    The first call costs what record_hit() costs. Further calls cost nothing.
 
     Raises InvalidHit if ``obj`` is not a model instance or ``counter`` is not declared.
     """
@@ -183,7 +190,7 @@ def _ask_refusals(
     refuse: Refuse | None,
     transactions: OpenTransactions,
 ) -> list[str | None]:
-    """For each object, why the hit on it is refused; None if it is not."""
+    """Return for each object why the hit on it is refused, or None if no refusal refuses it."""
     refusals = [
         find_refusal(HitContext(request, obj, counter), refuse, transactions=transactions)
         for obj in objs
@@ -193,7 +200,7 @@ def _ask_refusals(
 
 
 def _databases_of(obj: Model) -> set[str]:
-    """Where a transaction may roll back what the page does with ``obj``."""
+    """Return the databases of ``obj``. If the page rolls back there, its hit must not count."""
     return {obj._state.db or hits_alias(), router.db_for_write(type(obj), instance=obj)}
 
 
@@ -201,10 +208,10 @@ def _record_after_commit(
     hits: Sequence[NewHits], origin: RequestOrigin | None, databases: set[str]
 ) -> tuple[list[Hit], DelayedWork | None]:
     """
-    Record hits now, or after the COMMIT if one of the databases is in a transaction.
+    Record hits now. If a transaction is open in one of the databases, record them after its COMMIT.
 
-    Returns a Hit for each, and the COMMIT that they wait for. A Hit that waits has the total
-    that it will have if it counts.
+    Returns a Hit for each, and the work that waits for the COMMIT, or None if they are recorded. A
+    Hit that waits has the total as it will be if the hit counts.
     """
     using = hits_alias()
     try:
@@ -221,7 +228,7 @@ def _record_after_commit(
 
 
 def _record_now(hits: Sequence[NewHits], origin: RequestOrigin | None, results: list[Hit]) -> None:
-    """Append a Hit for each of ``hits`` to ``results``."""
+    """Record hits in the buffer, and append a Hit for each to ``results``."""
     if origin:
         hits = _add_visitors(hits, origin)
     keys = [hit.key for hit in hits]
@@ -229,10 +236,12 @@ def _record_now(hits: Sequence[NewHits], origin: RequestOrigin | None, results: 
     try:
         recorded = get_buffer().record(hits)
     except (BufferUnavailable, *DATABASE_ERRORS) as exc:
-        if is_server_away(exc):  # A page that has waited for the tables does not read them, too.
+        if is_server_away(exc):
+            # This page has waited for the database once. It does not wait again to read a total.
             add_wait(page_read_breaker().server, time.monotonic() - began_at)
         if isinstance(exc, IntegrityError):
-            clear_content_types()  # One was deleted elsewhere; the next hit finds the new one.
+            # Another process has deleted the content type. The next hit finds the current one.
+            clear_content_types()
         results += _report_lost(hits, exc)
         return
     known = totals.load_missing_totals(keys, recorded)
@@ -243,7 +252,7 @@ def _record_now(hits: Sequence[NewHits], origin: RequestOrigin | None, results: 
 
 
 def _add_visitors(hits: Sequence[NewHits], origin: RequestOrigin) -> Sequence[NewHits]:
-    """Add the hashed visitor to each hit, unless the visitor keys cannot be read now."""
+    """Add the hashes of the visitor to each hit, unless the visitor keys cannot be read now."""
     options, day = get_config().counters[hits[0].key.counter], hits[0].day
     seconds = options.repeat if isinstance(options.repeat, int) else None
     interval = current_address_interval(options, day) if origin.address else None
@@ -251,20 +260,26 @@ def _add_visitors(hits: Sequence[NewHits], origin: RequestOrigin) -> Sequence[Ne
     if keyring is None:
         return hits
     return [
-        NewHits(*hit[:4], keyring.hash_visitor(origin.identity, hit.key, origin.address))
+        NewHits(
+            hit.key,
+            hit.day,
+            hit.amount,
+            hit.refusal,
+            keyring.hash_visitor(origin.identity, hit.key, origin.address),
+        )
         for hit in hits
     ]
 
 
 def _make_hit(refusal: str | None, total: int | None, *, plus: int = 0) -> Hit:
-    """Make the Hit of a caller; add ``plus`` to its total unless it is refused."""
+    """Make the Hit for the caller. Add ``plus`` to its total, unless it is refused."""
     if refusal:
         return Hit(False, refusal, total)
     return Hit(True, None, None if total is None else total + plus)
 
 
 def _report_lost(hits: Sequence[NewHits], error: Exception) -> list[Hit]:
-    """Log that hits are lost, and read their totals all the same."""
+    """Log that hits are lost. Return their results, with totals if these can be read."""
     logger.error("%d hits are not counted: %s", len(hits), error)
     known = totals.totals_or_none([hit.key for hit in hits])
     return [Hit(False, hit.refusal or UNAVAILABLE, known.get(hit.key)) for hit in hits]

@@ -11,6 +11,8 @@ from django_hitcount.counters.days import list_days
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.tables import RefusedHitSlot
 
+__all__ = ["RefusedHits", "refused_between"]
+
 
 class RefusedHits(NamedTuple):
     """How many hits of one counter were refused on one day for one reason."""
@@ -23,11 +25,11 @@ class RefusedHits(NamedTuple):
 
 def refused_between(first_day: datetime.date, last_day: datetime.date) -> list[RefusedHits]:
     """
-    How many hits were refused from one calendar day to another, both included, and why.
+    Read how many hits were refused from one calendar day to another, both included, and why.
 
-    Both are dates in TIME_ZONE, with up to 3,660 days in all. Returns a list ordered by day and
-    counter, with the most frequent reason first. With Redis, it has the hits up to the last
-    flush.
+    Both days are dates in TIME_ZONE, and the range has at most 3,660 days. The list is ordered by
+    day and counter, then with the most frequent reason first. With Redis, it only includes hits up
+    to the last flush.
 
     Raises InvalidDay if the days are invalid. Costs a query.
     """

@@ -9,10 +9,12 @@ from celery import shared_task
 
 from django_hitcount.exceptions import BufferUnavailable
 
+__all__ = ["beat_schedule", "compact_hits", "flush_early", "flush_hits"]
+
 logger = logging.getLogger("django_hitcount")
 
 SHARE_OF_PAUSE = 0.9
-"""Share of a pause in which no second run begins. Not all of it, since a scheduler may be early."""
+"""No second run begins within this share of ``at_most_every``: a scheduler may be a bit early."""
 
 
 @shared_task(name="django_hitcount.flush_hits", ignore_result=True)
@@ -22,8 +24,8 @@ def flush_hits(partitions: list[int] | None = None, *, at_most_every: float | No
 
     Args:
         partitions: the numbers of the partitions to flush. None means all.
-        at_most_every: seconds. Does nothing if another run with this argument began less than
-            that ago, so that two schedulers do not flush twice as often as one.
+        at_most_every: seconds. If another run with this argument began within that time, does
+            nothing. So two schedulers do not flush twice as often as one.
     """
     from django_hitcount.maintenance.flushing import flush
 
@@ -33,7 +35,7 @@ def flush_hits(partitions: list[int] | None = None, *, at_most_every: float | No
 
 @shared_task(name="django_hitcount.compact_hits", ignore_result=True)
 def compact_hits(*, at_most_every: float | None = None) -> None:
-    """Keep the tables small; see upkeep.run_upkeep(). ``at_most_every`` is that of flush_hits()."""
+    """Keep the tables small; see upkeep.run_upkeep(). For ``at_most_every``, see flush_hits()."""
     from django_hitcount.maintenance.upkeep import run_upkeep
 
     if _is_due(compact_hits.name, at_most_every):
@@ -49,7 +51,7 @@ def _is_due(task: str, at_most_every: float | None) -> bool:
         return Throttle(task, SHARE_OF_PAUSE * at_most_every).admit()
     except BufferUnavailable as exc:
         logger.warning("%s runs without knowing when it last ran: %s", task, exc)
-        return True  # One run too many does no harm.
+        return True  # An additional run does no harm.
 
 
 def flush_early(partition: int) -> None:
@@ -61,11 +63,11 @@ def beat_schedule(
     *, flush_seconds: float = 10, compact_seconds: float = 600
 ) -> dict[str, dict[str, Any]]:
     """
-    Entries for Celery beat: ``app.conf.beat_schedule |= beat_schedule()``.
+    Return entries for Celery beat: ``app.conf.beat_schedule |= beat_schedule()``.
 
-    Both arguments are seconds between two runs. Celery drops a run that has waited that long
-    for a worker, because the next one does its work. A run that another scheduler sends in
-    between does nothing.
+    Both arguments are the seconds between two runs. If a run waits for a worker that long, Celery
+    drops it, because the next run does its work. If another scheduler sends a run in between, that
+    run does nothing.
     """
     pauses = {flush_hits.name: flush_seconds, compact_hits.name: compact_seconds}
     return {

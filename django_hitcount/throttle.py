@@ -12,8 +12,10 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.buffers.throttling import admit
 from django_hitcount.exceptions import InvalidThrottle
 
+__all__ = ["Throttle"]
+
 SHORTEST_SECONDS = 0.001
-"""One millisecond: Redis and SQLite measure no shorter time."""
+"""One millisecond: Redis and SQLite cannot measure shorter times."""
 
 LONGEST_SECONDS = 366 * 24 * 3600
 
@@ -25,22 +27,23 @@ class Throttle:
         if Throttle("newsletter", 60).admit():
             send_newsletter()
 
-    An interval begins when a caller is admitted, and nobody else is admitted before it ends. So
-    two admissions are never closer than the interval. (One admission per minute of the clock
-    would allow one at 0:59 and the next at 1:00.)
+    When a caller is admitted, an interval begins. Nobody else is admitted before it ends, so there
+    is at least one interval between two admissions. (If it admitted one caller per minute of the
+    clock, one might come at 0:59 and the next at 1:00.)
 
     Args:
-        name: a text of up to 150 characters, compared byte for byte. All throttles with one
-            name share the interval; it is as long as the throttle that was last admitted says.
+        name: a text of up to 150 characters, compared byte by byte. All throttles with the same
+            name share the interval. Its length is that of the throttle that was last admitted.
         seconds: the length of the interval, from 0.001 to 366 days.
 
     Redis and the database do not share admissions.
 
-    The server's clock decides. If it is set forward, the interval ends early. If it is set back,
-    the database adds one interval, and Redis adds the time that the clock was set back by.
+    Uses the clock of the server. If it is set forward, the interval ends early. If it is set back,
+    the interval ends later: with Redis, by the time that the clock was set back, and with the
+    database, by one interval.
 
-    Redis may lose an interval: if an eviction policy drops keys with a time limit, or if a
-    replica takes over that does not have the key.
+    Redis may lose an interval, if an eviction policy drops keys with a time limit, or if a replica
+    takes over that does not have the key.
 
     Raises InvalidThrottle if an argument is invalid.
     """
@@ -48,7 +51,7 @@ class Throttle:
     def __init__(self, name: str, seconds: float) -> None:
         self.name = _valid_name(name)
         self.seconds = _valid_seconds(seconds)
-        # Exactly what was written: as a float, 2.007 * 1000 is a little more than 2007.
+        # As a float, 2.007 * 1000 is a little more than 2007. As a Decimal, it is exact.
         self._milliseconds = ceil(Decimal(str(self.seconds)) * 1000)
 
     def __repr__(self) -> str:
@@ -56,15 +59,16 @@ class Throttle:
 
     def admit(self) -> bool:
         """
-        Whether the caller is admitted; the next interval begins now if so.
+        Return whether the caller is admitted. If so, the next interval begins now.
 
-        With Redis, costs one round trip; a rollback does not give an admission back.
+        With Redis, costs one round trip. A rollback does not undo an admission.
 
-        Without, costs one query if refused, two if admitted, three on MySQL and under a new
-        name. Within a transaction the admission is part of it: a rollback gives it back.
+        Without Redis, costs one query if the caller is not admitted, and otherwise two, or three on
+        MySQL and for a new name. Within a transaction, the admission is part of it: a rollback
+        undoes it.
 
-        Raises BufferUnavailable if Redis, or DatabaseError if the database does not answer:
-        nobody is admitted then, although an interval may have begun.
+        Raises BufferUnavailable if Redis does not answer, and DatabaseError if the database does
+        not. Then the caller is not admitted, but an interval may have begun.
         """
         return admit(get_buffer(), self.name, milliseconds=self._milliseconds)
 

@@ -1,8 +1,8 @@
 """
-Read exact totals: what the tables hold, plus what waits in the buffer.
+Read exact totals: the hits in the tables, plus the hits that wait in the buffer.
 
-A flush moves hits from one to the other. If it does so between the two readings, the buffer
-notices, and both are read again.
+A flush moves hits from the buffer into the tables. If it does so after the state of the buffer was
+read, and before the tables were, the buffer notices it, and both are read again.
 """
 
 from __future__ import annotations
@@ -30,11 +30,14 @@ from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable, TotalsMoving
 from django_hitcount.outages.page_reads import Guard, page_read_breaker
 
+__all__ = ["aget_total", "aget_totals", "ahits_between", "get_total", "get_totals", "hits_between"]
+
 ATTEMPTS = 100
-"""How often a reader tries to meet no step of a flush; the first try nearly always succeeds."""
+"""How often a reader tries. A try fails only if a flush interferes, so the first nearly always
+succeeds."""
 
 KEYS_PER_STATEMENT = 5000
-"""Counters in one statement: far fewer parameters than any database limits a statement to."""
+"""Counters in one statement: no database limits the parameters of a statement to as few."""
 
 logger = logging.getLogger("django_hitcount")
 
@@ -43,19 +46,18 @@ ModelT = TypeVar("ModelT", bound=Model)
 
 def get_total(obj: Model, *, counter: str = DEFAULT_COUNTER) -> int:
     """
-    The exact all-time total of a counter on ``obj``.
+    Return the exact all-time total of a counter on ``obj``.
 
     Args:
         obj: a saved object of any model.
         counter: the name of a counter in HITCOUNT["COUNTERS"].
 
-    Raises InvalidHit if the counter is not declared or the object is not saved. If Redis does
-    not know the total, also raises the database's error if the database does not answer, and
-    TotalsMoving if a flush disturbed 100 readings.
+    Raises InvalidHit if the counter is not declared or the object is not saved. If Redis does not
+    know the total, raises the database's error if the database does not answer, and TotalsMoving
+    if flushes changed the total during each of 100 readings.
 
-    With Redis, costs one round trip, or two and a query if Redis does not know the total. In
-    a transaction Redis does not keep the total, so the next call costs the same. Without
-    Redis, costs one query.
+    With Redis, costs one round trip. If Redis does not know the total, costs two and a query, and
+    Redis then keeps the total, except within a transaction. Without Redis, costs one query.
     """
     key = counter_key(obj, counter=counter)
     return get_totals_of([key])[key]
@@ -63,7 +65,7 @@ def get_total(obj: Model, *, counter: str = DEFAULT_COUNTER) -> int:
 
 def get_totals(objs: Iterable[ModelT], *, counter: str = DEFAULT_COUNTER) -> dict[ModelT, int]:
     """
-    The exact all-time totals of many objects, by object.
+    Return the exact all-time totals of many objects, by object.
 
     Takes objects of any models. Raises what get_total() raises. Costs what get_total() costs,
     once for all objects.
@@ -75,10 +77,10 @@ def get_totals(objs: Iterable[ModelT], *, counter: str = DEFAULT_COUNTER) -> dic
 
 def get_totals_of(keys: Collection[CounterKey]) -> dict[CounterKey, int]:
     """
-    The exact totals of ``keys``; see get_total().
+    Return the exact totals of ``keys``; see get_total().
 
-    Raises TotalsMoving if a flush disturbed 100 readings, and the database's error if the
-    database does not answer.
+    Raises TotalsMoving if flushes changed the totals during each of 100 readings, and the
+    database's error if the database does not answer.
     """
     totals: dict[CounterKey, int] = {}
     _find_totals(totals, keys, None, nullcontext)
@@ -91,7 +93,11 @@ def _find_totals(
     state: BufferState | None,
     guard: Guard,
 ) -> None:
-    """Put the totals of ``keys`` into ``totals``; goes on from ``state`` if the buffer gave one."""
+    """
+    Add the totals of ``keys`` to ``totals``, so that those found before an error are kept.
+
+    ``state`` is what the buffer knows of these totals, if the caller has read it already.
+    """
     buffer = get_buffer()
     missing = set(keys)
     for _ in range(ATTEMPTS):
@@ -109,18 +115,24 @@ def _find_totals(
         if not missing:
             return
         state = None
-    raise TotalsMoving(f"Claims and settles kept coming between {ATTEMPTS} readings.")
+    raise TotalsMoving(f"Flushes changed the total during each of {ATTEMPTS} readings. Try again.")
 
 
 def _read_sums(
     keys: Collection[CounterKey], state: BufferState
 ) -> tuple[Mapping[CounterKey, int], BufferState, bool]:
-    """Slot sums, what they lack of ``state``, and whether others see the tables like that, too."""
+    """
+    Read slot sums after ``state``.
+
+    Returns the sums, the state without hits that are in these sums, and whether the buffer may keep
+    the totals.
+    """
     using = hits_alias()
     with savepoint(using):
         found, applied = sums.read_sums(keys, state.batch_ids(), using=using)
     all_sums = {key: found.get(key, 0) for key in keys}
-    # In a transaction the tables may look as they did when it began, or as only it sees them.
+    # A transaction may see the tables as they were when it began, or its own changes, which others
+    # do not see. The totals are then wrong for others.
     connection = connections[using]
     keep = connection.get_autocommit() and not connection.in_atomic_block
     return all_sums, state.without(applied), keep
@@ -130,10 +142,10 @@ def totals_or_none(
     keys: Collection[CounterKey], state: BufferState | None = None
 ) -> dict[CounterKey, int]:
     """
-    Like get_totals_of(), but without the totals that only a database knows that is away.
+    As get_totals_of(), but leave out totals that cannot be read, instead of raising an error.
 
-    For pages: while the breaker of page reads is open, the database is not asked. Continues
-    from ``state`` if the buffer has returned one already.
+    For pages: does not read the database while the breaker of page reads is open. ``state`` is what
+    the buffer knows of these totals, if the caller has read it already.
     """
     totals: dict[CounterKey, int] = {}
     try:
@@ -149,10 +161,10 @@ def load_missing_totals(
     keys: Sequence[CounterKey], recorded: Sequence[RecordResult]
 ) -> dict[CounterKey, int]:
     """
-    Like totals_or_none(), for counters whose hits a buffer has just recorded, in that order.
+    As totals_or_none(), for counters of which the buffer has just ``recorded`` hits.
 
-    Costs nothing if the buffer knew all totals. Otherwise it saves the round trip that reads
-    the state of the buffer.
+    ``recorded`` has the results in the order of ``keys``. Costs nothing if the buffer knew all
+    totals. If not, saves the round trip that reads the state of the buffer.
     """
     known = {
         key: result.total
@@ -166,7 +178,7 @@ def load_missing_totals(
 
 
 def total_or_none(obj: Model, *, counter: str = DEFAULT_COUNTER) -> int | None:
-    """Like get_total(), but None if the database does not answer: for pages."""
+    """As get_total(), but return None if the total cannot be read. For pages."""
     try:
         key = counter_key(obj, counter=counter)
     except DATABASE_ERRORS as exc:
@@ -183,7 +195,7 @@ def hits_between(
     counter: str = DEFAULT_COUNTER,
 ) -> int:
     """
-    The exact hits on ``obj`` from one calendar day to another, both included.
+    Return the exact hits on ``obj`` from one calendar day to another, both included.
 
     Args:
         obj: a saved object of any model.
@@ -209,7 +221,7 @@ def hits_between(
         )
         if total is not None:
             return total
-    raise TotalsMoving(f"Claims and settles kept coming between {ATTEMPTS} readings.")
+    raise TotalsMoving(f"Flushes changed the total during each of {ATTEMPTS} readings. Try again.")
 
 
 aget_total = sync_to_async(get_total)

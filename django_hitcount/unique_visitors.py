@@ -1,9 +1,9 @@
 """
 Read how many different visitors counters had.
 
-Redis knows the visitors of each day, and the tables know those up to the last flush. The days of
-a range are merged where their visitors were hashed under the same key: one span. Other days are
-added up.
+Redis has the visitors of each day, and the tables have those up to the last flush. Days whose
+visitors were hashed under the same key are a span: their visitors can be compared, and are counted
+together. The numbers of different spans are added up.
 """
 
 from __future__ import annotations
@@ -33,12 +33,22 @@ from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable, VisitorsNotCounted
 from django_hitcount.outages.page_reads import Guard, page_read_breaker
 
+__all__ = [
+    "Visitors",
+    "aget_visitors",
+    "avisitors_between",
+    "avisitors_on",
+    "get_visitors",
+    "visitors_between",
+    "visitors_on",
+]
+
 logger = logging.getLogger("django_hitcount")
 
 ModelT = TypeVar("ModelT", bound=Model)
 
 Span = tuple[CounterKey, str]
-"""A counter and the id of a visitor key: what the days of a span have in common."""
+"""A counter and the id of a visitor key, which all days of a span have in common."""
 
 
 class Visitors(int):
@@ -53,8 +63,8 @@ class Visitors(int):
     """
     How many spans of days the range has. A visitor is counted once in each span.
 
-    A span ends when the visitor key rotates, and without Redis each night. Visitors from
-    before and after that cannot be compared, so one who came in two spans is counted twice.
+    A span ends when the visitor key rotates, and without Redis each night. Visitors of two spans
+    cannot be compared, so one who came in both is counted twice.
     """
 
     def __new__(cls, count: int, spans: int) -> Self:
@@ -64,7 +74,7 @@ class Visitors(int):
 
     @property
     def is_distinct(self) -> bool:
-        """Is each visitor counted once, because all days are in one span?"""
+        """Whether each visitor is counted once, because all days are in one span."""
         return self.spans <= 1
 
     def __getnewargs__(self) -> tuple[int, int]:  # type: ignore[override]
@@ -81,7 +91,7 @@ NO_VISITORS = Visitors(0, 0)
 
 def visitors_on(obj: Model, day: datetime.date, *, counter: str = DEFAULT_COUNTER) -> int:
     """
-    How many different visitors ``obj`` had on one calendar day.
+    Return how many different visitors ``obj`` had on one calendar day.
 
     Args:
         obj: a saved object of any model.
@@ -104,7 +114,7 @@ def visitors_between(
     counter: str = DEFAULT_COUNTER,
 ) -> Visitors:
     """
-    How many different visitors ``obj`` had from one calendar day to another, both included.
+    Return how many different visitors ``obj`` had from one calendar day to another, both included.
 
     Args:
         obj: a saved object of any model.
@@ -115,9 +125,9 @@ def visitors_between(
     Raises VisitorsNotCounted if the counter does not count visitors, InvalidDay if the days
     are invalid, and InvalidHit if another argument is invalid.
 
-    Costs a query, and with Redis one round trip. If days are merged, which is possible only
-    with a visitor key that rotates by "month" or "never", costs one more of each. A merged day
-    sends up to 12 KB, and one round trip sends up to 100 days.
+    Costs a query, and with Redis one round trip. If days are counted together (only if
+    VISITOR_KEY_ROTATION is "month" or "never"), costs one more of each. Each of these days sends up
+    to 12 KB, and one round trip sends up to 100 days.
     """
     return get_visitors([obj], first_day, last_day, counter=counter)[obj]
 
@@ -130,10 +140,10 @@ def get_visitors(
     counter: str = DEFAULT_COUNTER,
 ) -> dict[ModelT, Visitors]:
     """
-    The different visitors of each of ``objs``, by object.
+    Return how many different visitors each of ``objs`` had, by object.
 
-    Without days, returns the visitors of today. The other arguments, and what it raises, are
-    those of visitors_between(). Costs what visitors_between() costs, once for all objects.
+    Without days, returns the visitors of today. For the other arguments and the errors, see
+    visitors_between(). Costs what visitors_between() costs, once for all objects.
     """
     return _read_visitors(objs, first_day, last_day, counter, nullcontext)
 
@@ -145,7 +155,7 @@ def _read_visitors(
     counter: str,
     guard: Guard,
 ) -> dict[ModelT, Visitors]:
-    """Like get_visitors(), but read the tables within ``guard``."""
+    """As get_visitors(), but read the tables within ``guard``."""
     last_day = last_day or day_of()
     keys = {obj: counter_key(obj, counter=valid_visitor_counter(counter)) for obj in objs}
     found = get_visitors_of(keys.values(), first_day or last_day, last_day, guard=guard)
@@ -170,7 +180,7 @@ def get_visitors_of(
     *,
     guard: Guard = nullcontext,
 ) -> dict[CounterKey, Visitors]:
-    """Like get_visitors(), but for keys of counters; reads the tables within ``guard``."""
+    """As get_visitors(), but for keys of counters. Read the tables within ``guard``."""
     list_days(first_day, last_day)
     using = hits_alias()
     in_buffer = get_buffer().count_visitors(keys, first_day, last_day)
@@ -187,7 +197,7 @@ def get_visitors_of(
         if span in merged:
             count, spans_more = merged[span], 1
         else:
-            # Redis knows all that the table knows of a day, and more, unless it lost it.
+            # Redis has all visitors that the table has, and newer ones, unless it lost a sketch.
             count = sum(max(in_buffer.get(day, 0), in_tables.get(day, 0)) for day in days)
             spans_more = len(days)
         found[key] = Visitors(found[key] + count, found[key].spans + spans_more)
@@ -200,10 +210,10 @@ def _count_merged_days(
     guard: Guard,
 ) -> dict[Span, int]:
     """
-    Read the sketches of several days under one key, and count the visitors of all of them.
+    Count the different visitors of each span of several days.
 
-    Leaves out the spans that cannot be merged. Costs a query and a round trip if there are
-    spans and the buffer can merge.
+    Leaves out spans that cannot be counted together. If there are any spans, and the buffer can
+    count them, costs a query and a round trip.
     """
     using, buffer = hits_alias(), get_buffer()
     if not spans or not buffer.merges_sketches:
@@ -217,7 +227,7 @@ def _count_merged_days(
             [sketches[day] for day in days if day in sketches],
         )
         for span, days in spans.items()
-        # A day without a sketch was counted one by one.
+        # On a day without a sketch, visitors were counted one by one.
         if all(day in in_buffer or day in sketches for day in days)
     }
     counts = buffer.count_unions([*unions.values()])
@@ -226,10 +236,10 @@ def _count_merged_days(
 
 def visitors_or_none(objs: Iterable[ModelT], *, days: int, counter: str) -> dict[ModelT, Visitors]:
     """
-    The visitors of the last ``days``, today included, by object; for pages.
+    Return the visitors of the last ``days``, today included, by object. For pages.
 
-    Like get_visitors(), but empty if the database does not answer. While the breaker of page
-    reads is open, the database is not asked.
+    As get_visitors(), but returns an empty dict if the database does not answer. Does not read the
+    database while the breaker of page reads is open.
 
     Raises InvalidDay if ``days`` is not a valid number of days.
     """

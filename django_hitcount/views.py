@@ -10,6 +10,8 @@ from django.http import HttpRequest
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.recording import record_page_hit
 
+__all__ = ["HitCountDetailMixin"]
+
 
 class HitCountDetailMixin:
     """
@@ -18,7 +20,7 @@ class HitCountDetailMixin:
         class ArticleView(HitCountDetailMixin, DetailView):
             model = Article
 
-    It comes before DetailView in the bases. The template gets ``hit``, a Hit, and can show
+    List it before DetailView in the bases. The template gets ``hit``, a Hit, and can show
     ``{{ hit.total }}``. If ``{% hit_count object %}`` is on the same page, the hit still counts
     once. Costs what record_page_hit() costs.
     """

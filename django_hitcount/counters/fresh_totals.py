@@ -37,7 +37,7 @@ def remember_total(obj: Model, total: int, *, counter: str) -> None:
 
 
 def find_fresh_total(obj: Model, *, counter: str) -> int | None:
-    """Return the total that is remembered on ``obj``; None if there is none, or an old one."""
+    """Return the total that is remembered on ``obj``; None without a recent one."""
     remembered = vars(obj._state).get(_ON_STATE, {})
     total, read_at, pk = remembered.get(counter, (None, 0.0, None))
     return None if monotonic() - read_at > FRESH_SECONDS or pk != obj.pk else total

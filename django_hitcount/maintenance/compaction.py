@@ -1,4 +1,4 @@
-"""Fold slots 1..N of every counter into slot 0."""
+"""Compact: fold slots 1..N of each counter into slot 0, which then has the sum of their rows."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from django_hitcount.db.tables import DailyHitSlot, HitSlot, RefusedHitSlot, Slo
 from django_hitcount.db.transactions import in_transaction
 
 BATCH_SIZE = 500
-"""Rows folded in one transaction: few enough for the 999 parameters of an old SQLite."""
+"""Rows that one transaction folds: few enough for the 999 parameters of an old SQLite."""
 
 PATIENCE_SECONDS = 30.0
 """How long to retry a batch that meets locks before the compaction fails."""
 
 LOCK_WAIT_SECONDS = 0.05
-"""How long a fold waits for locks: less than hits wait for the rows that it holds meanwhile."""
+"""How long a fold waits for locks: not as long as hits wait for the rows that it has locked."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,25 +30,27 @@ class Compaction:
     """What a compaction did."""
 
     rows: int = 0
-    """Rows that were deleted, after their sum went to slot 0 or to the visitors of a day."""
+    """Rows that were folded into slot 0, or into the number of visitors of a day, and deleted."""
 
     batches: int = 0
-    """Transactions that did it."""
+    """How many transactions folded them."""
 
 
 def compact(*, batch_size: int = BATCH_SIZE) -> Compaction:
     """
-    Fold slots 1..N of every counter into slot 0; no sum changes at any instant.
+    Fold slots 1..N of every counter into slot 0. No total changes at any time.
 
-    Visitors of closed days, who were counted one by one, become a number.
+    Also replaces the rows of visitors of closed days by their number. A day is closed from the end
+    of the next day on.
 
-    Rows written after the start are left for the next call, and so are rows that another
-    session has locked (SQLite and MariaDB before 10.6 wait for them). Costs a read, and then
-    four statements in one transaction, per ``batch_size`` rows. Any number of compactions and
+    Leaves rows to the next call if they were written after the start, or if another session has
+    locked them (SQLite and MariaDB before 10.6 wait for them). Any number of compactions and
     flushes may run at the same time.
 
-    Raises OperationalError if a batch meets locks for longer than 30 seconds; what was
-    folded before stays folded.
+    Costs a read and a transaction of four statements per ``batch_size`` rows.
+
+    Raises OperationalError if a batch meets locks for longer than 30 seconds. Rows that were
+    folded before stay folded.
     """
     using = hits_alias()
     sizes = [
@@ -75,7 +77,7 @@ def _fold_all(model: type[SlotRow], batch_size: int, using: str) -> list[int]:
 def _uncompacted(
     model: type[SlotRow], newest: int | None, batch_size: int, using: str
 ) -> list[tuple[Any, ...]]:
-    """Keys of the next rows to fold, read by index and without a lock."""
+    """Read the keys of the next rows to fold, by index and without a lock."""
     if newest is None:
         return []
     rows = (
@@ -91,9 +93,8 @@ def _fold(model: type[SlotRow], keys: list[tuple[Any, ...]], batch_size: int, us
     """
     Fold up to ``batch_size`` rows of ``keys``.
 
-    Locks rows 1..N in key order and then slot 0, as every other writer does. Leaves out rows
-    that another session has locked: waiting for one of them would keep hits waiting for all
-    rows that are locked already.
+    Locks the rows of slots 1..N in key order, then those of slot 0. Leaves out rows that another
+    session has locked: while it waited for them, hits would wait for the rows that it has locked.
     """
     manager = model._default_manager.using(using)
     locked = slots.lock_rows(manager.filter(_match_keys(keys, model), slot__gt=0), using)
@@ -103,13 +104,14 @@ def _fold(model: type[SlotRow], keys: list[tuple[Any, ...]], batch_size: int, us
         amounts[tuple(key)] += hits
     with locks.limit_waits(using, seconds=LOCK_WAIT_SECONDS):
         slots.add_to_slots(model, [(*key, 0, amounts[key]) for key in sorted(amounts)], using)
-        # MariaDB scans a small table instead of its index, and meets locks of other sessions.
+        # Within limit_waits(): MariaDB scans a small table instead of using its index, and then
+        # also waits for rows that other sessions have locked.
         manager.filter(pk__in=[pk for pk, *_ in rows])._raw_delete(using)
     return len(rows)
 
 
 def _match_keys(keys: list[tuple[Any, ...]], model: type[SlotRow]) -> Q:
-    """A condition for the rows of ``keys``, and perhaps for more rows of the same days."""
+    """Return a condition for the rows of ``keys``. It may also match other rows of these days."""
     if model is RefusedHitSlot:
         columns = zip(model.KEY, zip(*keys, strict=True), strict=True)
         return Q(**{f"{column}__in": {*values} for column, values in columns})

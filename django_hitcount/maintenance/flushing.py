@@ -1,13 +1,15 @@
 """
-Buffer -> slots, in three steps that may fail at any point and can be repeated.
+Flush: move hits from the buffer to the slots. Each partition takes three steps, which may fail at
+any point and can be repeated:
 
-claim: set the pending hits aside as a batch with an id of its own.
-apply: write the batch, and its id into the ledger, in one transaction.
-settle: drop the batch from the buffer.
+1. claim: set the pending hits aside as a batch, which has an id;
+2. apply: write the batch into the slots, and its id into the ledger, in one transaction;
+3. settle: drop the batch from the buffer.
 
-There is no lock. Two flushers of a partition get the same batch, and the ledger lets one of
-them apply it. The next claim returns a batch that was not settled. If Redis goes back in time
-and offers a batch again that was applied, the batch has the same id.
+The ledger is the table FlushedBatch. There is no lock. If two flushers claim the same partition,
+both get the same batch, but only one can insert its id into the ledger. If a flusher dies before
+it settles a batch, the next claim returns this batch. If Redis goes back in time and returns a
+batch that was applied already, it has the same id.
 """
 
 from __future__ import annotations
@@ -34,10 +36,10 @@ from django_hitcount.maintenance.pruning import prune_ledger
 from django_hitcount.outages.waits import in_background
 
 PATIENCE_SECONDS = 10.0
-"""How long to retry a batch before it is left to the next flush."""
+"""How long to retry a batch. After that, it is left to the next flush."""
 
 LOCK_WAIT_SECONDS = 1.0
-"""How long a batch waits for a locked row before it goes to another slot."""
+"""How long a batch waits for a locked row before it is tried in another slot."""
 
 logger = logging.getLogger("django_hitcount")
 
@@ -47,7 +49,7 @@ class Flush:
     """What a flush did."""
 
     batches: int = 0
-    """Batches that this flush applied, without those that another flush applied first."""
+    """Batches that this flush applied. Does not include those that another flush applied first."""
 
     counters: int = 0
     """Counters in these batches."""
@@ -56,7 +58,7 @@ class Flush:
     """Hits in these batches."""
 
     malformed: tuple[bytes, ...] = ()
-    """Fields without valid hits, which were set aside in Redis under hitcount:{p}:malformed."""
+    """Fields without valid hits. They are set aside in Redis in hitcount:{p}:malformed."""
 
     def __add__(self, other: Flush) -> Flush:
         return Flush(
@@ -72,13 +74,18 @@ def flush(partitions: Iterable[int] | None = None) -> Flush:
     """
     Write the hits of the buffer into the slots, from all partitions or from some.
 
-    Costs, per partition that holds hits, four round trips or more, and one transaction of
-    an insert and two statements per thousand counters. A partition that fails does not
-    keep the others from being flushed. A flush of all partitions also forgets deleted objects,
-    see forgetting.forget_deleted(). If none is due, that costs a query.
+    If a partition fails, still flushes the others. A flush of all partitions also forgets deleted
+    objects, see forgetting.forget_deleted().
 
-    Raises BufferUnavailable if Redis does not answer at all, and an ExceptionGroup of the
-    errors in single steps. No hit is lost: flush again.
+    Costs for each partition that holds hits:
+
+    - four round trips or more;
+    - one transaction, of an insert, and two statements per thousand counters.
+
+    Forgetting costs a query if no deleted object is due.
+
+    Raises BufferUnavailable if Redis does not answer at all, and an ExceptionGroup of the errors
+    of single steps. No hit is lost: flush again.
     """
     buffer = get_buffer()
     done = Flush()
@@ -110,12 +117,14 @@ def flush_partition(
     buffer: Buffer, partition: int, *, patience_seconds: float | None = None
 ) -> Flush:
     """
-    Claim, apply and settle the hits of one partition, and first what a dead flusher has left.
+    Claim, apply and settle the hits of one partition.
 
     ``patience_seconds`` is for a page, see apply().
     """
     done = Flush()
     claimed: set[BatchId] = set()
+    # A claim first returns what earlier flushers and runs of Redis have left. Claim again after
+    # that, until the batch has the hits that are pending now.
     while batch := buffer.claim(partition):
         if batch.id in claimed:
             raise HitCountError(f"The buffer offers {batch.id} again although it was settled.")
@@ -132,7 +141,8 @@ def flush_batch(buffer: Buffer, batch: Batch, *, patience_seconds: float | None 
     is_applied_here = apply(batch, patience_seconds=patience_seconds)
     is_settled_here = buffer.settle(batch)
     if is_applied_here and not is_settled_here:
-        # Redis may have lost the batch, and loaded totals before it was in the tables.
+        # Redis may have lost the batch, and then loaded totals before the batch was applied. These
+        # totals lack its hits.
         buffer.discard_totals(batch.totals)
     malformed = tuple(batch.malformed) if is_settled_here else ()
     if malformed:
@@ -153,7 +163,7 @@ def flush_batch(buffer: Buffer, batch: Batch, *, patience_seconds: float | None 
 
 
 def set_aside_unknown_models(batch: Batch) -> Batch:
-    """Move hits of models that no longer exist to the malformed fields. Costs a query."""
+    """Treat the hits of content types that do not exist as malformed. Costs a query."""
     wanted = {
         key.content_type_id
         for keys in (
@@ -187,11 +197,13 @@ def set_aside_unknown_models(batch: Batch) -> Batch:
 
 def merge_known_visitors(buffer: Buffer, batch: Batch) -> Batch:
     """
-    Add the visitors in the table to the sketches of a batch that may lack some of them.
+    Add visitors from the table to those sketches of a batch that may lack some of them.
 
-    A sketch that was begun since the last flush may replace one that Redis has lost. A sketch
-    with fewer visitors than the table has is older than the row. Costs a query per 500
-    sketches, and a query and a round trip more if the table may have more visitors.
+    A sketch that Redis began since the last flush may lack visitors: Redis may have lost an older
+    sketch of the same day. A sketch with fewer visitors than the table's is older than that one.
+
+    Costs a query per 500 sketches. If a sketch may lack visitors, costs one more query and a round
+    trip.
     """
     using = hits_alias()
     counts = daily_visitors.read_sketch_counts(batch.visitors, using=using)
@@ -204,13 +216,15 @@ def merge_known_visitors(buffer: Buffer, batch: Batch) -> Batch:
 
 def apply(batch: Batch, *, patience_seconds: float | None = None) -> bool:
     """
-    Write a batch into the slots; False if it is in the ledger already.
+    Write a batch into the slots. Return False if another flusher has applied it already.
 
-    The row of the ledger comes first. So a second flusher waits there for the COMMIT of the
-    first, however long that takes, before it has written anything.
+    First inserts the id of the batch into the ledger, FlushedBatch. If another flusher is applying
+    the same batch, this INSERT waits for its COMMIT, and then fails. So nothing is written twice.
 
-    A page passes ``patience_seconds``. It waits no longer than that for any lock, including
-    the lock of another flusher, and then raises what the database raised.
+    A page sets ``patience_seconds``, its longest wait for locks, including that of another flusher.
+    A flush has its own limit, and waits for another flusher as long as that one needs.
+
+    Raises the error of the database.
     """
     using = hits_alias()
     is_page = patience_seconds is not None
@@ -236,13 +250,18 @@ def apply(batch: Batch, *, patience_seconds: float | None = None) -> bool:
     try:
         return in_transaction(write, using=using, patience_seconds=patience, repeatable=True)
     except IntegrityError:
+        # The id is in the ledger: another flusher was first. Any other cause is an error.
         if not FlushedBatch.objects.using(using).filter(pk=batch.id.uuid).exists():
             raise
         return False
 
 
 def _is_followed(batch_id: BatchId, using: str) -> bool:
-    """Whether a later batch is in the ledger: then this one was, too, and has been pruned."""
+    """
+    Return whether the ledger has a later batch of the same generation.
+
+    If so, this batch was applied before that one, and its own row was pruned.
+    """
     batches = FlushedBatch.objects.using(using).filter(
         partition=batch_id.partition, generation=batch_id.generation
     )

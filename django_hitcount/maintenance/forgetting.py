@@ -1,9 +1,9 @@
 """
 Forget deleted objects: delete their counts, then their rows of DeletedObject.
 
-A row goes only when nothing is left of its object, so a process may die at any time. Hits from
-before the deletion go in any case. Hits that a page records afterwards go unless somebody has
-made the object anew.
+A row is deleted only when nothing is left of its object, so a process may die at any time. Hits
+from before the deletion are deleted in any case. Hits that a page records after the deletion are
+deleted unless an object with the same key exists again.
 """
 
 from __future__ import annotations
@@ -23,34 +23,35 @@ from django_hitcount.db.tables import DeletedObject
 from django_hitcount.maintenance.living_objects import Location, find_living
 
 KEPT_FOR = datetime.timedelta(hours=1)
-"""How long a page may still show a deleted object, or a replica or transaction lag behind."""
+"""How long to look for new counts of a deleted object. A page may still show it, or a replica or a
+transaction may be late."""
 
 FIRST_PAUSE = datetime.timedelta(seconds=10)
-"""Pause before the second look at a deleted object; each further one is twice as long."""
+"""The pause before the second look at a deleted object. Each further pause is twice as long."""
 
 DUE_PER_FLUSH = 5000
-"""Rows that one flush looks at, so that a large bulk delete does not make it late for the next."""
+"""How many rows one flush looks at. So it stays short even after many objects were deleted."""
 
 OBJECTS_AT_A_TIME = 500
 """Few enough for the 999 parameters of an old SQLite, and to keep few rows in memory."""
 
 PATIENCE_SECONDS = 2.0
-"""How long a transaction that meets locks is tried again. A flush has other work to do, and the
-next one goes on; a page gives a shorter time."""
+"""How long a flush retries a transaction that meets locks. After that, it leaves the rest to the
+next flush. A page retries for a shorter time."""
 
 
 def read_due() -> list[DeletedObject]:
     """
-    Read the deleted objects that are due, the longest due first. Costs a query.
+    Read the deleted objects that are due, those that are due for the longest time first.
 
-    Flush what the buffer holds between this and forget_deleted().
+    Then flush the buffer, and call forget_deleted() after that. Costs a query.
     """
     rows = DeletedObject.objects.using(hits_alias()).filter(due_at__lte=timezone.now())
     return [*rows.order_by("due_at")[:DUE_PER_FLUSH]]
 
 
 def read_deleted(objects: Iterable[ObjectKey]) -> Iterator[list[DeletedObject]]:
-    """Read the rows of objects whose deletion was not undone. Costs a query per 500."""
+    """Yield the rows of deleted objects, 500 at a time. Costs a query for each 500 objects."""
     rows = DeletedObject.objects.using(hits_alias())
     iterator = iter(objects)
     while chunk := [*islice(iterator, OBJECTS_AT_A_TIME)]:
@@ -64,17 +65,21 @@ def forget_deleted(
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> None:
     """
-    Delete the counts of deleted objects, and each row of ``deleted`` once nothing is left.
+    Delete the counts of deleted objects, and each row of ``deleted`` when nothing is left.
 
-    Call it when all hits that the buffer held when these rows were read are in the tables.
-    Partitions where that failed are ``unflushed``: their objects wait for the next flush. So do
-    objects that may be in a database that does not answer.
+    The hits that the buffer held when these rows were read must be in the tables now.
+    ``unflushed`` has the partitions where they are not: their objects are left to the next flush.
+    So are objects that may be in a database that does not answer.
 
-    Tries again for ``patience_seconds`` when it meets locks. Costs, per 500 objects, a query
-    per table, one per model and database that is looked into, a transaction per 500 rows, two
-    round trips, and four queries.
+    Retries for ``patience_seconds`` when it meets locks.
 
-    Raises BufferUnavailable, or what the database raises.
+    Costs per 500 objects:
+
+    - four queries, one per table, and one per model and database that the objects may be in;
+    - a transaction per 500 rows;
+    - two round trips.
+
+    Raises BufferUnavailable and the errors of the database.
     """
     partitions = get_config().partitions
     unanswered: set[Location] = set()
@@ -91,19 +96,19 @@ def _partition_of(row: DeletedObject, partitions: int) -> int:
 
 
 def _leave_to_next_flush(deleted: Collection[DeletedObject]) -> None:
-    """Make rows due now, after those that have waited as long: a flush looks at a few only."""
+    """Make rows due now. They come after rows that are due for longer in the next flush."""
     if deleted:
         rows = DeletedObject.objects.using(hits_alias())
         rows.filter(pk__in=[row.pk for row in deleted]).update(due_at=timezone.now())
 
 
 def _forget_known(known: Sequence[tuple[DeletedObject, bool]], patience_seconds: float) -> None:
-    """Forget the objects of rows, each given with whether its object exists."""
+    """Forget the objects of rows. With each row comes whether its object exists again."""
     deleted = [row for row, _ in known]
     living = {row for row, is_living in known if is_living}
     gone = [row for row in deleted if row not in living]
     found = delete_rows_of({row.object_key for row in gone}, patience_seconds=patience_seconds)
-    # After the tables: a total that is loaded meanwhile may be from before.
+    # Do this after deleting the rows: until then, a page may load an old total again.
     get_buffer().discard_objects(found | {row.object_key for row in gone if not row.swept_at})
     if deleted:
         _finish_or_postpone(deleted, living, found)
@@ -112,13 +117,13 @@ def _forget_known(known: Sequence[tuple[DeletedObject, bool]], patience_seconds:
 def _finish_or_postpone(
     deleted: Sequence[DeletedObject], living: set[DeletedObject], found: set[ObjectKey]
 ) -> None:
-    """Delete the rows that nothing is left of, and look at the others again after a while."""
+    """Delete the rows of objects of which nothing is left, and postpone the others."""
     now = timezone.now()
     rows = DeletedObject.objects.using(hits_alias())
     finished = {
         row
         for row in deleted
-        if (row.swept_at and row in living)  # It was made anew.
+        if (row.swept_at and row in living)  # Its counts were deleted, and it exists again.
         or (now - row.deleted_at > KEPT_FOR and (row in living or _is_clean(row, found)))
     }
     pause = max(FIRST_PAUSE, now - max(row.deleted_at for row in deleted))

@@ -1,4 +1,4 @@
-"""Find out which deleted objects exist after all: somebody may have made them anew."""
+"""Find out which deleted objects exist: one with the same key may have been created again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import InvalidKey
 
 Location = tuple[int, str]
-"""A content type id, and a database that objects of this model may be in."""
+"""A content type id, and a database that may have objects of this model."""
 
 logger = logging.getLogger("django_hitcount")
 
@@ -26,9 +26,10 @@ def find_living(
     deleted: Sequence[DeletedObject], unanswered: set[Location]
 ) -> Iterator[tuple[DeletedObject, bool]]:
     """
-    Each row with whether its object exists; leaves out rows that no database answers for.
+    Return each row with whether its object exists.
 
-    Skips the locations that are in ``unanswered``, and adds those that do not answer now.
+    Leaves out rows if a database that may have the object does not answer. Does not ask the
+    locations in ``unanswered``, and adds those that do not answer now.
 
     Costs a query per model and database that an object may be in.
     """
@@ -48,7 +49,7 @@ def find_living(
 def _find_existing(
     location: Location, rows: Iterable[DeletedObject], unanswered: set[Location]
 ) -> set[str] | None:
-    """The ids of those objects that exist; None if the database does not answer."""
+    """Return the ids of those objects that exist; None if the database does not answer."""
     if location in unanswered:
         return None
     try:
@@ -66,10 +67,11 @@ def _find_existing(
 
 def _databases_of(row: DeletedObject) -> set[str]:
     """
-    The databases that the object may live in.
+    Return the databases that may have the object.
 
-    A row in the database that the object was deleted from was committed together with the
-    deletion. An object that exists there was made anew, and has no part in the hits from before.
+    If the row is in the database that the object was deleted from, both were committed together.
+    If the object exists there, it was created again. The hits from before the deletion are not its
+    own, so until they are deleted, that database is left out.
     """
     model = find_model(row.content_type_id)
     if not model:
@@ -81,7 +83,7 @@ def _databases_of(row: DeletedObject) -> set[str]:
 
 
 def find_model(content_type_id: int) -> type[models.Model] | None:
-    """The model with a content type; None if its app is gone. Costs a query once per process."""
+    """Return a content type's model; None if its app is gone. Costs a query once per process."""
     content_types = ContentType.objects.db_manager(hits_alias())
     try:
         return content_types.get_for_id(content_type_id).model_class()
@@ -91,9 +93,9 @@ def find_model(content_type_id: int) -> type[models.Model] | None:
 
 def _read_existing(content_type_id: int, database: str, object_ids: Iterable[str]) -> set[str]:
     """
-    The ids of those objects that the database holds.
+    Return the ids of those objects that are in the database.
 
-    This goes past all managers: some hide drafts, or objects that were deleted softly.
+    Does not use the model's managers: some hide drafts, or objects that were deleted softly.
     """
     model = find_model(content_type_id)
     if not model:
@@ -101,6 +103,6 @@ def _read_existing(content_type_id: int, database: str, object_ids: Iterable[str
     try:
         rows = find_by_texts(model, object_ids, using=database)
     except InvalidKey:
-        return set()  # The model has another primary key now.
+        return set()  # The model has a primary key of another type now.
     with savepoint(database):
         return {convert_key(model, pk) for pk in rows.values_list("pk", flat=True)}

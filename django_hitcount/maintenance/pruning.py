@@ -1,4 +1,4 @@
-"""Delete rows that are old: each table says how old."""
+"""Prune: delete old rows. Each table has its own limit."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from django_hitcount.db.tables import FlushedBatch
 from django_hitcount.maintenance.error_collection import collect_errors
 
 LEDGER_DAYS = 7
-"""How long each batch is kept in the ledger; the last one of a generation is kept for ever."""
+"""How long a batch is kept in the ledger. The last batch of each generation is kept for ever."""
 
 LEDGER_ROWS_PER_PRUNE = 1000
-"""Rows deleted by one flush: far more than one flush adds, and few enough for a short statement."""
+"""Rows that one flush deletes: far more than it adds, and few enough for a short statement."""
 
 
 def prune() -> None:
     """
-    Delete the visitor salts, admissions and counted addresses whose time is over.
+    Delete old visitor salts, admissions and counted addresses.
 
-    Nobody can find out who a hash in the tables stands for once its salt is deleted. The salts
-    come first. A step that fails does not keep the others from running.
+    Deletes the salts first: after that, nobody can find out which visitor a hash belongs to. If a
+    step fails, still runs the others.
 
     Costs four queries or more; see prune_salts(), prune_admissions() and prune_addresses().
 
-    Raises an ExceptionGroup of what the database raised. Call it again.
+    Raises an ExceptionGroup of the errors of the database. Then call it again.
     """
     using = hits_alias()
     errors: list[Exception] = []
@@ -46,7 +46,7 @@ def prune() -> None:
 
 def prune_ledger() -> int:
     """
-    Delete batches that no flusher can ask for any more; returns the number of rows deleted.
+    Delete old batches from the ledger, which no flusher needs. Returns the number of rows.
 
     Costs a read and a delete of up to 1000 rows.
     """

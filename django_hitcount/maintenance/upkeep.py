@@ -1,4 +1,4 @@
-"""What the task and the command compact_hits do: prune, compact, and forget without Redis."""
+"""Upkeep: what the task and the command compact_hits do."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from django_hitcount.maintenance.pruning import prune
 
 def run_upkeep() -> Compaction:
     """
-    Delete old rows, compact, and forget deleted objects if no flush does that.
+    Prune and compact. Without Redis, also forget deleted objects; with Redis, a flush does that.
 
-    Costs what prune() and compact() cost, and without Redis what forgetting.forget_deleted() costs.
-    A step that fails does not keep the others from running.
+    If a step fails, still runs the others. Costs what prune() and compact() cost, and without Redis
+    what forgetting.forget_deleted() costs.
 
-    Raises an ExceptionGroup of what failed. Call it again.
+    Raises an ExceptionGroup of the errors. Then call it again.
     """
     done = Compaction()
     errors: list[Exception] = []

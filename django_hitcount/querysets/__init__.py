@@ -1,4 +1,4 @@
-"""Querysets whose objects carry totals and visitors: with_hits() and with_visitors()."""
+"""Querysets whose objects have totals and visitors: with_hits() and with_visitors()."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ def with_hits(
     """
     Annotate each object of a queryset with the total of a counter.
 
-    On the objects, the total is exact. In SQL (to filter, order, aggregate or take values) it
-    is what the tables hold: with Redis, all hits up to the last flush.
+    On the objects, the total is exact. In SQL (to filter, order, aggregate or take values) it is
+    the total in the tables: with Redis, all hits up to the last flush.
 
     Args:
         queryset: any queryset of any model. It is not changed.
         counter: the name of a counter in HITCOUNT["COUNTERS"].
         name: the attribute and annotation that holds the total.
 
-    Raises ValueError if objects need ``name`` themselves. Settings are read when the queryset
-    is evaluated. It then raises UnknownCounter if ``counter`` is not declared, and
+    Raises ValueError if the model uses ``name`` for something else. The settings are read when the
+    queryset is evaluated. Then it raises UnknownCounter if ``counter`` is not declared, and
     HitCountError if the counts are in another database.
 
     Costs a subquery. With Redis, costs one round trip for all objects (one per chunk with
-    iterator()), and one more with a query for totals that Redis does not know.
+    iterator()), and one more and a query if there are totals that Redis does not know.
     """
     _check_name_is_free(queryset.model, name)
     return _use_exact_iterable(
@@ -70,10 +70,10 @@ def with_visitors(
         days: how many days, today included.
         name: the attribute that holds the Visitors.
 
-    Raises ValueError if objects need ``name`` themselves or an annotation has it, and
-    InvalidDay if ``days`` is not a valid number of days. When the queryset is evaluated, it
-    raises UnknownCounter if ``counter`` is not declared, and VisitorsNotCounted if it does not
-    count visitors.
+    Raises ValueError if the model uses ``name`` for something else or an annotation has this name,
+    and InvalidDay if ``days`` is not a valid number of days. When the queryset is evaluated, raises
+    UnknownCounter if ``counter`` is not declared, and VisitorsNotCounted if it does not count
+    visitors.
 
     Costs what get_visitors() costs, once for all objects (once per chunk with iterator()).
     """
@@ -87,14 +87,14 @@ def with_visitors(
 
 
 def _use_exact_iterable(queryset: QuerySetT) -> QuerySetT:
-    """Let ``queryset`` itself put what its query wants on the objects that it yields."""
+    """Change ``queryset``: its objects then have the totals and visitors that its query wants."""
     iterable_class: IterableClass = queryset._iterable_class
     queryset._iterable_class = make_exact(iterable_class)
     return queryset
 
 
 def _check_name_is_free(model: type[models.Model], name: str) -> None:
-    """Raise ValueError if an attribute ``name`` would hide something that objects need."""
+    """Raise ValueError if the model uses ``name`` for something that objects need."""
     label = model._meta.label
     if name.startswith("_"):
         raise ValueError(f"{name!r} is a private name of {label}: use another name.")
@@ -111,9 +111,9 @@ def _field_names(model: type[models.Model]) -> set[str]:
 
 def _is_part_of_class(model: type[models.Model], name: str) -> bool:
     """
-    Would an attribute ``name`` hide a method, a property or a manager of the class?
+    Return whether an attribute ``name`` would hide a method, a property or a manager of the class.
 
-    Plain values are defaults, and cached properties are there to be overwritten.
+    It may hide a plain value, which is only a default, and a cached property.
     """
     found = next((vars(cls)[name] for cls in model.__mro__ if name in vars(cls)), None)
     if isinstance(found, cached_property | functools.cached_property):
@@ -139,8 +139,8 @@ class HitCountQuerySet(models.QuerySet[ModelT]):
         """
         The iterable class that QuerySet keeps here, made exact if the query wants it.
 
-        That is decided at evaluation. So a query that was pickled, or an iterable class that
-        another library sets later, yields exact objects, too.
+        This is decided when the queryset is evaluated. So it also works with a query that was
+        pickled, and with an iterable class that another library sets later.
         """
         original: IterableClass = self._original_iterable_class
         return make_exact(original) if wants_totals_or_visitors(self.query) else original

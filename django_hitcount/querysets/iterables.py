@@ -1,8 +1,9 @@
 """
 Put exact totals and visitors on the objects of a queryset.
 
-Django makes objects of rows by the queryset's iterable class, ``ModelIterable`` or what another
-library puts there. make_exact() makes a subclass of it, whose objects get what the query wants.
+The iterable class of a queryset makes objects from rows: Django's ``ModelIterable``, or a class of
+another library. make_exact() makes a subclass of it, which also sets totals and visitors on the
+objects.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ from django_hitcount.db.expressions import TotalInTables
 from django_hitcount.db.routing import hits_alias
 
 IterableClass = type[Any]
-"""A subclass of BaseIterable, which turns the rows of a query into what a queryset yields."""
+"""A subclass of Django's BaseIterable."""
 
 _WITHOUT_OBJECTS = (ValuesIterable, ValuesListIterable, FlatValuesListIterable)
-"""What values() and values_list() use: they yield no objects to put a total on."""
+"""The iterable classes of values() and values_list(). They do not yield objects."""
 
 _VISITORS_ATTRIBUTE = "_hitcount_visitors"
 
@@ -49,10 +50,10 @@ class WantedVisitors(NamedTuple):
 
 def wanted_totals(query: Query) -> dict[str, str]:
     """
-    Counters, by the name of the annotation for their total.
+    Return the counters whose totals a query wants, by the name of the annotation.
 
-    The annotation itself holds the counter, so this stays right if something copies or pickles
-    the query, or gives the name to another annotation.
+    The annotation has the counter, so this is right even if the query was copied or pickled, or if
+    another annotation has the name now.
     """
     return {
         name: annotation.counter
@@ -62,36 +63,36 @@ def wanted_totals(query: Query) -> dict[str, str]:
 
 
 def wanted_visitors(query: Query) -> Mapping[str, WantedVisitors]:
-    """The visitors that with_visitors() added to a query, by the name of the attribute."""
+    """Return the visitors that a query wants, by the name of the attribute for them."""
     wanted: Mapping[str, WantedVisitors] = vars(query).get(_VISITORS_ATTRIBUTE, {})
     return {name: value for name, value in wanted.items() if name not in query.annotations}
 
 
 def add_wanted_visitors(query: Query, name: str, wanted: WantedVisitors) -> None:
-    """Add visitors to what a query wants: as an attribute, which Django copies and pickles."""
+    """Add visitors to what a query wants. Django copies and pickles attributes of a query."""
     setattr(query, _VISITORS_ATTRIBUTE, {**wanted_visitors(query), name: wanted})
 
 
 def wants_totals_or_visitors(query: Query) -> bool:
-    """Do the objects of this query get totals or visitors?"""
+    """Return whether a query wants totals or visitors for its objects."""
     return bool(wanted_visitors(query) or wanted_totals(query))
 
 
 class _ExactType(type):
-    """The type of the classes that make_exact() makes, so that pickle can make them again."""
+    """The type of the classes that make_exact() makes. With it, pickle can make them again."""
 
     original: IterableClass
 
 
 def make_exact(iterable_class: IterableClass) -> IterableClass:
     """
-    Make a subclass whose objects get the totals and visitors that their query wants.
+    Make a subclass that sets the totals and visitors that a query wants on the objects.
 
-    Returns ``iterable_class`` itself if it is exact already or yields no objects.
+    Returns ``iterable_class`` itself if it does this already, or does not yield objects.
     """
     if isinstance(iterable_class, _ExactType) or issubclass(iterable_class, _WITHOUT_OBJECTS):
         return iterable_class
-    return _build_exact(iterable_class)  # type: ignore[arg-type]  # mypy takes a class for unhashable.
+    return _build_exact(iterable_class)  # type: ignore[arg-type]  # mypy treats a class as unhashable.
 
 
 @cache
@@ -102,7 +103,7 @@ def _build_exact(original: Any) -> _ExactType:
 
 
 def _reduce_exact(made: _ExactType) -> tuple[Any, tuple[IterableClass]]:
-    """Tell pickle how to make a class again: it finds no module that has it."""
+    """Return how pickle makes a class again: it cannot import it from a module."""
     return make_exact, (made.original,)
 
 
@@ -110,7 +111,7 @@ copyreg.pickle(_ExactType, _reduce_exact)
 
 
 class _ExactIterable(BaseIterable):  # type: ignore[type-arg]
-    """The base that comes before another iterable class; fills in its objects chunk by chunk."""
+    """A base class that comes before another iterable class. Sets values on its objects."""
 
     def __iter__(self) -> Iterator[Any]:
         rows: Iterator[Any] = super().__iter__()  # type: ignore[misc]
@@ -132,9 +133,9 @@ class _ExactIterable(BaseIterable):  # type: ignore[type-arg]
 
     def _bring_totals_of_tables(self, objs: Sequence[Model], counters: Mapping[str, str]) -> None:
         """
-        Let ``article.hits`` use the totals of the tables, which are exact without a buffer.
+        Remember the totals of the tables for ``article.hits``. Without Redis, they are exact.
 
-        Unless they come from another database: it may be a replica that lags behind.
+        Does nothing if they come from another database: it may be a replica that is not up to date.
         """
         if self.queryset.db != hits_alias():
             return
@@ -144,7 +145,7 @@ class _ExactIterable(BaseIterable):  # type: ignore[type-arg]
 
 
 def _set_totals(objs: Sequence[Model], counters: Mapping[str, str]) -> None:
-    """Put exact totals on objects. One object may come several times, as an instance per row."""
+    """Set exact totals on objects. Several instances may be the same object."""
     keys = {
         counter: [counter_key(obj, counter=counter) for obj in objs]
         for counter in {*counters.values()}

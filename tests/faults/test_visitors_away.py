@@ -1,4 +1,4 @@
-"""Visitors while Redis is away: the tables judge, and Redis is told when it is back."""
+"""Visitors while Redis is away: the tables decide, and Redis learns of them when it is back."""
 
 from __future__ import annotations
 
