@@ -28,10 +28,13 @@ def _async_twin(
 ) -> Callable[Concatenate[ModelT, P], Coroutine[Any, Any, ResultT]]:
     """Make the async twin of a method. sync_to_async() alone would hide its type."""
     run = sync_to_async(method)
+    name = method.__name__
 
     async def twin(self: ModelT, /, *args: P.args, **kwargs: P.kwargs) -> ResultT:
         return await run(self, *args, **kwargs)
 
+    twin.__name__, twin.__qualname__ = f"a{name}", f"HitCountMixin.a{name}"
+    twin.__doc__ = f"See {name}()."
     return twin
 
 

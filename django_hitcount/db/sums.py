@@ -60,7 +60,8 @@ def _read_with_ledger(
     Read the sum of ``rows`` for each counter, and the ledger, in one statement.
 
     A row of the union is (content type id, object id, counter, "slots", sum), or
-    (partition, "", generation, "ledger", number of the last batch).
+    (partition, generation, "", "ledger", number of the last batch). A generation is in the column
+    of object ids, since MariaDB unites every text with those: they are compared byte by byte.
     """
     sums = (
         rows.annotate(table=models.Value(FROM_SLOTS))
@@ -69,7 +70,7 @@ def _read_with_ledger(
     )
     wanted = list(batch_ids)
     united = list(sums.union(_ledger_rows(wanted, using), all=True) if wanted else sums)
-    last = {(row[0], row[2]): row[4] for row in united if row[3] == FROM_LEDGER}
+    last = {(row[0], row[1]): row[4] for row in united if row[3] == FROM_LEDGER}
     applied = {
         batch
         for batch in wanted
@@ -85,7 +86,7 @@ def _ledger_rows(batch_ids: Iterable[BatchId], using: str) -> models.QuerySet[An
     return (
         FlushedBatch.objects.using(using)
         .filter(reduce(or_, wanted))
-        .annotate(no_object=models.Value(""), table=models.Value(FROM_LEDGER))
-        .values_list("partition", "no_object", "generation", "table")
+        .annotate(no_counter=models.Value(""), table=models.Value(FROM_LEDGER))
+        .values_list("partition", "generation", "no_counter", "table")
         .annotate(last=models.Max("number"))
     )

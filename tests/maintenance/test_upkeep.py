@@ -21,6 +21,7 @@ from django_hitcount.db.tables import (
 )
 from django_hitcount.maintenance import forgetting, pruning, upkeep
 from django_hitcount.maintenance.compaction import compact
+from django_hitcount.maintenance.error_collection import describe_error
 from django_hitcount.recording import record_hit
 from tests.app.models import Article
 from tests.conftest import DATABASE_BUFFER
@@ -91,8 +92,7 @@ def test_step_that_fails_keeps_no_other_from_running(old_rows, step, doing, kept
         tasks.compact_hits()
 
     assert left() == {kept}
-    (error,) = raised.value.exceptions
-    assert (str(error), error.__notes__) == ("locked", [f"while {doing}"])
+    assert describe_error(raised.value).splitlines()[1:] == [f"locked (while {doing})"]
 
 
 def test_salts_go_first(old_rows):
@@ -116,3 +116,16 @@ def test_command_says_what_went_wrong(old_rows):
         "locked (while deleting old salts)",
         "a deadlock (while compacting)",
     ]
+
+
+def test_command_describes_a_group_that_somebody_else_has_raised(old_rows):
+    group = ExceptionGroup(
+        "the index", [ValueError("away"), ExceptionGroup("x", [ValueError("y")])]
+    )
+    with (
+        mock.patch.object(upkeep, "compact", side_effect=group),
+        pytest.raises(CommandError) as raised,
+    ):
+        call_command("compact_hits")
+
+    assert str(raised.value).splitlines()[1:] == ["away", "y"]
