@@ -50,7 +50,7 @@ def _is_due(task: str, at_most_every: float | None) -> bool:
     try:
         return Throttle(task, SHARE_OF_PAUSE * at_most_every).admit()
     except BufferUnavailable as exc:
-        logger.warning("%s runs without knowing when it last ran: %s", task, exc)
+        logger.warning("%s runs, although it cannot read when it last ran: %s", task, exc)
         return True  # An additional run does no harm.
 
 

@@ -147,7 +147,7 @@ def flush_batch(buffer: Buffer, batch: Batch, *, patience_seconds: float | None 
     malformed = tuple(batch.malformed) if is_settled_here else ()
     if malformed:
         logger.error(
-            "Partition %d held %d malformed fields, set aside: %r",
+            "Partition %d had %d malformed fields. They are set aside: %r",
             batch.id.partition,
             len(malformed),
             malformed,

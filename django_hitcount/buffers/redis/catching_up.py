@@ -53,7 +53,7 @@ class CatchUp:
         try:
             self._deliver(missed_records.read_oldest())
         except DATABASE_ERRORS as exc:
-            logger.warning("What Redis missed is not delivered yet: %s", exc)
+            logger.warning("Hits that Redis missed cannot be delivered now: %s", exc)
 
     def deliver_all(self) -> int:
         """Deliver everything. Return how many records and visitors there were."""
@@ -99,7 +99,8 @@ class CatchUp:
                 stale |= {hit.key for hit in record.hits}
             elif record.run_id != run_id and record.id in flushed:
                 logger.error(
-                    "Redis lost its memory; %d hits in doubt are dropped", len(record.hits)
+                    "Redis was restarted. %d hits in doubt are dropped: they may be in the tables.",
+                    len(record.hits),
                 )
             else:
                 calls += [

@@ -78,7 +78,8 @@ def _build_claim_calls(partition: int, run_id: str, *, of_run: str) -> list[Scri
 def _read_claim(reply: Reply, partition: int, run_id: str) -> Claim | None:
     text, is_new, moved = reply
     for name in moved:
-        logger.error("Partition %d held a key that is not ours, moved to %r", partition, name)
+        message = "Partition %d had a key that django_hitcount did not write. It is now named %r."
+        logger.error(message, partition, name)
     batch_id = read_batch_id(text, partition)
     return Claim(batch_id, run_id, is_left_over=not is_new) if batch_id else None
 

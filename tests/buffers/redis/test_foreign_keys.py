@@ -88,4 +88,4 @@ class TestKeysOfSomebodyElse:
         flush()
         assert slot_sums([article]) == daily_sums([article]) == {article: 1}
         assert get_total(article) == 1
-        assert "not ours" in caplog.text
+        assert "did not write" in caplog.text
