@@ -26,7 +26,7 @@ from django_hitcount.buffers.redis.keys import PartitionKeys, run_keys
 from django_hitcount.buffers.redis.record_call import build_record_call, read_reply
 from django_hitcount.buffers.redis.scripts import Command, ScriptCall
 from django_hitcount.buffers.redis.totals import RunningTotals
-from django_hitcount.buffers.redis.transport import RedisTransport, Reply, RunReplies
+from django_hitcount.buffers.redis.transport import RedisTransport, RunReplies
 from django_hitcount.counters.batches import Batch, BufferState, RecordResult
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, ObjectKey
@@ -86,34 +86,30 @@ class RedisBuffer(Buffer):
             ]
 
         sent = self.redis.try_to_send(build, commands=len(groups))
-        failed = {
-            partition: reply
-            for partition, reply in zip(groups, sent.replies, strict=True)
-            if isinstance(reply, BufferUnavailable)
-        }
-        in_slots: Mapping[int, Sequence[RecordResult]] = {}
+        results, failed = self._read_results(groups, sent)
         if failed:
             a_bit_before = timezone.now() - datetime.timedelta(
                 seconds=self._transport.timeout_seconds
             )
             command = SentCommand(command_id, sent.run_id, a_bit_before)
-            in_slots = self._record_in_slots(groups, failed, command)
-        if not any(type(reply) is AnswerLost for reply in failed.values()):
+            results |= self._record_in_slots(groups, failed, command)
+        if AnswerLost not in map(type, failed.values()):
             self._command_ids.give_back(command_id)
-        return restore_order(partitions, {**self._read_results(groups, sent), **in_slots})
+        return restore_order(partitions, results)
 
     def _read_results(
         self, groups: Mapping[int, Sequence[NewHits]], sent: RunReplies
-    ) -> dict[int, list[RecordResult]]:
+    ) -> tuple[dict[int, list[RecordResult]], dict[int, BufferUnavailable]]:
         """
-        Return the results of the hits in those partitions for which Redis answered.
+        Return the results of the hits by partition, and why the other partitions have none.
 
         If a total is unloaded, Redis does not know it. The results then have the position of the
         partition, so where it is between claims and settles. With it, the total can be loaded.
         """
-        results, unloaded = {}, {}
+        results, failed, unloaded = {}, {}, {}
         for (partition, hits), reply in zip(groups.items(), sent.replies, strict=True):
             if isinstance(reply, BufferUnavailable):
+                failed[partition] = reply
                 continue
             results[partition], is_full, position = read_reply(reply, hits)
             if is_full:
@@ -123,12 +119,12 @@ class RedisBuffer(Buffer):
         if unloaded:
             for partition, at in self._totals.read_positions(sent.run_id, unloaded).items():
                 results[partition] = [result._replace(position=at) for result in results[partition]]
-        return results
+        return results, failed
 
     def _record_in_slots(
         self,
         groups: Mapping[int, Sequence[NewHits]],
-        failed: Mapping[int, Reply],
+        failed: Mapping[int, BufferUnavailable],
         command: SentCommand,
     ) -> dict[int, list[RecordResult]]:
         """
