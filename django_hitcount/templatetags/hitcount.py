@@ -11,6 +11,7 @@ from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.counted_models import is_unsaved
 from django_hitcount.outages.waits import CurrentPage
 from django_hitcount.recording import record_page_hit
+from django_hitcount.short_numbers import format_short
 from django_hitcount.totals import total_or_none
 from django_hitcount.unique_visitors import Visitors, visitors_or_none
 
@@ -59,6 +60,12 @@ def hit_visitors(
         return ""
     with CurrentPage(context.get("request")):
         return visitors_or_none([obj], days=days, counter=counter).get(obj, "")
+
+
+@register.filter
+def short_number(value: object) -> object:
+    """Write a whole number in few characters, such as 1.2K; leave anything else as it is."""
+    return format_short(value) if isinstance(value, int) else value
 
 
 def _or_nothing(total: int | None) -> int | Literal[""]:

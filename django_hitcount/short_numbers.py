@@ -1,0 +1,46 @@
+"""Write large numbers in few characters: 1.2K, 3.4M."""
+
+from __future__ import annotations
+
+from django.utils.formats import number_format
+from django.utils.translation import pgettext
+
+__all__ = ["format_short"]
+
+THOUSAND = 1000
+
+
+def format_short(number: int) -> str:
+    """
+    Write ``number`` with one decimal below ten of a unit, and none above: 999, 1.2K, 12K, 3.4M.
+
+    Rounds to the nearest value, halves away from zero. The decimal separator, the letters and
+    their place are those of the active language.
+    """
+    sign, size = (-1, -number) if number < 0 else (1, number)
+    unit, units = 1, _units()
+    text = units[0]
+    for larger in units[1:]:
+        if _divide(size, unit) < THOUSAND:
+            break
+        unit, text = unit * THOUSAND, larger
+    tenths = _divide(10 * size, unit)
+    has_decimal = unit > 1 and tenths < 100 and tenths % 10
+    value = sign * tenths / 10 if has_decimal else sign * _divide(size, unit)
+    return text % {"number": number_format(value, decimal_pos=1 if has_decimal else 0)}
+
+
+def _units() -> list[str]:
+    """How numbers below a thousand are written, then thousands, millions and so on."""
+    return [
+        "%(number)s",
+        pgettext("short number, thousands", "%(number)sK"),
+        pgettext("short number, millions", "%(number)sM"),
+        pgettext("short number, billions", "%(number)sB"),
+        pgettext("short number, trillions", "%(number)sT"),
+    ]
+
+
+def _divide(size: int, unit: int) -> int:
+    """The nearest whole number; halves are rounded up."""
+    return (2 * size + unit) // (2 * unit)
