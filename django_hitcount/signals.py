@@ -17,3 +17,17 @@ Arguments:
     sender: the class of the buffer.
     partition: the number of the partition, which flushing.flush() takes.
 """
+
+hits_flushed = Signal()
+"""
+Sent when a flush has written a batch of hits into the tables, after its COMMIT.
+
+It is sent once for each batch, by the process that wrote it, with send_robust(): an error of a
+receiver is logged, and the flush goes on. The flush waits for the receivers. If the process dies
+just after the COMMIT, nobody sends it. Without Redis nothing is flushed, and it is never sent.
+
+Arguments:
+    sender: the class of the buffer.
+    totals: how many hits the batch has, as a dict by (content_type_id, object_id, counter).
+    daily: the same by ((content_type_id, object_id, counter), day).
+"""

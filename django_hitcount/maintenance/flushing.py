@@ -34,6 +34,7 @@ from django_hitcount.maintenance import forgetting
 from django_hitcount.maintenance.error_collection import collect_errors
 from django_hitcount.maintenance.pruning import prune_ledger
 from django_hitcount.outages.waits import in_background
+from django_hitcount.signals import hits_flushed
 
 PATIENCE_SECONDS = 10.0
 """How long to retry a batch. After that, it is left to the next flush."""
@@ -139,6 +140,8 @@ def flush_batch(buffer: Buffer, batch: Batch, *, patience_seconds: float | None 
     """Apply and settle one batch; ``patience_seconds`` is for a page, see apply()."""
     batch = merge_known_visitors(buffer, set_aside_unknown_models(batch))
     is_applied_here = apply(batch, patience_seconds=patience_seconds)
+    if is_applied_here:
+        hits_flushed.send_robust(type(buffer), totals=batch.totals, daily=batch.daily)
     is_settled_here = buffer.settle(batch)
     if is_applied_here and not is_settled_here:
         # Redis may have lost the batch, and then loaded totals before the batch was applied. These
