@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.dispatch import Signal
 
-__all__ = ["partition_full"]
+__all__ = ["hits_flushed", "partition_full"]
 
 partition_full = Signal()
 """
