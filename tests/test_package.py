@@ -114,8 +114,20 @@ def test_every_public_name_is_documented(name):
 def test_a_path_in_the_docs_can_be_imported_and_is_not_internal(path):
     resolve_name(path)
 
+    assert is_public(path)
+
+
+def is_public(path):
     where = path.split(".")[1]
-    assert where in {"buffers", "refusals"} or (ROOT / "django_hitcount" / f"{where}.py").exists()
+    return where in {"buffers", "refusals"} or (ROOT / "django_hitcount" / f"{where}.py").exists()
+
+
+def test_the_example_project_imports_public_modules_alone():
+    sources = [path.read_text() for path in ROOT.glob("example_project/**/*.py")]
+    imported = {path for text in sources for path in re.findall(r"from (django_hitcount\S+)", text)}
+
+    assert imported
+    assert [path for path in imported if not is_public(path)] == []
 
 
 def test_exceptions_are_drawn_as_they_are():

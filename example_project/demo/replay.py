@@ -16,8 +16,6 @@ from demo.progress import Progress
 from demo.report import Report
 from demo.sending import Outcome, send_all
 from demo.tables import read_tables
-from django_hitcount.buffers.redis.transport import RUN_ID_LETTERS
-from django_hitcount.conf import get_config
 from django_hitcount.models import MissedRecord, SeenVisitor
 
 FLUSH_SECONDS = 60.0
@@ -69,9 +67,8 @@ def wait_for_flush() -> bool:
 
 def something_waits() -> bool:
     """True if a hit, a refused hit or a visitor is not in the tables yet."""
-    redis = get_redis_connection(get_config().cache_alias)
-    of_run = "hitcount:{*}:" + "?" * RUN_ID_LETTERS
-    patterns = (f"{of_run}:pending*", f"{of_run}:batch*")
+    redis = get_redis_connection("hitcount")
+    patterns = ("hitcount:{*}:*:pending*", "hitcount:{*}:*:batch*")
     if any(key for pattern in patterns for key in redis.scan_iter(pattern)):
         return True
     return MissedRecord.objects.exists() or SeenVisitor.objects.exists()
