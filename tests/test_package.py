@@ -182,12 +182,10 @@ def test_wheel_has_all_that_is_needed_and_nothing_else():
     if not installed:
         pytest.skip("the package is not installed; tox installs its wheel")
     shipped = {str(file) for file in installed[0].files or ()}
-    lua = {
-        f"django_hitcount/buffers/redis/lua/{p.name}" for p in ROOT.rglob("buffers/redis/lua/*.lua")
-    }
+    scripts = {str(p.relative_to(ROOT)) for p in ROOT.glob("django_hitcount/**/*.lua")}
 
-    assert "django_hitcount/buffers/redis/lua/record.lua" in lua
-    assert lua | {"django_hitcount/py.typed"} <= shipped
+    assert "django_hitcount/buffers/redis/lua/record.lua" in scripts
+    assert scripts | {"django_hitcount/py.typed"} <= shipped
     assert {str(path.relative_to(ROOT)) for path in SOURCE} <= shipped
     assert not [name for name in shipped if name.startswith(("tests", "example", "benchmarks"))]
 
