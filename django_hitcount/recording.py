@@ -15,6 +15,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from asgiref.sync import sync_to_async
 from django.db import IntegrityError, router
@@ -47,6 +48,7 @@ from django_hitcount.refusals import (
     HitContext,
     find_refusal,
     log_refused,
+    report_refused,
 )
 from django_hitcount.visitors.hashing import read_keyring
 from django_hitcount.visitors.origins import RequestOrigin, current_address_interval, read_origin
@@ -150,8 +152,9 @@ def record_hits(
     for obj in objs:
         discard_totals(obj, counter=counter)
     databases = {db for obj in objs for db in _databases_of(obj)}
+    call = _Call(objs, counter, hits, request, origin)
     with CurrentPage(request):
-        results, delayed = _record_after_commit(hits, origin, databases)
+        results, delayed = _record_after_commit(call, databases)
     if request is not None:
         remember_hits(request, zip(keys, results, strict=True), delayed)
     return results
@@ -204,22 +207,30 @@ def _databases_of(obj: Model) -> set[str]:
     return {obj._state.db or hits_alias(), router.db_for_write(type(obj), instance=obj)}
 
 
-def _record_after_commit(
-    hits: Sequence[NewHits], origin: RequestOrigin | None, databases: set[str]
-) -> tuple[list[Hit], DelayedWork | None]:
+class _Call(NamedTuple):
+    """What one call of record_hits() records: a hit on each object, in the same order."""
+
+    objs: Sequence[Model]
+    counter: str
+    hits: Sequence[NewHits]
+    request: HttpRequest | None
+    origin: RequestOrigin | None
+
+
+def _record_after_commit(call: _Call, databases: set[str]) -> tuple[list[Hit], DelayedWork | None]:
     """
     Record hits now. If a transaction is open in one of the databases, record them after its COMMIT.
 
     Returns a Hit for each, and the work that waits for the COMMIT, or None if they are recorded. A
     Hit that waits has the total as it will be if the hit counts.
     """
-    using = hits_alias()
+    using, hits = hits_alias(), call.hits
     try:
         require_autocommit(using)
     except DATABASE_ERRORS as exc:
         return _report_lost(hits, exc), None
     results: list[Hit] = []
-    work = partial(_record_now, hits, origin, results)
+    work = partial(_record_now, call, results)
     delayed = run_after_commit(work, databases={*databases, using})
     if delayed is None:
         return results, None
@@ -227,10 +238,9 @@ def _record_after_commit(
     return [_make_hit(hit.refusal, before.get(hit.key), plus=hit.amount) for hit in hits], delayed
 
 
-def _record_now(hits: Sequence[NewHits], origin: RequestOrigin | None, results: list[Hit]) -> None:
+def _record_now(call: _Call, results: list[Hit]) -> None:
     """Record hits in the buffer, and append a Hit for each to ``results``."""
-    if origin:
-        hits = _add_visitors(hits, origin)
+    hits = _add_visitors(call.hits, call.origin) if call.origin else call.hits
     keys = [hit.key for hit in hits]
     began_at = time.monotonic()
     try:
@@ -245,10 +255,8 @@ def _record_now(hits: Sequence[NewHits], origin: RequestOrigin | None, results: 
         results += _report_lost(hits, exc)
         return
     known = totals.load_missing_totals(keys, recorded)
-    for hit, result in zip(hits, recorded, strict=True):
-        if result.refusal and not hit.refusal:
-            log_refused([result.refusal], hit.key.counter)
-        results.append(_make_hit(result.refusal, known.get(hit.key)))
+    report_refused(call.objs, hits, recorded, counter=call.counter, request=call.request)
+    results += map(_make_hit, [one.refusal for one in recorded], map(known.get, keys))
 
 
 def _add_visitors(hits: Sequence[NewHits], origin: RequestOrigin) -> Sequence[NewHits]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.dispatch import Signal
 
-__all__ = ["hits_flushed", "partition_full"]
+__all__ = ["hit_refused", "hits_flushed", "partition_full"]
 
 partition_full = Signal()
 """
@@ -30,4 +30,20 @@ Arguments:
     sender: the class of the buffer.
     totals: how many hits the batch has, as a dict by (content_type_id, object_id, counter).
     daily: the same by ((content_type_id, object_id, counter), day).
+"""
+
+hit_refused = Signal()
+"""
+Sent when a hit has been recorded as refused, so after the COMMIT if there is a transaction.
+
+It is sent by the process that recorded the hit, with send_robust(): an error of a receiver is
+logged and does not reach the page, but the page waits for the receivers. It costs nothing without
+receivers. A hit that is lost is not refused: it is not sent for "unavailable".
+
+Arguments:
+    sender: the model of the object.
+    obj: the object that was hit.
+    counter: the name of the counter.
+    refusal: the name of the reason.
+    request: the request that brought the hit.
 """

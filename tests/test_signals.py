@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import pytest
+from django.db import transaction
 from django.dispatch import receiver
+from django.test import RequestFactory
 
 from django_hitcount.buffers import get_buffer
+from django_hitcount.counters.batches import RecordResult
 from django_hitcount.counters.days import day_of
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.maintenance import flushing
 from django_hitcount.maintenance.flushing import flush
-from django_hitcount.recording import record_hits
-from django_hitcount.signals import hits_flushed
+from django_hitcount.recording import record_hit, record_hits
+from django_hitcount.signals import hit_refused, hits_flushed
 from tests.app.models import Article
+from tests.browsers import BROWSER
 from tests.tables import slot_sums
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+LOST = RecordResult(None, "unavailable")
 
 
 @pytest.fixture
@@ -89,3 +97,77 @@ def test_empty_flush_sends_nothing(redis_buffer, received):
     flush()
 
     assert received == []
+
+
+@pytest.fixture
+def article(buffer, settings):
+    settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": {"repeat": "daily"}}}
+    return Article.objects.create(title="Tea")
+
+
+@pytest.fixture
+def refused():
+    """What hit_refused brought."""
+    found = []
+
+    @receiver(hit_refused)
+    def keep(signal, **kwargs):
+        found.append(kwargs)
+
+    yield found
+    hit_refused.disconnect(keep)
+
+
+def by_browser():
+    return RequestFactory(headers=BROWSER).get("/")
+
+
+def test_hit_refused_says_what_was_refused_and_why(article, refused):
+    bot, first, again = RequestFactory().get("/"), by_browser(), by_browser()
+    for request in (bot, first, again):
+        record_hit(article, request)
+
+    common = {"sender": Article, "obj": article, "counter": "views"}
+    assert refused == [
+        {**common, "refusal": "bot", "request": bot},
+        {**common, "refusal": "repeat", "request": again},
+    ]
+
+
+def test_hit_refused_waits_for_the_commit(article, refused):
+    with transaction.atomic():
+        record_hit(article, RequestFactory().get("/"))
+        assert refused == []
+
+    assert [found["refusal"] for found in refused] == ["bot"]
+
+
+def test_hit_refused_is_not_sent_after_a_rollback(article, refused):
+    with transaction.atomic():
+        record_hit(article, RequestFactory().get("/"))
+        transaction.set_rollback(True)
+
+    assert refused == []
+
+
+def test_hit_that_is_lost_is_not_refused(article, refused):
+    with mock.patch.object(type(get_buffer()), "record", return_value=[LOST]):
+        assert record_hit(article, by_browser()).refusal == "unavailable"
+
+    assert refused == []
+
+
+def test_error_of_a_receiver_breaks_no_page(article, refused):
+    def fail(**kwargs):
+        raise RuntimeError("the log is full")
+
+    hit_refused.connect(fail)
+    try:
+        assert record_hit(article, RequestFactory().get("/")).refusal == "bot"
+    finally:
+        hit_refused.disconnect(fail)
+
+
+def test_no_objects_are_no_refusals(buffer, refused):
+    assert record_hits([], by_browser()) == []
+    assert refused == []

@@ -24,9 +24,9 @@ from django_hitcount.refusals.base import HitContext, Refusal, refusal
 from django_hitcount.refusals.registry import (
     find_refusal,
     get_refusals,
-    log_refused,
     reasons_by_name,
 )
+from django_hitcount.refusals.reporting import log_refused, report_refused
 from django_hitcount.refusals.requests import (
     addresses,
     bot,
@@ -65,6 +65,7 @@ __all__ = [
     "previews",
     "reasons_by_name",
     "refusal",
+    "report_refused",
     "staff",
     "user_agents",
 ]

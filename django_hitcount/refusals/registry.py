@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from inspect import isawaitable, signature
-
-from django.conf import settings
-from django.http import HttpRequest
 
 from django_hitcount import conf
 from django_hitcount.conf.caches import cached_for_settings
@@ -66,39 +62,6 @@ def reasons_by_name() -> dict[str, str]:
     """Return the reasons of HITCOUNT["REFUSALS"], and those with reserved names, by name."""
     named = {refusal.name: refusal.reason for refusal in get_refusals()}
     return {name: str(reason) for name, reason in {**named, **REASONS}.items()}
-
-
-def log_refused(
-    refusals: Iterable[str | None], counter: str, request: HttpRequest | None = None
-) -> None:
-    """
-    If DEBUG is True, log how many hits are refused, and why: a line for each reason.
-
-    The lines are warnings, since Django's default LOGGING shows the warnings of all loggers.
-    """
-    if not settings.DEBUG:
-        return
-    known = reasons_by_name()
-    for name, count in Counter(filter(None, refusals)).items():
-        logger.warning(
-            "%d of %r not counted%s, refusal %r: %s",
-            count,
-            counter,
-            _describe_sender(request),
-            name,
-            known.get(name, ""),
-        )
-
-
-def _describe_sender(request: HttpRequest | None) -> str:
-    if request is None:
-        return ""
-    user_agent = request.META.get("HTTP_USER_AGENT", "")[:_SHOWN_CHARACTERS]
-    return f" ({request.method} {request.path}, User-Agent {user_agent!r})"
-
-
-_SHOWN_CHARACTERS = 200
-"""Characters of a user agent that are logged: enough to recognise a bot."""
 
 
 @cached_for_settings("HITCOUNT")
