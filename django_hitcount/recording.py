@@ -50,8 +50,7 @@ from django_hitcount.refusals import (
     log_refused,
     report_refused,
 )
-from django_hitcount.visitors.hashing import read_keyring
-from django_hitcount.visitors.origins import RequestOrigin, current_address_interval, read_origin
+from django_hitcount.visitors.origins import RequestOrigin, add_visitors, read_origin
 
 __all__ = [
     "Hit",
@@ -240,7 +239,7 @@ def _record_after_commit(call: _Call, databases: set[str]) -> tuple[list[Hit], D
 
 def _record_now(call: _Call, results: list[Hit]) -> None:
     """Record hits in the buffer, and append a Hit for each to ``results``."""
-    hits = _add_visitors(call.hits, call.origin) if call.origin else call.hits
+    hits = add_visitors(call.hits, call.origin) if call.origin else call.hits
     keys = [hit.key for hit in hits]
     began_at = time.monotonic()
     try:
@@ -255,28 +254,10 @@ def _record_now(call: _Call, results: list[Hit]) -> None:
         results += _report_lost(hits, exc)
         return
     known = totals.load_missing_totals(keys, recorded)
-    report_refused(call.objs, hits, recorded, counter=call.counter, request=call.request)
-    results += map(_make_hit, [one.refusal for one in recorded], map(known.get, keys))
-
-
-def _add_visitors(hits: Sequence[NewHits], origin: RequestOrigin) -> Sequence[NewHits]:
-    """Add the hashes of the visitor to each hit, unless the visitor keys cannot be read now."""
-    options, day = get_config().counters[hits[0].key.counter], hits[0].day
-    seconds = options.repeat if isinstance(options.repeat, int) else None
-    interval = current_address_interval(options, day) if origin.address else None
-    keyring = read_keyring(day, seconds=seconds, interval=interval)
-    if keyring is None:
-        return hits
-    return [
-        NewHits(
-            hit.key,
-            hit.day,
-            hit.amount,
-            hit.refusal,
-            keyring.hash_visitor(origin.identity, hit.key, origin.address),
-        )
-        for hit in hits
-    ]
+    refusals = [result.refusal for result in recorded]
+    if any(refusals):
+        report_refused(call.objs, hits, refusals, counter=call.counter, request=call.request)
+    results += map(_make_hit, refusals, map(known.get, keys))
 
 
 def _make_hit(refusal: str | None, total: int | None, *, plus: int = 0) -> Hit:

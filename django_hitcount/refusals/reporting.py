@@ -10,7 +10,6 @@ from django.conf import settings
 from django.db.models import Model
 from django.http import HttpRequest
 
-from django_hitcount.counters.batches import RecordResult
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.outcomes import UNAVAILABLE
 from django_hitcount.refusals.registry import reasons_by_name
@@ -22,23 +21,23 @@ logger = logging.getLogger("django_hitcount")
 def report_refused(
     objs: Sequence[Model],
     hits: Sequence[NewHits],
-    recorded: Sequence[RecordResult],
+    refusals: Sequence[str | None],
     *,
     counter: str,
     request: HttpRequest | None,
 ) -> None:
     """
-    Report which of the hits that have been recorded were refused.
+    Report which hits were refused once they have been recorded; ``refusals`` has the reasons.
 
     Logs those that nothing refused before the buffer did, and sends hit_refused for all but those
     that are lost.
     """
-    found = zip(objs, hits, recorded, strict=True)
-    refused = [(obj, hit, result.refusal) for obj, hit, result in found if result.refusal]
-    if refused:
-        log_refused((refusal for _, hit, refusal in refused if not hit.refusal), counter)
-    for obj, _, refusal in refused if hit_refused.receivers else ():
-        if refusal != UNAVAILABLE:
+    found = zip(hits, refusals, strict=True)
+    log_refused((refusal for hit, refusal in found if not hit.refusal), counter)
+    if not hit_refused.receivers:
+        return
+    for obj, refusal in zip(objs, refusals, strict=True):
+        if refusal and refusal != UNAVAILABLE:
             hit_refused.send_robust(
                 obj._meta.model, obj=obj, counter=counter, refusal=refusal, request=request
             )

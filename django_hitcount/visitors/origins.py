@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import datetime
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from django.http import HttpRequest
 from django.utils import timezone
 
 from django_hitcount import conf
-from django_hitcount.conf import CounterOptions
+from django_hitcount.conf import CounterOptions, get_config
 from django_hitcount.conf.networks import parse_network
-from django_hitcount.counters.hits import AddressInterval
+from django_hitcount.counters.hits import AddressInterval, NewHits
 from django_hitcount.db.savepoints import OpenTransactions
 from django_hitcount.visitors.addresses import client_household, is_within, parse_address
+from django_hitcount.visitors.hashing import read_keyring
 from django_hitcount.visitors.identity import identify
 
 INTERNAL_NETWORKS = tuple(
@@ -92,3 +94,23 @@ def current_address_interval(options: CounterOptions, day: datetime.date) -> Add
 
 def _day_at(seconds: float) -> datetime.date:
     return datetime.datetime.fromtimestamp(seconds, timezone.get_default_timezone()).date()
+
+
+def add_visitors(hits: Sequence[NewHits], origin: RequestOrigin) -> Sequence[NewHits]:
+    """Add the hashes of the visitor to each hit, unless the visitor keys cannot be read now."""
+    options, day = get_config().counters[hits[0].key.counter], hits[0].day
+    seconds = options.repeat if isinstance(options.repeat, int) else None
+    interval = current_address_interval(options, day) if origin.address else None
+    keyring = read_keyring(day, seconds=seconds, interval=interval)
+    if keyring is None:
+        return hits
+    return [
+        NewHits(
+            hit.key,
+            hit.day,
+            hit.amount,
+            hit.refusal,
+            keyring.hash_visitor(origin.identity, hit.key, origin.address),
+        )
+        for hit in hits
+    ]
