@@ -36,6 +36,8 @@ ATTEMPTS = 100
 """How often a reader tries. A try fails only if a flush interferes, so the first nearly always
 succeeds."""
 
+_MOVING = f"Flushes changed the total during each of {ATTEMPTS} readings. Try again."
+
 KEYS_PER_STATEMENT = 5000
 """Counters in one statement: no database limits the parameters of a statement to as few."""
 
@@ -115,7 +117,7 @@ def _find_totals(
         if not missing:
             return
         state = None
-    raise TotalsMoving(f"Flushes changed the total during each of {ATTEMPTS} readings. Try again.")
+    raise TotalsMoving(_MOVING)
 
 
 def _read_sums(
@@ -221,7 +223,7 @@ def hits_between(
         )
         if total is not None:
             return total
-    raise TotalsMoving(f"Flushes changed the total during each of {ATTEMPTS} readings. Try again.")
+    raise TotalsMoving(_MOVING)
 
 
 aget_total = sync_to_async(get_total)

@@ -15,7 +15,6 @@ from typing import NamedTuple
 from django.http import HttpRequest
 from django.utils import timezone
 
-from django_hitcount import conf
 from django_hitcount.conf import CounterOptions, get_config
 from django_hitcount.conf.networks import parse_network
 from django_hitcount.counters.hits import AddressInterval, NewHits
@@ -69,7 +68,7 @@ def find_limited_address(request: HttpRequest) -> str | None:
     share its limit.
     """
     meta = request.META
-    is_forwarded = bool(meta.get("HTTP_X_FORWARDED_FOR")) and not conf.get_config().trusted_proxies
+    is_forwarded = bool(meta.get("HTTP_X_FORWARDED_FOR")) and not get_config().trusted_proxies
     peer = parse_address(str(meta.get("REMOTE_ADDR") or "")) if is_forwarded else None
     if is_within(peer, INTERNAL_NETWORKS):
         return None

@@ -23,7 +23,7 @@ from django_hitcount.buffers.redis import claiming, sketches
 from django_hitcount.buffers.redis.catching_up import CatchUp
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.keys import PartitionKeys, run_keys
-from django_hitcount.buffers.redis.record_call import build_record_call, read_reply
+from django_hitcount.buffers.redis.record_call import build_record_calls, read_reply
 from django_hitcount.buffers.redis.scripts import Command, ScriptCall
 from django_hitcount.buffers.redis.totals import RunningTotals
 from django_hitcount.buffers.redis.transport import RedisTransport, RunReplies
@@ -78,13 +78,7 @@ class RedisBuffer(Buffer):
         partitions = [hit.key.partition(self._partitions) for hit in hits]
         groups = group_items(partitions, hits)
         command_id = self._command_ids.take()
-
-        def build(run_id: str) -> list[ScriptCall]:
-            return [
-                build_record_call(run_keys(partition, run_id), group, command_id, self._threshold)
-                for partition, group in groups.items()
-            ]
-
+        build = partial(build_record_calls, groups, command_id, self._threshold)
         sent = self.redis.try_to_send(build, commands=len(groups))
         results, failed = self._read_results(groups, sent)
         if failed:

@@ -12,7 +12,7 @@ from django.db import connections
 
 from django_hitcount.buffers.grouping import group_items
 from django_hitcount.buffers.redis.keys import run_keys
-from django_hitcount.buffers.redis.record_call import build_record_call
+from django_hitcount.buffers.redis.record_call import build_record_call, build_record_calls
 from django_hitcount.buffers.redis.scripts import ScriptCall
 from django_hitcount.buffers.redis.totals import build_discard_calls
 from django_hitcount.buffers.redis.transport import RedisTransport, raise_failures
@@ -103,12 +103,8 @@ class CatchUp:
                     len(record.hits),
                 )
             else:
-                calls += [
-                    build_record_call(
-                        run_keys(p, run_id), group, record.command_id, self._threshold
-                    )
-                    for p, group in self._by_partition(record.hits).items()
-                ]
+                groups = self._by_partition(record.hits)
+                calls += build_record_calls(groups, record.command_id, self._threshold, run_id)
         return [*calls, *build_discard_calls(stale, self._partitions, run_id)]
 
     def _deliver_visitors(self) -> int:

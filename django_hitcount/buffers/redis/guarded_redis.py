@@ -14,7 +14,7 @@ from django_hitcount.buffers.redis.transport import (
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.breaker import Breaker
 
-CatchUp = Callable[[bool], None]
+DeliverIfBack = Callable[[bool], None]
 """Called before commands are sent, with whether these are the first since Redis failed."""
 
 
@@ -25,10 +25,12 @@ class GuardedRedis:
     When Redis is back, delivers what it missed before sending other commands.
     """
 
-    def __init__(self, transport: RedisTransport, breaker: Breaker, catch_up: CatchUp) -> None:
+    def __init__(
+        self, transport: RedisTransport, breaker: Breaker, deliver_if_back: DeliverIfBack
+    ) -> None:
         self._transport = transport
         self._breaker = breaker
-        self._catch_up = catch_up
+        self._deliver_if_back = deliver_if_back
 
     def send(self, commands: Sequence[ScriptCall | Command]) -> list[Reply]:
         """Send commands that do not depend on the run of Redis; see send_to_run()."""
@@ -42,7 +44,7 @@ class GuardedRedis:
         of the commands was rejected or not answered.
         """
         with self._breaker.guard() as is_back:
-            self._catch_up(is_back)
+            self._deliver_if_back(is_back)
             sent = self._transport.send(build)
             raise_failures(sent.replies)
             return sent
@@ -56,7 +58,7 @@ class GuardedRedis:
         sent: RunReplies | None = None
         try:
             with self._breaker.guard() as is_back:
-                self._catch_up(is_back)
+                self._deliver_if_back(is_back)
                 sent = self._transport.send(build)
                 raise_failures(sent.replies)
         except BufferUnavailable as exc:

@@ -7,14 +7,14 @@ The script reads the keys and the arguments in order. If you change the order, c
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from django_hitcount import conf
 from django_hitcount.buffers.redis.bloom import Geometry
 from django_hitcount.buffers.redis.flush_positions import PositionReply
-from django_hitcount.buffers.redis.keys import VISITORS_SECONDS, RunKeys
+from django_hitcount.buffers.redis.keys import VISITORS_SECONDS, RunKeys, run_keys
 from django_hitcount.buffers.redis.scripts import ScriptCall
 from django_hitcount.buffers.redis.transport import Reply
 from django_hitcount.conf import CounterOptions
@@ -73,6 +73,16 @@ class RecordReply(NamedTuple):
 
     position: PositionReply | None
     """Where the partition is between claims and settles; None if Redis knows all totals."""
+
+
+def build_record_calls(
+    groups: Mapping[int, Sequence[NewHits]], command_id: CommandId, threshold: int, run_id: str
+) -> list[ScriptCall]:
+    """Make the calls of one command: each records the hits of a partition, for a run of Redis."""
+    return [
+        build_record_call(run_keys(partition, run_id), hits, command_id, threshold)
+        for partition, hits in groups.items()
+    ]
 
 
 def build_record_call(
