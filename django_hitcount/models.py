@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from django_hitcount.db.tables import (
     Admission,
+    Correction,
     CountedAddress,
     DailyHitSlot,
+    DailyModelHits,
     DailyVisitors,
     DeletedObject,
     FlushedBatch,
@@ -13,6 +15,7 @@ from django_hitcount.db.tables import (
     MissedRecord,
     RefusedHitSlot,
     SeenVisitor,
+    StaleTotal,
     VisitorSalt,
 )
 from django_hitcount.mixins import HitCountMixin
@@ -20,8 +23,10 @@ from django_hitcount.querysets import HitCountManager, HitCountQuerySet, with_hi
 
 __all__ = [
     "Admission",
+    "Correction",
     "CountedAddress",
     "DailyHitSlot",
+    "DailyModelHits",
     "DailyVisitors",
     "DeletedObject",
     "FlushedBatch",
@@ -32,6 +37,7 @@ __all__ = [
     "MissedRecord",
     "RefusedHitSlot",
     "SeenVisitor",
+    "StaleTotal",
     "VisitorSalt",
     "with_hits",
     "with_visitors",

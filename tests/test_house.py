@@ -14,6 +14,7 @@ import django_hitcount
 ROOT = Path(django_hitcount.__file__).parent
 
 WINGS = (
+    "reports",
     "maintenance",
     "buffers",
     "refusals",
@@ -27,7 +28,7 @@ WINGS = (
 
 BELOW_ALL_WINGS = {"django_hitcount.exceptions", "django_hitcount.signals"}
 
-FOLDERS_OF_THE_ROOT = {"management", "migrations", "querysets", "templatetags"}
+FOLDERS_OF_THE_ROOT = {"admin", "management", "migrations", "querysets", "templatetags"}
 
 LONGEST_FILE = 300
 

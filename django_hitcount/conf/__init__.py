@@ -17,9 +17,11 @@ from django_hitcount.conf.limits import (
     GENERATION_MAX_LENGTH,
     MOST_PARTITIONS,
     OBJECT_ID_MAX_LENGTH,
+    REASON_MAX_LENGTH,
     REFUSAL_MAX_LENGTH,
     RUN_ID_MAX_LENGTH,
     THROTTLE_NAME_MAX_LENGTH,
+    USERNAME_MAX_LENGTH,
     VISITOR_KEY_MAX_LENGTH,
 )
 from django_hitcount.conf.loading import import_dotted_path, is_asynchronous
@@ -33,9 +35,11 @@ __all__ = [
     "GENERATION_MAX_LENGTH",
     "MOST_PARTITIONS",
     "OBJECT_ID_MAX_LENGTH",
+    "REASON_MAX_LENGTH",
     "REFUSAL_MAX_LENGTH",
     "RUN_ID_MAX_LENGTH",
     "THROTTLE_NAME_MAX_LENGTH",
+    "USERNAME_MAX_LENGTH",
     "VISITOR_KEY_MAX_LENGTH",
     "Config",
     "CounterOptions",

@@ -33,6 +33,12 @@ ADDRESS_NAME_LENGTH = 43
 GENERATION_MAX_LENGTH = 100
 """Column ``generation``: a run id, a colon and 32 hexadecimal digits are 73 characters."""
 
+REASON_MAX_LENGTH = 200
+"""Column ``reason`` of a correction: a sentence."""
+
+USERNAME_MAX_LENGTH = 150
+"""Column ``made_by``: the length of a username in django.contrib.auth. Longer names are cut."""
+
 RUN_ID_MAX_LENGTH = 40
 """Column ``run_id``: Redis uses 40 hexadecimal digits."""
 

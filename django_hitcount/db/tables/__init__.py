@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from django_hitcount.db.tables.bookkeeping import DeletedObject, FlushedBatch, MissedRecord
-from django_hitcount.db.tables.hits import DailyHitSlot, HitSlot, RefusedHitSlot
+from django_hitcount.db.tables.bookkeeping import (
+    Correction,
+    DeletedObject,
+    FlushedBatch,
+    MissedRecord,
+    StaleTotal,
+)
+from django_hitcount.db.tables.hits import (
+    DailyHitSlot,
+    DailyModelHits,
+    HitSlot,
+    RefusedHitSlot,
+)
 from django_hitcount.db.tables.rows import CounterRow, SlotRow
 from django_hitcount.db.tables.visitors import (
     Admission,
@@ -15,9 +26,11 @@ from django_hitcount.db.tables.visitors import (
 
 __all__ = [
     "Admission",
+    "Correction",
     "CountedAddress",
     "CounterRow",
     "DailyHitSlot",
+    "DailyModelHits",
     "DailyVisitors",
     "DeletedObject",
     "FlushedBatch",
@@ -26,5 +39,6 @@ __all__ = [
     "RefusedHitSlot",
     "SeenVisitor",
     "SlotRow",
+    "StaleTotal",
     "VisitorSalt",
 ]

@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy as _
 from django_hitcount import conf
 from django_hitcount.counters.keys import ObjectKey
 from django_hitcount.db.fields import ObjectIdField
+from django_hitcount.db.tables.rows import CounterRow
 
 
 class FlushedBatch(models.Model):
@@ -61,6 +62,47 @@ class MissedRecord(models.Model):
 
     def __str__(self) -> str:
         return f"{len(self.hits)} hits missed at {self.missed_at}"
+
+
+class Correction(CounterRow):
+    """Hits of a day that somebody added or took back by hand: who, when and why."""
+
+    day = models.DateField(_("day"))
+    amount = models.BigIntegerField(_("amount"))
+    """How many hits were added; negative if they were taken back."""
+
+    reason = models.CharField(_("reason"), max_length=conf.REASON_MAX_LENGTH)
+    made_by = models.CharField(_("made by"), max_length=conf.USERNAME_MAX_LENGTH)
+    """The name of the user. Not a foreign key: users may be in another database."""
+
+    made_at = models.DateTimeField(_("made at"), default=timezone.now)
+
+    class Meta:
+        verbose_name = _("correction")
+        verbose_name_plural = _("corrections")
+        default_permissions = ("add", "view")
+        indexes = [
+            models.Index(
+                fields=["content_type", "object_id", "counter"], name="hitcount_correction_object"
+            ),
+            models.Index(fields=["made_at"], name="hitcount_correction_made_at"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.amount:+} {super().__str__()} on {self.day}"
+
+
+class StaleTotal(CounterRow):
+    """
+    A counter whose total has changed since its HitTotalField was written.
+
+    A compaction adds the row in the transaction that folds hits of the counter. A counter may have
+    several rows.
+    """
+
+    class Meta:
+        verbose_name = _("stale total")
+        verbose_name_plural = _("stale totals")
 
 
 class DeletedObject(models.Model):

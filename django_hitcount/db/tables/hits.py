@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.contrib.contenttypes.models import ContentType
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
@@ -64,6 +65,40 @@ class DailyHitSlot(SlotRow, CounterRow):
 
     def __str__(self) -> str:
         return f"{super().__str__()}, {self.day}"
+
+
+class DailyModelHits(models.Model):
+    """
+    The hits of all objects of a model on one day, as far as they are in slot 0.
+
+    A compaction adds to this row in the transaction that folds rows into slot 0, so a hit never
+    waits for it.
+    """
+
+    content_type = models.ForeignKey(
+        ContentType,
+        on_delete=models.CASCADE,
+        related_name="+",
+        db_index=False,  # The unique constraint starts with it.
+        verbose_name=_("content type"),
+    )
+    counter = models.CharField(_("counter"), max_length=conf.COUNTER_MAX_LENGTH)
+    day = models.DateField(_("day"))
+    hits = models.BigIntegerField(_("hits"))
+
+    KEY = ("content_type_id", "counter", "day")
+
+    class Meta:
+        verbose_name = _("daily hits of a model")
+        verbose_name_plural = _("daily hits of models")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["content_type", "counter", "day"], name="hitcount_dailymodelhits_key"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.counter} of {self.content_type_id} on {self.day}"
 
 
 class RefusedHitSlot(SlotRow):
