@@ -28,7 +28,10 @@ WINGS = (
 
 BELOW_ALL_WINGS = {"django_hitcount.exceptions", "django_hitcount.signals"}
 
-FOLDERS_OF_THE_ROOT = {"admin", "management", "migrations", "querysets", "templatetags"}
+FOLDERS_OF_THE_ROOT = {
+    *("admin", "management", "migrations", "querysets", "templatetags"),
+    *("static", "templates"),
+}
 
 LONGEST_FILE = 300
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from django.contrib import admin
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -53,6 +54,7 @@ class BothView(ArticleView):
 
 
 urlpatterns = [
+    path("admin/", admin.site.urls),
     path("articles/<int:pk>/", article),
     path("rolls-back/<int:pk>/", rolls_back),
     path("fails/<int:pk>/", fails),

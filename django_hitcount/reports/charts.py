@@ -1,0 +1,265 @@
+"""
+Where the parts of a chart are. Templates draw them as SVG.
+
+Positions along the time axis are percentages of the width, from the edge where a line of text
+starts: the left, or in languages like Arabic the right. So a chart fits any width while its text
+keeps its size. Positions from top to bottom are pixels.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Literal
+
+from django_hitcount.reports.scales import nice_ticks
+
+HEIGHT = 216
+TOP = 30
+"""Above it is room for the values of the bar that is pointed at."""
+
+BOTTOM = 190
+"""The lowest line. Below it are the days."""
+
+MOST_DAYS = 92
+"""Bars of days: more than these are too thin to point at, so they become weeks."""
+
+MOST_WEEKS = 92
+
+MOST_LABELS = 6
+"""Days written below the axis. So many fit beside each other on a telephone."""
+
+WIDEST_BAR = 6.0
+"""In percent of the chart. A few days are not drawn as a wall."""
+
+SHARE_IN_FRONT, SHARE_BEHIND, SHARE_ALONE = 0.5, 0.9, 0.7
+"""How much of its column a bar takes. Bars of the period before look out behind the others."""
+
+Position = Literal["start", "middle", "end"]
+Unit = Literal["day", "week", "month"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Box:
+    """A rectangle: two percentages of the chart's width, and two numbers of pixels."""
+
+    start: float
+    width: float
+    top: float
+    height: float
+
+    @property
+    def end(self) -> float:
+        """How far its other edge is from the other edge of the chart, for right-to-left text."""
+        return round(100 - self.start - self.width, 3)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bar:
+    """The hits of a day, a week or a month, and those of the same days of the period before."""
+
+    first_day: datetime.date
+    last_day: datetime.date
+    hits: int
+    before: int | None
+    front: Box
+    behind: Box | None
+    position: Position
+    """The third of the chart that the bar is in: where its values are shown."""
+
+    @property
+    def is_one_day(self) -> bool:
+        return self.first_day == self.last_day
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HitsTick:
+    """A line of the chart, and the number of hits beside it."""
+
+    hits: int
+    top: float
+
+    @property
+    def text_top(self) -> float:
+        """Where the base line of its number is."""
+        return self.top + 4
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DayTick:
+    """A day that is written below its bar."""
+
+    day: datetime.date
+    start: float
+    anchor: Position
+
+    @property
+    def end(self) -> float:
+        return round(100 - self.start, 3)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BarChart:
+    """Bars in the order of time, the lines behind them, and what is written below them."""
+
+    unit: Unit
+    bars: Sequence[Bar]
+    lines: Sequence[HitsTick]
+    days: Sequence[DayTick]
+    days_top: int = HEIGHT - 8
+    """Where the base line of the days is."""
+
+    height: int = HEIGHT
+
+    @property
+    def base(self) -> float:
+        """Where bars start: the line of no hits."""
+        return next(line.top for line in self.lines if line.hits == 0)
+
+    @property
+    def has_before(self) -> bool:
+        return any(bar.before is not None for bar in self.bars)
+
+
+def bar_chart(
+    hits: Mapping[datetime.date, int], before: Mapping[datetime.date, int] | None = None
+) -> BarChart:
+    """
+    Lay out the chart of ``hits`` by day, with those of the period ``before`` behind it.
+
+    Both have their days in order and without gaps. The n-th day of one is drawn over the n-th of
+    the other. A bar is a day; of more than 92 days a week, and of more than 92 weeks a month.
+    """
+    days, unit = [*hits], unit_for(len(hits))
+    earlier = [*before.values()] if before else []
+    columns = [
+        (days[part], sum([*hits.values()][part]), sum(earlier[part]) if earlier[part] else None)
+        for part in _split(days, unit)
+    ]
+    values = [value for _, *pair in columns for value in pair if value is not None]
+    scale = nice_ticks(min(values, default=0), max(values, default=0))
+    step = 100 / max(len(columns), 1)
+    return BarChart(
+        unit=unit,
+        bars=[
+            _bar(column, number * step, step, scale, is_alone=not earlier)
+            for number, column in enumerate(columns)
+        ],
+        lines=[HitsTick(hits=tick, top=_top(tick, scale)) for tick in scale],
+        days=[*_label_days([days[0] for days, *_ in columns], step)],
+    )
+
+
+def unit_for(number_of_days: int) -> Unit:
+    """Return what one bar of a chart of so many days stands for."""
+    if number_of_days <= MOST_DAYS:
+        return "day"
+    return "week" if number_of_days <= 7 * MOST_WEEKS else "month"
+
+
+def _split(days: Sequence[datetime.date], unit: Unit) -> Iterator[slice]:
+    """
+    Split days into those of each bar.
+
+    Weeks are counted back from the last day, so that the newest bar is a whole week and does not
+    look like a slump.
+    """
+
+    def part_of(number: int) -> object:
+        day = days[number]
+        in_weeks = (len(days) - 1 - number) // 7
+        return {"day": day, "week": in_weeks, "month": (day.year, day.month)}[unit]
+
+    for _, group in groupby(range(len(days)), key=part_of):
+        numbers = [*group]
+        yield slice(numbers[0], numbers[-1] + 1)
+
+
+Column = tuple[Sequence[datetime.date], int, int | None]
+"""The days of a bar, their hits, and those of the period before."""
+
+
+def _bar(column: Column, start: float, step: float, scale: Sequence[int], *, is_alone: bool) -> Bar:
+    days, hits, before = column
+    share = SHARE_ALONE if is_alone else SHARE_IN_FRONT
+    return Bar(
+        first_day=days[0],
+        last_day=days[-1],
+        hits=hits,
+        before=before,
+        front=_box(hits, start, step, share, scale),
+        behind=None if before is None else _box(before, start, step, SHARE_BEHIND, scale),
+        position=_position(start + step / 2, edge=100 / 3),
+    )
+
+
+def _box(hits: int, start: float, step: float, share: float, scale: Sequence[int]) -> Box:
+    width = share * min(step, WIDEST_BAR / SHARE_BEHIND)
+    top, foot = sorted((_top(hits, scale), _top(0, scale)))
+    return Box(
+        start=round(start + (step - width) / 2, 3),
+        width=round(width, 3),
+        top=top,
+        height=round(foot - top, 2),
+    )
+
+
+def _top(hits: int, scale: Sequence[int]) -> float:
+    return round(BOTTOM - (hits - scale[0]) / (scale[-1] - scale[0]) * (BOTTOM - TOP), 2)
+
+
+def _position(middle: float, *, edge: float) -> Position:
+    if middle < edge:
+        return "start"
+    return "end" if middle > 100 - edge else "middle"
+
+
+def _label_days(days: Sequence[datetime.date], step: float) -> Iterator[DayTick]:
+    every = -(-len(days) // MOST_LABELS) if len(days) > MOST_LABELS + 1 else 1
+    for number in range(0, len(days), every):
+        middle = (number + 0.5) * step
+        yield DayTick(
+            day=days[number], start=round(middle, 3), anchor=_position(middle, edge=MOST_LABELS)
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sparkline:
+    """A line of hits by day, small enough for a row of a table."""
+
+    first_day: datetime.date
+    last_day: datetime.date
+    hits: int
+    """The sum of all days."""
+
+    points: str
+    """What the attribute ``points`` of a polyline has. The newest day is last."""
+
+    width: int = 100
+    height: int = 24
+
+    @property
+    def area(self) -> str:
+        """The points of the polygon between the line and the lower edge."""
+        return f"0,{self.height} {self.points} {self.width},{self.height}"
+
+
+def sparkline(hits: Mapping[datetime.date, int]) -> Sparkline:
+    """Lay out a line of ``hits`` by day, which has at least one day, in order and without gaps."""
+    days, values = [*hits], [*hits.values()]
+    low, high = min(*values, 0), max(*values, 1)
+    width, height, margin = 100, 24, 2
+    step = width / max(len(values) - 1, 1)
+    heights = [height - margin - (v - low) / (high - low) * (height - 2 * margin) for v in values]
+    if len(heights) == 1:
+        heights *= 2
+    return Sparkline(
+        first_day=days[0],
+        last_day=days[-1],
+        hits=sum(values),
+        points=" ".join(f"{number * step:g},{top:.4g}" for number, top in enumerate(heights)),
+        width=width,
+        height=height,
+    )

@@ -1,0 +1,63 @@
+"""``{% load hitcount_charts %}``: charts of hits, and the numbers and days in them."""
+
+from __future__ import annotations
+
+import datetime
+
+from django import template
+from django.utils.formats import date_format, get_format, number_format
+
+from django_hitcount.reports.charts import BarChart, Sparkline
+from django_hitcount.short_numbers import format_short
+
+register = template.Library()
+
+
+@register.inclusion_tag("django_hitcount/charts/bar_chart.html")
+def bar_chart(chart: BarChart, *, name: str, label: str) -> dict[str, object]:
+    """
+    Draw a chart, with its values on hover and focus, and a table of them all.
+
+    Args:
+        chart: what django_hitcount.reports.charts.bar_chart() returns.
+        name: the id of the chart, of its own on the page.
+        label: what the chart shows, as "Hits per day".
+
+    The page needs the style sheet ``django_hitcount/charts.css``.
+    """
+    return {"chart": chart, "name": name, "label": label}
+
+
+@register.inclusion_tag("django_hitcount/charts/sparkline.svg")
+def sparkline(sparkline: Sparkline) -> dict[str, object]:
+    """Draw a line. The page needs the style sheet ``django_hitcount/charts.css``."""
+    return {"sparkline": sparkline}
+
+
+@register.filter
+def grouped(number: int) -> str:
+    """Write a number with the separators of the active language: 1,204."""
+    return number_format(number, force_grouping=True)
+
+
+@register.filter
+def short(number: int) -> str:
+    """Write a number in few characters, see format_short()."""
+    return format_short(number)
+
+
+@register.filter
+def short_day(day: datetime.date) -> str:
+    """Write a day without its year and with a short name of its month: Nov 22."""
+    return date_format(day, _with_short_month("MONTH_DAY_FORMAT"))
+
+
+@register.filter
+def short_month(day: datetime.date) -> str:
+    """Write a month with a short name: Nov 2026."""
+    return date_format(day, _with_short_month("YEAR_MONTH_FORMAT"))
+
+
+def _with_short_month(name: str) -> str:
+    """Return a format of the active language. Django has none with short months."""
+    return str(get_format(name)).replace("F", "M")
