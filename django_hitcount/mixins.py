@@ -3,39 +3,18 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from collections.abc import Iterable
+from typing import Any, Self
 
-from asgiref.sync import sync_to_async
 from django.db import models
 from django.db.models.signals import class_prepared
 from django.http import HttpRequest
 
-from django_hitcount import deletion, recording, totals, unique_visitors
+from django_hitcount import deletion, recording, series, totals, unique_visitors
+from django_hitcount.async_twins import async_twin
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.fresh_totals import discard_totals, find_fresh_total
 from django_hitcount.querysets import HitCountManager
-
-ModelT = TypeVar("ModelT", bound=models.Model)
-
-P = ParamSpec("P")
-
-ResultT = TypeVar("ResultT")
-
-
-def _async_twin(
-    method: Callable[Concatenate[ModelT, P], ResultT],
-) -> Callable[Concatenate[ModelT, P], Coroutine[Any, Any, ResultT]]:
-    """Make the async twin of a method. sync_to_async() alone would hide its type."""
-    run = sync_to_async(method)
-    name = method.__name__
-
-    async def twin(self: ModelT, /, *args: P.args, **kwargs: P.kwargs) -> ResultT:
-        return await run(self, *args, **kwargs)
-
-    twin.__name__, twin.__qualname__ = f"a{name}", f"HitCountMixin.a{name}"
-    twin.__doc__ = f"See {name}()."
-    return twin
 
 
 class HitCountMixin(models.Model):
@@ -95,7 +74,7 @@ class HitCountMixin(models.Model):
             self, request, counter=counter, amount=amount, at=at, refuse=refuse
         )
 
-    arecord_hit = _async_twin(record_hit)
+    arecord_hit = async_twin(record_hit)
     """See record_hit()."""
 
     def hits_between(
@@ -104,14 +83,41 @@ class HitCountMixin(models.Model):
         """Return the exact hits between two days, both included; see totals.hits_between()."""
         return totals.hits_between(self, first_day, last_day, counter=counter)
 
-    ahits_between = _async_twin(hits_between)
+    ahits_between = async_twin(hits_between)
     """See hits_between()."""
+
+    def hits_by_day(
+        self, first_day: datetime.date, last_day: datetime.date, *, counter: str = DEFAULT_COUNTER
+    ) -> dict[datetime.date, int]:
+        """Return the exact hits of each day of a range; see series.hits_by_day()."""
+        return series.hits_by_day(self, first_day, last_day, counter=counter)
+
+    ahits_by_day = async_twin(hits_by_day)
+    """See hits_by_day()."""
+
+    def hits_by_week(
+        self, first_day: datetime.date, last_day: datetime.date, *, counter: str = DEFAULT_COUNTER
+    ) -> dict[datetime.date, int]:
+        """Return the exact hits of each week of a range; see series.hits_by_week()."""
+        return series.hits_by_week(self, first_day, last_day, counter=counter)
+
+    ahits_by_week = async_twin(hits_by_week)
+    """See hits_by_week()."""
+
+    def hits_by_month(
+        self, first_day: datetime.date, last_day: datetime.date, *, counter: str = DEFAULT_COUNTER
+    ) -> dict[datetime.date, int]:
+        """Return the exact hits of each month of a range; see series.hits_by_month()."""
+        return series.hits_by_month(self, first_day, last_day, counter=counter)
+
+    ahits_by_month = async_twin(hits_by_month)
+    """See hits_by_month()."""
 
     def visitors_on(self, day: datetime.date, *, counter: str = DEFAULT_COUNTER) -> int:
         """Return how many different visitors came on a day; see unique_visitors.visitors_on()."""
         return unique_visitors.visitors_on(self, day, counter=counter)
 
-    avisitors_on = _async_twin(visitors_on)
+    avisitors_on = async_twin(visitors_on)
     """See visitors_on()."""
 
     def visitors_between(
@@ -120,8 +126,17 @@ class HitCountMixin(models.Model):
         """Return how many came in a range of days; see unique_visitors.visitors_between()."""
         return unique_visitors.visitors_between(self, first_day, last_day, counter=counter)
 
-    avisitors_between = _async_twin(visitors_between)
+    avisitors_between = async_twin(visitors_between)
     """See visitors_between()."""
+
+    def visitors_by_day(
+        self, first_day: datetime.date, last_day: datetime.date, *, counter: str = DEFAULT_COUNTER
+    ) -> dict[datetime.date, int]:
+        """Return how many different visitors came on each day; see series.visitors_by_day()."""
+        return series.visitors_by_day(self, first_day, last_day, counter=counter)
+
+    avisitors_by_day = async_twin(visitors_by_day)
+    """See visitors_by_day()."""
 
 
 # A model without a Meta inherits the Meta of its first base. The Meta above would so hide the

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
 import functools
 from typing import Any, Self, TypeVar
 
 from django.db import models
 from django.utils.functional import cached_property
 
+from django_hitcount import series
+from django_hitcount.async_twins import async_twin
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import last_days
 from django_hitcount.db.expressions import TotalInTables
@@ -133,6 +136,33 @@ class HitCountQuerySet(models.QuerySet[ModelT]):
     ) -> Self:
         """Put the Visitors of the last ``days`` on each object; see with_visitors()."""
         return with_visitors(self, counter=counter, days=days, name=name)
+
+    def hits_by_day(
+        self, first_day: datetime.date, last_day: datetime.date, *, counter: str = DEFAULT_COUNTER
+    ) -> dict[datetime.date, int]:
+        """Return the hits of each day of a range; see series.hits_by_day()."""
+        return series.hits_by_day(self, first_day, last_day, counter=counter)
+
+    ahits_by_day = async_twin(hits_by_day)
+    """See hits_by_day()."""
+
+    def hits_by_week(
+        self, first_day: datetime.date, last_day: datetime.date, *, counter: str = DEFAULT_COUNTER
+    ) -> dict[datetime.date, int]:
+        """Return the hits of each week of a range; see series.hits_by_week()."""
+        return series.hits_by_week(self, first_day, last_day, counter=counter)
+
+    ahits_by_week = async_twin(hits_by_week)
+    """See hits_by_week()."""
+
+    def hits_by_month(
+        self, first_day: datetime.date, last_day: datetime.date, *, counter: str = DEFAULT_COUNTER
+    ) -> dict[datetime.date, int]:
+        """Return the hits of each month of a range; see series.hits_by_month()."""
+        return series.hits_by_month(self, first_day, last_day, counter=counter)
+
+    ahits_by_month = async_twin(hits_by_month)
+    """See hits_by_month()."""
 
     @property
     def _iterable_class(self) -> IterableClass:

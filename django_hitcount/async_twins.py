@@ -1,0 +1,33 @@
+"""The async versions of methods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from asgiref.sync import sync_to_async
+
+SelfT = TypeVar("SelfT")
+
+P = ParamSpec("P")
+
+ResultT = TypeVar("ResultT")
+
+
+def async_twin(
+    method: Callable[Concatenate[SelfT, P], ResultT],
+) -> Callable[Concatenate[SelfT, P], Coroutine[Any, Any, ResultT]]:
+    """
+    Make the async twin of a method.
+
+    sync_to_async() alone would hide its type, and a manager would not copy it from its queryset.
+    """
+    run = sync_to_async(method)
+    owner, _, name = method.__qualname__.rpartition(".")
+
+    async def twin(self: SelfT, /, *args: P.args, **kwargs: P.kwargs) -> ResultT:
+        return await run(self, *args, **kwargs)
+
+    twin.__name__, twin.__qualname__ = f"a{name}", f"{owner}.a{name}"
+    twin.__doc__ = f"See {name}()."
+    return twin

@@ -1,0 +1,115 @@
+"""
+Read the hits of each day: of some objects, of a model, or of the whole site.
+
+The hits of a model are never added up from all its objects. DailyModelHits has those in slot 0, and
+the rows in slots 1..N are few: a compaction folds them into slot 0.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import models
+
+from django_hitcount.counters.batches import BatchId
+from django_hitcount.counters.keys import CounterKey
+from django_hitcount.db.expressions import KeyText
+from django_hitcount.db.slots import match_counters
+from django_hitcount.db.sums import find_applied, match_batches
+from django_hitcount.db.tables import DailyHitSlot, DailyModelHits, FlushedBatch
+
+Rows = models.QuerySet[Any, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DayRange:
+    """The days to read, and the database to read them from."""
+
+    first_day: datetime.date
+    last_day: datetime.date
+    using: str
+
+    def rows(self, table: type[models.Model]) -> Rows:
+        """Return the rows of a table with a column ``day`` that are in the range."""
+        found = table._default_manager.using(self.using)
+        return found.filter(day__range=(self.first_day, self.last_day))
+
+
+def read_days_of_counters(
+    keys: Iterable[CounterKey], days: DayRange, batch_ids: Collection[BatchId] = ()
+) -> tuple[Counter[datetime.date], set[BatchId]]:
+    """
+    Read the hits of counters by day, and which batches are in the ledger. Costs a query.
+
+    One statement reads both, so both are from one instant.
+    """
+    return _read([days.rows(DailyHitSlot).filter(match_counters(keys))], days, batch_ids)
+
+
+def read_days_of_objects(
+    objects: Rows, days: DayRange, *, content_type_id: int, counter: str
+) -> Counter[datetime.date]:
+    """
+    Read the hits of the objects of a queryset by day. Costs a query.
+
+    The objects must be in the database of the counts.
+    """
+    keys = objects.order_by().annotate(hitcount_key=KeyText(models.F("pk"), model=objects.model))
+    rows = days.rows(DailyHitSlot).filter(
+        content_type_id=content_type_id, counter=counter, object_id__in=keys.values("hitcount_key")
+    )
+    found, _ = _read([rows], days, ())
+    return found
+
+
+def read_days_of_model(
+    content_type_id: int | None,
+    days: DayRange,
+    batch_ids: Collection[BatchId] = (),
+    *,
+    counter: str,
+) -> tuple[Counter[datetime.date], set[BatchId]]:
+    """As read_days_of_counters(), for all objects of a model; None: of all models."""
+    wanted = models.Q(counter=counter)
+    if content_type_id is not None:
+        wanted &= models.Q(content_type_id=content_type_id)
+    uncompacted = days.rows(DailyHitSlot).filter(wanted, slot__gt=0)
+    return _read([days.rows(DailyModelHits).filter(wanted), uncompacted], days, batch_ids)
+
+
+def _read(
+    tables: Iterable[Rows], days: DayRange, batch_ids: Collection[BatchId]
+) -> tuple[Counter[datetime.date], set[BatchId]]:
+    """
+    Read sums by day and the ledger in one statement.
+
+    A row of the union is (0, "", day, sum), or (partition, generation, no day, number of the last
+    batch).
+    """
+    first, *others = (
+        rows.annotate(in_partition=models.Value(0), of=models.Value(""))
+        .values_list("in_partition", "of", "day")
+        .annotate(sum=models.Sum("hits"))
+        for rows in tables
+    )
+    if batch_ids:
+        no_day = models.Value(None, output_field=models.DateField())
+        others.append(
+            FlushedBatch.objects.using(days.using)
+            .filter(match_batches(batch_ids))
+            .annotate(day=no_day)
+            .values_list("partition", "generation", "day")
+            .annotate(last=models.Max("number"))
+        )
+    sums: Counter[datetime.date] = Counter()
+    last = {}
+    for partition, generation, day, number in first.union(*others, all=True) if others else first:
+        if day is None:
+            last[partition, generation] = number
+        else:
+            sums[day] += int(number)
+    return sums, find_applied(batch_ids, last)

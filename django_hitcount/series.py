@@ -1,0 +1,259 @@
+"""
+Read hits by day, week or month: of an object, a model, a queryset, or the whole site.
+
+Also reads the visitors of an object by day.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.db.models import Manager, Model, QuerySet
+
+from django_hitcount.buffers import get_buffer
+from django_hitcount.conf import DEFAULT_COUNTER
+from django_hitcount.counters.counted_models import counted_model
+from django_hitcount.counters.days import list_days
+from django_hitcount.counters.keys import CounterKey
+from django_hitcount.counters.names import check_counter
+from django_hitcount.counters.primary_keys import convert_key, key_type
+from django_hitcount.db import daily_visitors, series
+from django_hitcount.db.counter_keys import content_type_id_of, counter_key
+from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.savepoints import savepoint
+from django_hitcount.db.series import DayRange
+from django_hitcount.unique_visitors import valid_visitor_counter
+
+__all__ = [
+    "ahits_by_day",
+    "ahits_by_month",
+    "ahits_by_week",
+    "avisitors_by_day",
+    "hits_by_day",
+    "hits_by_month",
+    "hits_by_week",
+    "visitors_by_day",
+]
+
+OBJECTS_AT_A_TIME = 5000
+"""Objects of a queryset whose keys are read, so that their hits in the buffer are counted, too."""
+
+Source = (
+    Model | type[Model] | QuerySet[Any, Any] | Manager[Any] | list[Any] | tuple[Any, ...] | None
+)
+"""What to add up the hits of; None: the whole site."""
+
+Days = Counter[datetime.date]
+
+
+def hits_by_day(
+    source: Source,
+    first_day: datetime.date,
+    last_day: datetime.date,
+    *,
+    counter: str = DEFAULT_COUNTER,
+) -> dict[datetime.date, int]:
+    """
+    Return the hits of each calendar day of a range, in order. Days without hits have 0.
+
+    Args:
+        source: a saved object, a model, a queryset or a manager; a list of these, whose hits are
+            added up; or None for the hits of the whole site.
+        first_day: a date, in TIME_ZONE.
+        last_day: a date that is not earlier, up to 3,660 days in all.
+        counter: the name of a counter in HITCOUNT["COUNTERS"].
+
+    Raises InvalidDay if the days are invalid, InvalidHit if another argument is, and the database's
+    error if it does not answer.
+
+    Costs a query for each source.
+    """
+    days = list_days(first_day, last_day)
+    check_counter(counter)
+    found = _read(
+        source, DayRange(first_day=first_day, last_day=last_day, using=hits_alias()), counter
+    )
+    return {day: found[day] for day in days}
+
+
+def hits_by_week(
+    source: Source,
+    first_day: datetime.date,
+    last_day: datetime.date,
+    *,
+    counter: str = DEFAULT_COUNTER,
+) -> dict[datetime.date, int]:
+    """
+    Return the hits of each week of a range, by the Monday that begins it, as in ISO 8601.
+
+    A week that begins before ``first_day``, or ends after ``last_day``, has only the hits of those
+    days that are in the range. For all else, see hits_by_day().
+    """
+    return _group(hits_by_day(source, first_day, last_day, counter=counter), _monday)
+
+
+def hits_by_month(
+    source: Source,
+    first_day: datetime.date,
+    last_day: datetime.date,
+    *,
+    counter: str = DEFAULT_COUNTER,
+) -> dict[datetime.date, int]:
+    """
+    Return the hits of each month of a range, by the first day of the month.
+
+    A month that begins before ``first_day``, or ends after ``last_day``, has only the hits of those
+    days that are in the range. For all else, see hits_by_day().
+    """
+    return _group(hits_by_day(source, first_day, last_day, counter=counter), _first_of_month)
+
+
+def visitors_by_day(
+    obj: Model,
+    first_day: datetime.date,
+    last_day: datetime.date,
+    *,
+    counter: str = DEFAULT_COUNTER,
+) -> dict[datetime.date, int]:
+    """
+    Return how many different visitors an object had on each calendar day of a range, in order.
+
+    The sum is not the number of different visitors of the range: for that, see visitors_between().
+
+    Args:
+        obj: a saved object of any model.
+        first_day: a date, in TIME_ZONE.
+        last_day: a date that is not earlier, up to 3,660 days in all.
+        counter: the name of a counter with the option ``visitors``.
+
+    Raises VisitorsNotCounted if the counter does not count visitors, InvalidDay if the days
+    are invalid, and InvalidHit if another argument is invalid.
+
+    Costs a query, and with Redis one round trip.
+    """
+    days = list_days(first_day, last_day)
+    key = counter_key(obj, counter=valid_visitor_counter(counter))
+    using = hits_alias()
+    in_buffer = get_buffer().count_visitors([key], first_day, last_day)
+    with savepoint(using):
+        in_tables = daily_visitors.read_counts([key], first_day, last_day, using=using)
+    found: Days = Counter()
+    for visitors in {*in_buffer, *in_tables}:
+        # Redis has all visitors that the table has, and newer ones, unless it lost a sketch.
+        found[visitors.day] += max(in_buffer.get(visitors, 0), in_tables.get(visitors, 0))
+    return {day: found[day] for day in days}
+
+
+def _read(source: Source, days: DayRange, counter: str) -> Days:
+    """Read the hits of a source."""
+    if isinstance(source, Manager):
+        source = source.all()
+    if source is None:
+        return _read_model(None, days, counter)
+    if isinstance(source, list | tuple):
+        return _add_up(_read(item, days, counter) for item in source)
+    if isinstance(source, QuerySet):
+        return _read_queryset(source, days, counter)
+    if isinstance(source, type) and issubclass(source, Model):
+        return _read_queryset(QuerySet(source), days, counter)
+    return _read_counters([counter_key(source, counter=counter)], days)
+
+
+def _add_up(parts: Iterable[Days]) -> Days:
+    """Add up hits by day. The operator + would drop negative ones."""
+    sums: Days = Counter()
+    for part in parts:
+        sums.update(part)
+    return sums
+
+
+def _read_counters(keys: Iterable[CounterKey], days: DayRange) -> Days:
+    with savepoint(days.using):
+        found, _ = series.read_days_of_counters(keys, days)
+    return found
+
+
+def _read_model(content_type_id: int | None, days: DayRange, counter: str) -> Days:
+    with savepoint(days.using):
+        found, _ = series.read_days_of_model(content_type_id, days, counter=counter)
+    return found
+
+
+def _read_queryset(queryset: QuerySet[Any, Any], days: DayRange, counter: str) -> Days:
+    """Read the hits of a model, or of those of its objects that a queryset has."""
+    model: type[Model] = queryset.model
+    key_type(model)  # Raises InvalidKey if its objects cannot be counted.
+    if _is_whole_model(queryset):
+        return _read_model(content_type_id_of(model), days, counter)
+    can_nest = not (queryset.query.is_sliced or queryset.query.combinator)
+    if can_nest:
+        queryset = queryset.order_by()
+    pks = queryset.values_list("pk", flat=True)
+    if can_nest and queryset.db == days.using:
+        first_pks = [*pks[: OBJECTS_AT_A_TIME + 1]]
+        if len(first_pks) > OBJECTS_AT_A_TIME:
+            return _read_many(queryset, days, counter)
+        return _read_pks(model, first_pks, days, counter)
+    return _read_pks(model, pks.iterator(OBJECTS_AT_A_TIME), days, counter)
+
+
+def _read_many(queryset: QuerySet[Any, Any], days: DayRange, counter: str) -> Days:
+    """Read the hits of many objects: the database finds them itself."""
+    content_type_id = content_type_id_of(queryset.model)
+    with savepoint(days.using):
+        return series.read_days_of_objects(
+            queryset, days, content_type_id=content_type_id, counter=counter
+        )
+
+
+def _read_pks(model: type[Model], pks: Iterable[Any], days: DayRange, counter: str) -> Days:
+    """Read the hits of the objects with these primary keys. Costs a query per 5,000 of them."""
+    content_type_id = content_type_id_of(model)
+    keys = iter({CounterKey(content_type_id, convert_key(model, pk), counter) for pk in pks})
+    chunks = iter(lambda: [*islice(keys, OBJECTS_AT_A_TIME)], [])
+    return _add_up(_read_counters(chunk, days) for chunk in chunks)
+
+
+def _is_whole_model(queryset: QuerySet[Any, Any]) -> bool:
+    """Return whether a queryset has all objects of the model that its objects count as."""
+    query = queryset.query
+    model: type[Model] = queryset.model
+    is_filtered = query.where or query.is_sliced or query.combinator
+    return not is_filtered and counted_model(model) is model._meta.concrete_model
+
+
+def _group(
+    days: Mapping[datetime.date, int], first_of: Callable[[datetime.date], datetime.date]
+) -> dict[datetime.date, int]:
+    """Add up days by the first day of their week or month."""
+    sums: dict[datetime.date, int] = {}
+    for day, hits in days.items():
+        first = first_of(day)
+        sums[first] = sums.get(first, 0) + hits
+    return sums
+
+
+def _monday(day: datetime.date) -> datetime.date:
+    return day - datetime.timedelta(days=day.weekday())
+
+
+def _first_of_month(day: datetime.date) -> datetime.date:
+    return day.replace(day=1)
+
+
+ahits_by_day = sync_to_async(hits_by_day)
+"""See hits_by_day()."""
+
+ahits_by_week = sync_to_async(hits_by_week)
+"""See hits_by_week()."""
+
+ahits_by_month = sync_to_async(hits_by_month)
+"""See hits_by_month()."""
+
+avisitors_by_day = sync_to_async(visitors_by_day)
+"""See visitors_by_day()."""
