@@ -5,7 +5,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
-from django.db.models import Sum
+from django.db.models import Q, Sum
 
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db import slots
@@ -79,12 +79,26 @@ class TestIndexes:
             name = "hitslot_1 (content_type_id=? AND object_id=? AND counter=?)"
         assert name in plan.explain()
 
-    def test_most_viewed_walks_an_index(self):
-        most = HitSlot.objects.filter(content_type=self.model, counter="views", slot=0)
+    @pytest.mark.parametrize("is_compacted", [True, False])
+    @pytest.mark.parametrize(
+        ("table", "index"),
+        [(HitSlot, "hitcount_hitslot_most"), (DailyHitSlot, "hitcount_daily_most")],
+    )
+    def test_most_viewed_walks_an_index(self, table, index, is_compacted):
+        most = table.objects.filter(
+            content_type=self.model, counter="views", is_compacted=is_compacted
+        )
+        if table is DailyHitSlot:
+            most = most.filter(day="2026-01-01")
 
         plan = most.order_by("-hits")[:10].explain()
-        assert "hitcount_hitslot_most" in plan
+        assert index in plan
         assert "sort" not in plan.lower().replace("filesort: 0", "")
+
+    def test_the_database_knows_which_rows_are_compacted(self):
+        for table in (HitSlot, DailyHitSlot):
+            assert table.objects.filter(is_compacted=False).count() == 30
+            assert not table.objects.filter(is_compacted=(Q(slot__gt=0))).exists()
 
     @pytest.mark.parametrize(
         ("table", "index"),

@@ -33,20 +33,12 @@ def exact_collation(connection: BaseDatabaseWrapper) -> str:
 
 class SlotIndex(models.Index):
     """
-    An index over the rows of slot 0, or over the rows of all other slots.
+    An index over the rows that are not in slot 0.
 
     MySQL and MariaDB have no partial indexes, and Django leaves out an ``Index(condition=...)``
-    there. So there this index covers all rows. ``slot`` is its first column, or comes before the
-    sorted column, so a scan reads the same rows on every database.
+    there. So there this index covers all rows. ``slot`` is its first column, so a scan reads the
+    same rows on every database.
     """
-
-    def __init__(self, *, compacted: bool, fields: list[str], name: str) -> None:
-        super().__init__(fields=fields, name=name)
-        self.compacted = compacted
-
-    def deconstruct(self) -> tuple[str, Any, dict[str, Any]]:
-        path, args, kwargs = super().deconstruct()
-        return path, args, {**kwargs, "compacted": self.compacted}
 
     def create_sql(
         self,
@@ -57,6 +49,5 @@ class SlotIndex(models.Index):
     ) -> Statement:
         if not schema_editor.connection.features.supports_partial_indexes:
             return super().create_sql(model, schema_editor, using, **kwargs)
-        rows = models.Q(slot=0) if self.compacted else models.Q(slot__gt=0)
-        partial = models.Index(fields=self.fields, name=self.name, condition=rows)
+        partial = models.Index(fields=self.fields, name=self.name, condition=models.Q(slot__gt=0))
         return partial.create_sql(model, schema_editor, using, **kwargs)

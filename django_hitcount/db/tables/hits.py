@@ -8,10 +8,10 @@ from django.utils.translation import gettext_lazy as _
 
 from django_hitcount import conf
 from django_hitcount.db.fields import SlotIndex
-from django_hitcount.db.tables.rows import CounterRow, SlotRow
+from django_hitcount.db.tables.rows import CounterRow, HitRow, SlotRow
 
 
-class HitSlot(SlotRow, CounterRow):
+class HitSlot(HitRow):
     """One of the rows that add up to the all-time total of a counter."""
 
     KEY = CounterRow.KEY
@@ -26,20 +26,18 @@ class HitSlot(SlotRow, CounterRow):
             ),
         ]
         indexes = [
-            SlotIndex(
-                compacted=True,
-                fields=["content_type", "counter", "slot", "hits"],
+            models.Index(
+                fields=["content_type", "counter", "is_compacted", "hits"],
                 name="hitcount_hitslot_most",
             ),
             SlotIndex(
-                compacted=False,
                 fields=["slot", "content_type", "object_id", "counter"],
                 name="hitcount_hitslot_compact",
             ),
         ]
 
 
-class DailyHitSlot(SlotRow, CounterRow):
+class DailyHitSlot(HitRow):
     """One of the rows that add up to the hits of a counter on one day."""
 
     day = models.DateField(_("day"))
@@ -56,8 +54,11 @@ class DailyHitSlot(SlotRow, CounterRow):
             ),
         ]
         indexes = [
+            models.Index(
+                fields=["content_type", "counter", "day", "is_compacted", "hits"],
+                name="hitcount_daily_most",
+            ),
             SlotIndex(
-                compacted=False,
                 fields=["slot", "content_type", "object_id", "counter", "day"],
                 name="hitcount_daily_compact",
             ),
@@ -120,7 +121,6 @@ class RefusedHitSlot(SlotRow):
         ]
         indexes = [
             SlotIndex(
-                compacted=False,
                 fields=["slot", "day", "counter", "refusal"],
                 name="hitcount_refused_compact",
             ),

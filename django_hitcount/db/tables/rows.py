@@ -49,3 +49,23 @@ class SlotRow(models.Model):
 
     def __str__(self) -> str:
         return f"{super().__str__()}, slot {self.slot}"
+
+
+class HitRow(SlotRow, CounterRow):
+    """One of the rows that add up to hits of a counter."""
+
+    is_compacted = models.GeneratedField(
+        expression=models.Q(slot=0),
+        output_field=models.BooleanField(),
+        db_persist=True,
+        verbose_name=_("is compacted"),
+    )
+    """
+    Whether the row is in slot 0.
+
+    An index that has this column before ``hits`` sorts the rows of slot 0, and apart from them all
+    others, by hits. MySQL and MariaDB have no partial indexes that could do so.
+    """
+
+    class Meta:
+        abstract = True
