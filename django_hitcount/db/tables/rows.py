@@ -55,7 +55,7 @@ class HitRow(SlotRow, CounterRow):
     """One of the rows that add up to hits of a counter."""
 
     is_compacted = models.GeneratedField(
-        expression=models.Q(slot=0),
+        expression=models.ExpressionWrapper(models.Q(slot=0), models.BooleanField()),
         output_field=models.BooleanField(),
         db_persist=True,
         verbose_name=_("is compacted"),
