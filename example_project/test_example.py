@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from blog.paths import clean_path, is_reserved, path_to_url
+from demo import replayed_days
 from demo.access_log import PageRequest, article_path, is_page, parse_log
 from demo.due import NO_PAGE, Due, due, refusal_of
+from demo.made_up_visits import DAYS, VIRAL_DAYS_AGO, VIRAL_PATH, Readable, Visit, make_visits
 from demo.progress import Progress
 from demo.report import Report, Stored, is_plausible
 from demo.sending import headers_of, is_right_answer
+from django.test import RequestFactory
 
 AGENT = "Mozilla/5.0 (X11; Linux x86_64) Gecko/20100101 Firefox/29.0"
 
@@ -90,7 +95,8 @@ def test_only_whole_first_segments_are_reserved() -> None:
 
 def test_a_page_request_keeps_method_path_address_and_user_agent() -> None:
     log = parse_log([log_line("HEAD /tea/?a=b HTTP/1.1")])
-    assert log.page_requests == [PageRequest("HEAD", "tea", "203.0.113.9", AGENT)]
+    at = datetime(2015, 5, 17, 10, 5, 3, tzinfo=UTC)
+    assert log.page_requests == [PageRequest("HEAD", "tea", "203.0.113.9", AGENT, at)]
 
 
 @pytest.mark.parametrize("status", [200, 304])
@@ -117,7 +123,15 @@ def test_other_requests_are_counted_apart(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["", "\n", "garbage", log_line()[:-3], log_line().replace("[", "")]
+    "line",
+    [
+        "",
+        "\n",
+        "garbage",
+        log_line()[:-3],
+        log_line().replace("[", ""),
+        log_line().replace("17/May", "32/May"),
+    ],
 )
 def test_a_malformed_line_is_counted_and_not_fatal(line: str) -> None:
     log = parse_log([line, log_line()])
@@ -155,10 +169,30 @@ def test_pages_are_shown_and_posts_turned_away(method: str, status: int, is_righ
     assert is_right_answer(method, status) is is_right
 
 
+@pytest.mark.parametrize("moment", ["2015-05-17T10:05:03Z", "2015-05-17T23:30:00-04:00"])
+def test_the_moment_of_a_replayed_request_reaches_the_site(moment: str) -> None:
+    at = datetime.fromisoformat(moment)
+    replayed = RequestFactory().get("/", headers=replayed_days.headers_of(at))
+    assert replayed_days.read_moment(replayed) == at
+
+
+@pytest.mark.parametrize("value", ["", "2015-05-17T10:05:03Z", "2015-05-17T10:05:03Z:forged"])
+def test_a_moment_that_the_replay_has_not_signed_is_ignored(value: str) -> None:
+    forged = RequestFactory().get("/", headers={replayed_days.HEADER: value})
+    assert replayed_days.read_moment(forged) is None
+
+
+DAY = date(2015, 5, 17)
+
+
 def request(
-    method: str = "GET", path: str = "tea", address: str = "203.0.113.9", agent: str = AGENT
+    method: str = "GET",
+    path: str = "tea",
+    address: str = "203.0.113.9",
+    agent: str = AGENT,
+    at: str = "2015-05-17T10:05:03Z",
 ) -> PageRequest:
-    return PageRequest(method, path, address, agent)
+    return PageRequest(method, path, address, agent, datetime.fromisoformat(at))
 
 
 @pytest.mark.parametrize(
@@ -186,7 +220,7 @@ def test_a_visitor_is_due_once_however_often_they_come() -> None:
 def test_a_household_of_ipv6_is_one_address() -> None:
     addresses = ["2001:db8:0:1::1", "2001:db8:0:1:ffff::2", "2001:db8:0:2::1", "::ffff:192.0.2.1"]
     sums = due([request(address=address) for address in addresses])
-    assert {address for address, _ in sums.visitors["tea"]} == {
+    assert {address for _, address, _ in sums.visitors["tea"]} == {
         "2001:db8:0:1::/64",
         "2001:db8:0:2::/64",
         "192.0.2.1",
@@ -209,8 +243,11 @@ def test_an_estimate_may_be_wrong_by_so_much(
     assert all(is_plausible(estimate, visitors) for estimate in right)
 
 
-def test_visitors_count_again_after_midnight() -> None:
-    assert [is_plausible(2, 1, days=days) for days in (1, 2)] == [False, True]
+def test_visitors_count_again_after_midnight_of_the_site() -> None:
+    moments = ["2015-05-17T23:59:59Z", "2015-05-18T01:30:00+02:00", "2015-05-17T20:30:00-04:00"]
+    sums = due(request(at=at) for at in moments)
+    assert sums.hits_by_day == {DAY: 2, date(2015, 5, 18): 1}
+    assert len(sums.visitors["tea"]) == 2
 
 
 def due_and_stored() -> tuple[Due, Stored]:
@@ -218,7 +255,10 @@ def due_and_stored() -> tuple[Due, Stored]:
     second = request(path="", address="203.0.113.10")
     sums = due([request(), request(), second, request("HEAD"), request(agent="")])
     stored = Stored(
-        refused={"bot": 1, "method": 1}, hits={"tea": 2, "": 1}, visitors={"tea": 1, "": 1}
+        refused={"bot": 1, "method": 1},
+        hits={"tea": 2, "": 1},
+        visitors={"tea": 1, "": 1},
+        hits_by_day={DAY: 3},
     )
     return sums, stored
 
@@ -244,6 +284,8 @@ def test_what_is_due_and_in_the_tables_agrees() -> None:
         ("refused", {"bot": 2}),
         ("refused", {"prefetch": 1}),
         ("refused", {NO_PAGE: 1}),
+        ("hits_by_day", {DAY: 2}),
+        ("hits_by_day", {date(2015, 5, 18): 1}),
     ],
 )
 def test_any_difference_in_any_table_is_a_disagreement(table: str, change: dict[str, int]) -> None:
@@ -259,8 +301,9 @@ def test_many_small_errors_of_one_kind_are_a_disagreement() -> None:
         request(path=f"{page}", address=f"192.0.2.{n}") for page in range(40) for n in range(3)
     )
     hits = dict(sums.hits)
-    assert Report.compare(sums, Stored({}, hits, dict.fromkeys(hits, 3))).agrees
-    assert not Report.compare(sums, Stored({}, hits, dict.fromkeys(hits, 4))).agrees
+    days = {DAY: 120}
+    assert Report.compare(sums, Stored({}, hits, dict.fromkeys(hits, 3), days)).agrees
+    assert not Report.compare(sums, Stored({}, hits, dict.fromkeys(hits, 4), days)).agrees
 
 
 def test_a_page_request_that_failed_is_a_disagreement() -> None:
@@ -274,6 +317,11 @@ def test_the_report_shows_shares_and_ends_with_whether_they_agree() -> None:
         "They agree on each of 2 pages: 3 hits due, 3 in the table; "
         "2 visitors due, 2 in the table's estimate."
     )
+
+
+def test_the_report_shows_each_day() -> None:
+    lines = [*Report.compare(*due_and_stored()).lines()]
+    assert ["2015-05-17", "5", "3", "3"] in [line.split() for line in lines]
 
 
 def test_a_disagreement_is_the_last_line() -> None:
@@ -291,3 +339,67 @@ def test_progress_off_a_terminal_is_a_line_for_each_tenth() -> None:
     lines = stream.getvalue().splitlines()
     assert len(lines) == 10
     assert lines[-1].startswith("25 of 25 sent")
+
+
+TODAY = datetime(2026, 3, 18, tzinfo=UTC)
+ARTICLES = [
+    Readable(path, TODAY - timedelta(days=days, hours=-9), rank)
+    for rank, (path, days) in enumerate([("tea", 80), (VIRAL_PATH, 30), ("new", 2)], 1)
+]
+
+
+def visits_of(days_ago: int) -> list[Visit]:
+    midnight = TODAY - timedelta(days=days_ago)
+    return make_visits(midnight, days_ago=days_ago, articles=ARTICLES)
+
+
+def test_a_made_up_day_is_always_the_same_and_no_day_is_like_another() -> None:
+    assert visits_of(3) == visits_of(3)
+    assert visits_of(3) != visits_of(4)
+
+
+def test_made_up_visits_are_of_their_day_and_in_order() -> None:
+    moments = [visit.at for visit in visits_of(3)]
+    assert moments == sorted(moments)
+    assert {moment.date() for moment in moments} == {TODAY.date() - timedelta(days=3)}
+
+
+def test_made_up_visits_grow_and_are_fewer_at_weekends() -> None:
+    visits = {days: len(visits_of(days)) for days in range(DAYS + 1) if days > VIRAL_DAYS_AGO}
+    first, last = (
+        sum(visits[days] for days in range(start, start + 14)) for start in (DAYS - 13, 17)
+    )
+    assert first * 1.2 < last < first * 2.5
+    weekend = [n for days, n in visits.items() if (TODAY - timedelta(days=days)).weekday() > 4]
+    assert sum(weekend) / len(weekend) < 0.8 * sum(visits.values()) / len(visits)
+
+
+def test_one_article_goes_viral_and_is_forgotten() -> None:
+    reads = [
+        sum(visit.paths.count(VIRAL_PATH) for visit in visits_of(days)) for days in range(DAYS)
+    ]
+    assert reads.index(max(reads)) == VIRAL_DAYS_AGO - 1
+    assert max(reads) > 5 * max(*reads[VIRAL_DAYS_AGO + 1 :], *reads[:3])
+
+
+def test_nobody_reads_an_article_before_it_is_published() -> None:
+    for days in (1, 2, 3, 29, 30, 31):
+        for visit in visits_of(days):
+            published = {article.path: article.published_at for article in ARTICLES}
+            assert all(published.get(path, visit.at) <= visit.at for path in visit.paths)
+
+
+def test_a_new_article_is_read_more_than_later() -> None:
+    old = [Readable("tea", TODAY - timedelta(days=40), 1)]
+    new = Readable("new", TODAY, 1)
+    first = Counter(
+        path
+        for visit in make_visits(TODAY, days_ago=0, articles=[*old, new])
+        for path in visit.paths
+    )
+    assert first["new"] > 2 * first["tea"]
+
+
+def test_addresses_of_made_up_visitors_belong_to_nobody() -> None:
+    assert all(visit.address.startswith("2001:db8:") for visit in visits_of(VIRAL_DAYS_AGO))
+    assert all(int(visit.address.split(":")[2], 16) < 0x10000 for visit in visits_of(1))

@@ -23,7 +23,7 @@ pytestmark = [
 ]
 
 ROOT = Path(__file__).parent.parent
-LINE = '{address} - - [17/May/2015:10:05:03 +0000] "{request} HTTP/1.1" {status} 5 "-" "{agent}"\n'
+LINE = '{address} - - [{at}] "{request} HTTP/1.1" {status} 5 "-" "{agent}"\n'
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 SAFARI = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 Mobile/15E148"
 GOOGLEBOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
@@ -44,6 +44,9 @@ REQUESTS = [
     ("GET /logo.png", "203.0.113.1", 200, FIREFOX),
     ("GET /gone", "203.0.113.1", 404, FIREFOX),
 ]
+# Only the last counted request is after midnight, in UTC.
+MOMENTS = ["17/May/2015:10:05:03 +0000"] * 11 + ["17/May/2015:22:30:00 -0400"]
+MOMENTS += ["17/May/2015:23:59:59 +0000"] * 3
 SECONDS = 90
 
 
@@ -77,8 +80,8 @@ def test_replay_reports_refusals_and_ends_with_agreement(demo, tmp_path):
     log = tmp_path / "access.log"
     log.write_text(
         "".join(
-            LINE.format(request=request, address=address, status=status, agent=agent)
-            for request, address, status, agent in REQUESTS
+            LINE.format(request=request, address=address, status=status, agent=agent, at=at)
+            for (request, address, status, agent), at in zip(REQUESTS, MOMENTS, strict=True)
         )
     )
 
@@ -93,11 +96,13 @@ def test_replay_reports_refusals_and_ends_with_agreement(demo, tmp_path):
     assert ["no", "page", "1", "7.7%", "0"] in [line[:5] for line in words]
     assert ["(counted)", "8", "61.5%", "8"] in words
     assert ["/robot", "1", "0", "0", "0", "0"] in words
+    assert ["2015-05-17", "12", "7", "7"] in words
+    assert ["2015-05-18", "1", "1", "1"] in words
     assert lines[-1].startswith("They agree on each of 3 pages: 8 hits due, 8 in the table; 6 ")
 
 
 def test_ctrl_c_leaves_no_process(demo):
-    process = demo()
+    process = demo("--empty")
     lines = iter(process.stdout.readline, "")
     assert any("The admin:" in line for line in lines)
     children = psutil.Process(process.pid).children(recursive=True)

@@ -37,7 +37,9 @@ class ArticleListView(ListView):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context = super().get_context_data(**kwargs)
-        record_hits(context["page_obj"], self.request, counter="impressions")
+        # Without `visited_at`, which demo/replayed_days.py sets, the hits are of today.
+        at = getattr(self.request, "visited_at", None)
+        record_hits(context["page_obj"], self.request, counter="impressions", at=at)
         context["front"] = Article.objects.filter(path="").first()
         context["orders"] = ORDERS
         context["order"] = self.order()

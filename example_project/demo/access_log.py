@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from urllib.parse import parse_qsl, unquote_to_bytes, urlsplit
 
 from blog.paths import clean_path, is_reserved
 
 QUOTED = r'"((?:[^"\\]|\\.)*)"'
-LINE = re.compile(rf"(\S+) \S+ .+? \[[^\]]*\] {QUOTED} (\d{{3}}) \S+ {QUOTED} {QUOTED}")
+LINE = re.compile(rf"(\S+) \S+ .+? \[([^\]]*)\] {QUOTED} (\d{{3}}) \S+ {QUOTED} {QUOTED}")
+MOMENT = "%d/%b/%Y:%H:%M:%S %z"
 REQUEST = re.compile(r"(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) (\S.*?)(?: HTTP/[\d.]+)?")
 SHOWN_STATUSES = frozenset({"200", "304"})
 NOT_SENT = "-"
@@ -41,6 +43,8 @@ class PageRequest:
     user_agent: str
     """Empty if the visitor sent none."""
 
+    at: datetime
+
 
 @dataclass(slots=True)
 class AccessLog:
@@ -54,11 +58,13 @@ class AccessLog:
 def parse_log(lines: Iterable[str]) -> AccessLog:
     log = AccessLog()
     for line in lines:
-        match = LINE.match(line)
-        if match is None:
+        try:
+            address, moment, *parts = _parts(line)
+            at = datetime.strptime(moment, MOMENT)
+        except ValueError:
             log.malformed += 1
             continue
-        request = _page_request(*match.group(1, 2, 3, 5))
+        request = _page_request(address, at, *parts)
         if request is None:
             log.others += 1
         else:
@@ -66,12 +72,22 @@ def parse_log(lines: Iterable[str]) -> AccessLog:
     return log
 
 
-def _page_request(address: str, request: str, status: str, agent: str) -> PageRequest | None:
+def _parts(line: str) -> Sequence[str]:
+    """The client's address, the moment, the request, the status and the user agent."""
+    match = LINE.match(line)
+    if match is None:
+        raise ValueError(line)
+    return match.group(1, 2, 3, 4, 6)
+
+
+def _page_request(
+    address: str, at: datetime, request: str, status: str, agent: str
+) -> PageRequest | None:
     match = REQUEST.fullmatch(request)
     if match is None or status not in SHOWN_STATUSES or not is_page(match[2]):
         return None
     user_agent = "" if agent == NOT_SENT else re.sub(r'\\(["\\])', r"\1", agent).strip()
-    return PageRequest(match[1], article_path(match[2]), address, user_agent)
+    return PageRequest(match[1], article_path(match[2]), address, user_agent, at)
 
 
 def is_page(target: str) -> bool:

@@ -12,18 +12,19 @@ from django.utils import timezone
 from demo.access_log import PageRequest
 
 SAMPLES = Path(__file__).parent / "sample_articles"
-DAYS_APART = 9
+DAYS_APART = 7
 TITLE_LENGTH = 200
 
 
 def create_samples() -> None:
-    """The file's name is the path; its first line is the title."""
+    """The file's name is the path; its first line is the title. The first one is the newest."""
     now = timezone.now()
     articles = []
-    for age, file in enumerate(sorted(SAMPLES.glob("*.txt"))):
+    files = sorted(SAMPLES.glob("*.txt"), key=lambda file: (file.stem == "index", file.stem))
+    for number, file in enumerate(files):
         title, _, body = file.read_text(encoding="utf-8").partition("\n")
         path = "" if file.stem == "index" else file.stem
-        published_at = now - timedelta(days=age * DAYS_APART)
+        published_at = now - timedelta(days=1 + number * DAYS_APART)
         articles.append(
             Article(path=path, title=title, body=body.strip(), published_at=published_at)
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import UTC, date
 from functools import cache
 from ipaddress import ip_address, ip_network
 
@@ -16,6 +17,11 @@ NO_PAGE = "no page"
 """Not a refusal of django_hitcount: the site shows no page, so there is nothing to count."""
 
 BOTS = Bots()
+SITE_ZONE = UTC
+"""TIME_ZONE of the site: a day begins at midnight there, whatever zone the log is in."""
+
+Visitor = tuple[date, str, str]
+"""Day, household and user agent."""
 
 
 @dataclass(slots=True)
@@ -27,19 +33,27 @@ class Due:
     """All of them, by path."""
 
     hits: Counter[str] = field(default_factory=Counter)
-    visitors: dict[str, set[tuple[str, str]]] = field(default_factory=lambda: defaultdict(set))
+    visitors: dict[str, set[Visitor]] = field(default_factory=lambda: defaultdict(set))
+    """By path, each once a day."""
+
+    requests_by_day: Counter[date] = field(default_factory=Counter)
+    hits_by_day: Counter[date] = field(default_factory=Counter)
 
 
 def due(requests: Iterable[PageRequest]) -> Due:
     """What the answered requests should add up to."""
     sums = Due()
     for request in requests:
+        day = request.at.astimezone(SITE_ZONE).date()
         sums.requests[request.path] += 1
+        sums.requests_by_day[day] += 1
         if reason := refusal_of(request):
             sums.refused[reason] += 1
         else:
             sums.hits[request.path] += 1
-            sums.visitors[request.path].add((household(request.address), request.user_agent))
+            sums.hits_by_day[day] += 1
+            visitor = (day, household(request.address), request.user_agent)
+            sums.visitors[request.path].add(visitor)
     return sums
 
 

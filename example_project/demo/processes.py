@@ -49,6 +49,7 @@ class Processes:
         self.directory = directory
         self.environment = environment
         self._children: list[Child] = []
+        self._jobs: list[Child] = []
         self._interrupted = False
         self._handlers: dict[signal.Signals, Any] = {}
 
@@ -57,6 +58,8 @@ class Processes:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        while self._jobs:
+            _stop(self._jobs.pop())
         # In reverse order: the site first, what it talks to last.
         while self._children:
             _stop(self._children.pop())
@@ -73,13 +76,20 @@ class Processes:
 
     def run(self, command: Sequence[str]) -> int:
         """A job: it writes to the terminal, and its exit code is returned."""
-        process = self._spawn(command, None)
-        job = Child("job", process, Path(os.devnull))
-        try:
-            self.wait_until(lambda: process.poll() is not None)
-        finally:
-            _stop(job)
-        return process.returncode
+        return self.finish(self.begin(command))
+
+    def begin(self, command: Sequence[str]) -> Child:
+        """A job that goes on beside the start of the services; finish() waits for it."""
+        job = Child("job", self._spawn(command, None), Path(os.devnull))
+        self._jobs.append(job)
+        return job
+
+    def finish(self, job: Child) -> int:
+        """The exit code of a job."""
+        self.wait_until(lambda: job.process.poll() is not None)
+        self._jobs.remove(job)
+        _stop(job)
+        return job.process.returncode
 
     def wait_until(
         self, ready: Callable[[], bool], *, what: str = "", seconds: float = float("inf")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date
 
 from blog.paths import path_to_url
 
@@ -30,6 +31,8 @@ class Stored:
     visitors: dict[str, int]
     """By path, each counted once a day."""
 
+    hits_by_day: dict[date, int]
+
 
 @dataclass(frozen=True, slots=True)
 class RefusalRow:
@@ -50,23 +53,31 @@ class PageRow:
     hits: int = 0
     visitors_due: int = 0
     visitors: int = 0
-    days: int = 1
-    """A visitor counts once on each day."""
 
     @property
     def agrees(self) -> bool:
-        return self.hits == self.hits_due and is_plausible(
-            self.visitors, self.visitors_due, days=self.days
-        )
+        return self.hits == self.hits_due and is_plausible(self.visitors, self.visitors_due)
 
 
-def is_plausible(estimate: int, visitors: int, *, days: int = 1) -> bool:
+@dataclass(frozen=True, slots=True)
+class DayRow:
+    day: date
+    requests: int
+    hits_due: int
+    hits: int
+
+    @property
+    def agrees(self) -> bool:
+        return self.hits == self.hits_due
+
+
+def is_plausible(estimate: int, visitors: int) -> bool:
     """True if this is a plausible estimate. For no visitor or one, it has to be exact."""
     error = min(visitors - 1, 2 + ERROR * visitors) if visitors else 0
-    return visitors - error <= estimate <= (visitors + error) * days
+    return visitors - error <= estimate <= visitors + error
 
 
-def marked(row: RefusalRow | PageRow, line: str) -> str:
+def marked(row: RefusalRow | DayRow | PageRow, line: str) -> str:
     return line if row.agrees else f"{line}  DIFFERS"
 
 
@@ -75,6 +86,9 @@ class Report:
     refusals: list[RefusalRow]
     """The most frequent first."""
 
+    days: list[DayRow]
+    """The first day first."""
+
     pages: list[PageRow]
     """The most read first."""
 
@@ -82,10 +96,16 @@ class Report:
     """Page requests that the site did not answer as expected."""
 
     @classmethod
-    def compare(cls, due: Due, stored: Stored, *, days: int = 1, failures: int = 0) -> Report:
+    def compare(cls, due: Due, stored: Stored, *, failures: int = 0) -> Report:
         refusals = [
             RefusalRow(reason, due.refused[reason], stored.refused.get(reason, 0))
             for reason in due.refused.keys() | stored.refused.keys()
+        ]
+        days = [
+            DayRow(
+                day, due.requests_by_day[day], due.hits_by_day[day], stored.hits_by_day.get(day, 0)
+            )
+            for day in sorted(due.requests_by_day.keys() | stored.hits_by_day.keys())
         ]
         pages = [
             PageRow(
@@ -95,30 +115,32 @@ class Report:
                 hits=stored.hits.get(path, 0),
                 visitors_due=len(due.visitors.get(path, ())),
                 visitors=stored.visitors.get(path, 0),
-                days=days,
             )
             for path in due.requests.keys() | stored.hits.keys() | stored.visitors.keys()
         ]
         return cls(
             refusals=sorted(refusals, key=lambda row: (-row.requests, row.reason)),
+            days=days,
             pages=sorted(pages, key=lambda row: (-row.hits_due, -row.requests, row.path)),
             failures=failures,
         )
 
     @property
     def agrees(self) -> bool:
-        rows = [*self.refusals, *self.pages]
+        rows = [*self.refusals, *self.days, *self.pages]
         return not self.failures and self._total().agrees and all(row.agrees for row in rows)
 
     def _total(self) -> PageRow:
         """A sum over the pages, which may differ less than each of them."""
         columns = ("requests", "hits_due", "hits", "visitors_due", "visitors")
         sums = {name: sum(getattr(row, name) for row in self.pages) for name in columns}
-        return PageRow(path="", **sums, days=max((row.days for row in self.pages), default=1))
+        return PageRow(path="", **sums)
 
     def lines(self) -> Iterator[str]:
         yield ""
         yield from self._refusal_lines()
+        yield ""
+        yield from self._day_lines()
         yield ""
         yield from self._page_lines()
         yield ""
@@ -137,6 +159,11 @@ class Report:
             )
         share = total.hits_due / total.requests
         yield f"{'(counted)':12}  {total.hits_due:8,}  {share:7.1%}  {total.hits:12,}"
+
+    def _day_lines(self) -> Iterator[str]:
+        yield f"{'day':12}  requests  hits due  in the table"
+        for row in self.days:
+            yield marked(row, f"{row.day}    {row.requests:8,}  {row.hits_due:8,}  {row.hits:12,}")
 
     def _page_lines(self) -> Iterator[str]:
         width = min(max(len(path_to_url(row.path)) for row in self.pages), WIDEST_PATH)
@@ -159,7 +186,9 @@ class Report:
             return f"They agree on each of {len(self.pages):,} pages: {figures}."
         differing = sum(not row.agrees for row in self.pages)
         reasons = sum(not row.agrees for row in self.refusals)
+        days = sum(not row.agrees for row in self.days)
         return (
             f"They DISAGREE on {differing:,} of {len(self.pages):,} pages and on {reasons:,} "
-            f"reasons to refuse: {figures}; {self.failures:,} page requests failed."
+            f"reasons to refuse: {figures}; {days:,} of {len(self.days):,} days differ; "
+            f"{self.failures:,} page requests failed."
         )

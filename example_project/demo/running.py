@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from django.core.management.base import CommandError
@@ -17,43 +18,67 @@ EXIT_INTERRUPTED = 130
 Say = Callable[[str], None]
 
 
-def run(asked_port: int | None, replay: Path | None, *, say: Say) -> None:
-    log = replay.resolve() if replay else None
-    if log and not log.is_file():
-        raise CommandError(f"File not found: {replay}.")
-    port = stack.choose_port(asked_port)
-    if port not in (asked_port, stack.USUAL_PORT):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """What the command was asked for."""
+
+    port: int | None
+    replay: Path | None
+    """An access log to replay. The demo ends with it, unless ``stay``."""
+
+    empty: bool
+    stay: bool
+
+    @property
+    def is_made_up(self) -> bool:
+        return not self.empty and self.replay is None
+
+
+def run(options: Options, *, say: Say) -> None:
+    if options.replay and not options.replay.is_file():
+        raise CommandError(f"File not found: {options.replay}.")
+    port = stack.choose_port(options.port)
+    if port not in (options.port, stack.USUAL_PORT):
         say(f"Port {stack.USUAL_PORT} is taken. The site uses port {port}.")
     with tempfile.TemporaryDirectory(prefix="hitcount-demo-") as directory:
         try:
-            _start_and_serve(Path(directory), port, log, say)
+            _start_and_serve(Path(directory), port, options, say)
         except Interrupted:
             say("Stopped.")
-            if log:
+            if options.replay and not options.stay:
                 raise SystemExit(EXIT_INTERRUPTED) from None
 
 
-def _start_and_serve(directory: Path, port: int, log: Path | None, say: Say) -> None:
+def _start_and_serve(directory: Path, port: int, options: Options, say: Say) -> None:
     password = secrets.token_urlsafe(9)
     redis_port = stack.free_port()
-    # The replay acts as a proxy in front of the site, and reports the client's address.
-    variables = stack.environment(directory, redis_port, password, proxies=1 if log else 0)
+    variables = stack.environment(
+        directory,
+        redis_port,
+        password,
+        is_replay=options.replay is not None,
+        is_made_up=options.is_made_up,
+    )
     with Processes(directory, variables) as processes:
         say("Starting Valkey, the database, a Celery worker and the web server ...")
         stack.start_valkey(processes, redis_port)
-        stack.prepare(processes, log)
-        stack.start_worker(processes, variables)
+        stack.prepare(processes, options.replay)
+        traffic = stack.begin_traffic(processes) if options.is_made_up else None
+        stack.start_worker(processes)
         stack.start_web(processes, port)
+        if traffic:
+            stack.wait_for_traffic(processes, traffic)
         address = f"http://{stack.HOST}:{port}/"
         say(f"The site:   {address}")
         say(f"The admin:  {address}admin/  user {stack.ADMIN}, password {password}")
         say("Hits reach the database every 10 seconds. Ctrl-C stops everything.")
-        _serve(processes, port, log)
+        _serve(processes, port, options)
 
 
-def _serve(processes: Processes, port: int, log: Path | None) -> None:
+def _serve(processes: Processes, port: int, options: Options) -> None:
     """Until the replay is done or somebody stops the demo."""
-    if log is None:
-        processes.wait_until(lambda: False)
-    elif processes.run(stack.manage("demo_replay", str(log), f"--port={port}")):
+    log = options.replay
+    if log and processes.run(stack.manage("demo_replay", str(log.resolve()), f"--port={port}")):
         raise SystemExit(1)
+    if log is None or options.stay:
+        processes.wait_until(lambda: False)

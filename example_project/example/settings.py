@@ -17,6 +17,8 @@ BROKER_URL = os.environ.get("EXAMPLE_BROKER_URL", REDIS_URL)
 
 DEBUG = os.environ.get("EXAMPLE_DEBUG", "1") == "1"
 SECRET_KEY = os.environ.get("EXAMPLE_SECRET_KEY", "for trying the example only")
+REPLAY = os.environ.get("EXAMPLE_REPLAY", "0") == "1"
+MADE_UP_TRAFFIC = os.environ.get("EXAMPLE_MADE_UP_TRAFFIC", "0") == "1"
 ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]"]
 
 INSTALLED_APPS = [
@@ -41,6 +43,10 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
+if not DEBUG:  # Django's debug pages have inline styles.
+    MIDDLEWARE.append("example.content_security.send_policy")
+if REPLAY:
+    MIDDLEWARE.append("demo.replayed_days.RecordOnDaysOfLog")
 
 ROOT_URLCONF = "example.urls"
 WSGI_APPLICATION = "example.wsgi.application"
@@ -54,6 +60,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "demo.labels.made_up_traffic",
             ],
         },
     },

