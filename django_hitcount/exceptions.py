@@ -7,7 +7,9 @@ The exceptions of django_hitcount::
     │   ├── UnsavedObject
     │   ├── InvalidKey
     │   ├── InvalidAmount
+    │   │   └── TooFewHits
     │   ├── InvalidDay
+    │   ├── InvalidCorrection
     │   └── VisitorsNotCounted
     ├── InvalidThrottle (ValueError)
     ├── BufferUnavailable
@@ -25,10 +27,12 @@ __all__ = [
     "BufferUnavailable",
     "HitCountError",
     "InvalidAmount",
+    "InvalidCorrection",
     "InvalidDay",
     "InvalidHit",
     "InvalidKey",
     "InvalidThrottle",
+    "TooFewHits",
     "TotalsMoving",
     "TransactionLost",
     "UnknownCounter",
@@ -67,8 +71,21 @@ class InvalidAmount(InvalidHit):
     """The amount is 0, too large, or not a whole number."""
 
 
+class TooFewHits(InvalidAmount):
+    """A correction takes back more hits than were counted on that day."""
+
+    def __init__(self, message: str, *, counted: int) -> None:
+        super().__init__(message)
+        self.counted = counted
+        """How many hits of the day can be taken back."""
+
+
 class InvalidDay(InvalidHit):
     """The day is not a date or datetime, or the range of days is invalid."""
+
+
+class InvalidCorrection(InvalidHit):
+    """The correction has no valid reason, or its user has no name."""
 
 
 class InvalidThrottle(HitCountError, ValueError):

@@ -13,6 +13,7 @@ from django_hitcount.counters.keys import ObjectKey
 from django_hitcount.db import locks
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.tables import (
+    Correction,
     CounterRow,
     DailyHitSlot,
     DailyVisitors,
@@ -28,7 +29,13 @@ ROWS_PER_TRANSACTION = 500
 LOCK_WAIT_SECONDS = 1.0
 """How long a statement waits for a lock before the transaction rolls back and is tried again."""
 
-TABLES: tuple[type[CounterRow], ...] = (HitSlot, DailyHitSlot, SeenVisitor, DailyVisitors)
+TABLES: tuple[type[CounterRow], ...] = (
+    HitSlot,
+    DailyHitSlot,
+    SeenVisitor,
+    DailyVisitors,
+    Correction,
+)
 """SeenVisitor before DailyVisitors: a fold turns rows of the first into rows of the second."""
 
 

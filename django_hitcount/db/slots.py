@@ -23,6 +23,9 @@ from django_hitcount.db.tables import DailyHitSlot, HitSlot, RefusedHitSlot, Slo
 from django_hitcount.db.transactions import take_write_lock
 from django_hitcount.db.upserts import insert_or_add
 
+CORRECTION_SLOT = 32_767
+"""The slot of all corrections. Only with the largest SLOTS does a writer of hits choose it, too."""
+
 
 def choose_slot() -> int:
     """Choose a random slot for a writer; never slot 0, which only compaction writes."""

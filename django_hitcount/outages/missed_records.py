@@ -61,7 +61,7 @@ def make_records(
     """
     counted = [hit for hit in in_slots if not hit.refusal]
     if counted:
-        yield MissedRecord(hits=_as_json(counted))
+        yield make_record_of_slots(counted)
     if in_doubt:
         yield MissedRecord(
             hits=_as_json(in_doubt),
@@ -70,6 +70,11 @@ def make_records(
             run_id=sent.run_id,
             missed_at=sent.at,
         )
+
+
+def make_record_of_slots(hits: Sequence[NewHits]) -> MissedRecord:
+    """Make a row for hits that are in the tables, but not in the running totals of Redis."""
+    return MissedRecord(hits=_as_json(hits))
 
 
 @pause_deadline()

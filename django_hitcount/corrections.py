@@ -1,0 +1,174 @@
+"""Correct counts by hand: add or take back hits of a day, and keep who did it, when and why."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+from functools import partial
+
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.models import AnonymousUser
+from django.db import connections, transaction
+from django.db.models import Model
+
+from django_hitcount import conf
+from django_hitcount.buffers import get_buffer
+from django_hitcount.conf import DEFAULT_COUNTER
+from django_hitcount.counters.days import day_of
+from django_hitcount.counters.fresh_totals import discard_totals
+from django_hitcount.counters.hits import NewHits, check_amount
+from django_hitcount.db import locks, slots
+from django_hitcount.db.commits import run_after_commit
+from django_hitcount.db.counter_keys import counter_key
+from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.tables import Correction, MissedRecord
+from django_hitcount.db.transactions import DATABASE_ERRORS, in_transaction, require_autocommit
+from django_hitcount.exceptions import (
+    BufferUnavailable,
+    InvalidCorrection,
+    InvalidDay,
+    TooFewHits,
+)
+from django_hitcount.outages.missed_records import make_record_of_slots
+from django_hitcount.totals import hits_between
+
+__all__ = ["correct_hits"]
+
+PATIENCE_SECONDS = 5.0
+"""How long to retry a correction that meets locks. A person waits for it."""
+
+LOCK_WAIT_SECONDS = 1.0
+"""How long one try waits for locks."""
+
+logger = logging.getLogger("django_hitcount")
+
+
+def correct_hits(
+    obj: Model,
+    amount: int,
+    *,
+    day: datetime.date,
+    reason: str,
+    user: AbstractBaseUser | AnonymousUser,
+    counter: str = DEFAULT_COUNTER,
+) -> Correction:
+    """
+    Add hits of a day to ``obj``, or take some back. Keep a Correction that says who, when and why.
+
+    Writes the hits and the Correction in one transaction, straight into the tables. No refusal
+    applies, and visitors do not change. Within a transaction, it is part of that one, and totals
+    that Redis keeps change after its COMMIT.
+
+    Args:
+        obj: a saved object of any model.
+        amount: how many hits to add; negative to take hits back.
+        day: the date of the hits in TIME_ZONE, not in the future.
+        reason: why, up to 200 characters.
+        user: who corrects the hits. Only the name is kept.
+        counter: the name of a counter in HITCOUNT["COUNTERS"].
+
+    Raises TooFewHits if more hits are taken back than were counted on that day, InvalidCorrection
+    if there is no reason or the user has no name, and InvalidHit if another argument is invalid.
+    Raises the database's error if the database does not answer. Nothing is written then.
+
+    Costs a transaction of three statements. To take hits back costs what hits_between() costs, too.
+    With Redis, costs one more statement, and after the COMMIT a round trip and a query.
+    """
+    hits = NewHits(counter_key(obj, counter=counter), _check_day(day), check_amount(amount))
+    correction = Correction(
+        **hits.key._asdict(),
+        day=day,
+        amount=amount,
+        reason=_check_reason(reason),
+        made_by=_name_of(user),
+    )
+    missed = _write(obj, hits, correction)
+    discard_totals(obj, counter=counter)
+    if missed:
+        run_after_commit(partial(_discard_total, hits, missed), databases=[hits_alias()])
+    return correction
+
+
+def _check_day(day: datetime.date) -> datetime.date:
+    if type(day) is not datetime.date:
+        raise InvalidDay(f"Invalid day: {day!r}. Pass a date.")
+    if day > day_of():
+        raise InvalidDay(f"Invalid day: {day} is in the future. Pass a day up to {day_of()}.")
+    return day
+
+
+def _check_reason(reason: str) -> str:
+    text = (reason or "").strip()
+    if not text or len(text) > conf.REASON_MAX_LENGTH or "\0" in text:
+        raise InvalidCorrection(
+            f"Invalid reason: {reason!r}. Pass a text without NUL, up to "
+            f"{conf.REASON_MAX_LENGTH} characters."
+        )
+    return text
+
+
+def _name_of(user: AbstractBaseUser | AnonymousUser) -> str:
+    name = user.get_username().strip()
+    if not name:
+        raise InvalidCorrection(
+            f"Invalid user: {user!r} has no name. Pass a user who has logged in."
+        )
+    return name[: conf.USERNAME_MAX_LENGTH]
+
+
+def _write(obj: Model, hits: NewHits, correction: Correction) -> MissedRecord | None:
+    """Write all rows in one transaction. Return the record for Redis, if the buffer needs one."""
+    using = hits_alias()
+    work = partial(_write_rows, obj, hits, correction, using)
+    if connections[using].in_atomic_block:
+        require_autocommit(using)
+        with transaction.atomic(using=using):
+            return work()
+    return in_transaction(work, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=False)
+
+
+def _write_rows(
+    obj: Model, hits: NewHits, correction: Correction, using: str
+) -> MissedRecord | None:
+    """
+    Write the hits first, and then look whether too many were taken back.
+
+    All corrections of a counter write to the same slot, so the second of two waits here until the
+    first one commits, and then sees what that one took back.
+    """
+    with locks.limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
+        slots.add_hits([hits], slot=slots.CORRECTION_SLOT, using=using)
+    if hits.amount < 0:
+        _check_rest(obj, hits)
+    correction.pk = None  # An earlier try may have set it.
+    correction.save(using=using, force_insert=True)
+    if not get_buffer().keeps_hits:
+        return None
+    missed = make_record_of_slots([hits])
+    missed.save(using=using, force_insert=True)
+    return missed
+
+
+def _check_rest(obj: Model, hits: NewHits) -> None:
+    """Raise TooFewHits if less than no hits are left on the day; those in the buffer count, too."""
+    rest = hits_between(obj, hits.day, hits.day, counter=hits.key.counter)
+    if rest < 0:
+        counted = max(rest - hits.amount, 0)
+        raise TooFewHits(
+            f"Invalid amount: {hits.amount}. Only {counted} hits were counted on {hits.day}. "
+            f"Take back {counted} at most.",
+            counted=counted,
+        )
+
+
+def _discard_total(hits: NewHits, missed: MissedRecord) -> None:
+    """
+    Make Redis read the total again, and drop the record.
+
+    If this fails, or the process dies before it, the next flush finds the record and does it.
+    """
+    try:
+        get_buffer().discard_totals([hits.key])
+        missed.delete(using=hits_alias())
+    except (BufferUnavailable, *DATABASE_ERRORS) as exc:
+        logger.warning("The total of a correction is left to the next flush_hits: %s", exc)
