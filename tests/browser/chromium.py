@@ -1,0 +1,61 @@
+"""The Chromium of the system, driven by Playwright."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from playwright.sync_api import Browser, BrowserContext, sync_playwright
+
+from tests.browser.demo_site import DemoSite
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+MISSING = "Chromium is not installed. Install it (Debian: apt-get install chromium)."
+USER_AGENT = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/140.0.0.0 Safari/537.36"
+"""Headless Chromium says that it is headless, and would be refused as a bot."""
+
+
+class ChromiumMissing(Exception):
+    """No Chromium is installed."""
+
+
+def find_chromium() -> str:
+    for name in NAMES:
+        if program := shutil.which(name):
+            return program
+    raise ChromiumMissing(MISSING)
+
+
+@contextmanager
+def run_chromium() -> Iterator[Browser]:
+    program = find_chromium()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program)
+        yield browser
+        browser.close()
+
+
+def open_context(
+    browser: Browser, site: DemoSite, *, width: int = 1200, is_dark: bool = False, scale: float = 1
+) -> BrowserContext:
+    """Open a window of its own, with no cookies."""
+    return browser.new_context(
+        base_url=site.address,
+        color_scheme="dark" if is_dark else "light",
+        device_scale_factor=scale,
+        locale="en-GB",
+        reduced_motion="reduce",
+        user_agent=USER_AGENT,
+        viewport={"width": width, "height": 800},
+    )
+
+
+def log_in(context: BrowserContext, site: DemoSite) -> None:
+    page = context.new_page()
+    page.goto("/admin/login/?next=/admin/")
+    page.get_by_label("Username").fill(site.user)
+    page.get_by_label("Password").fill(site.password)
+    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("button", name="Log out").wait_for()
+    page.close()
