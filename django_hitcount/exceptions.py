@@ -11,6 +11,7 @@ The exceptions of django_hitcount::
     │   ├── InvalidDay
     │   ├── InvalidCorrection
     │   └── VisitorsNotCounted
+    ├── InvalidRanking (ValueError)
     ├── InvalidThrottle (ValueError)
     ├── BufferUnavailable
     │   └── AnswerLost
@@ -31,6 +32,7 @@ __all__ = [
     "InvalidDay",
     "InvalidHit",
     "InvalidKey",
+    "InvalidRanking",
     "InvalidThrottle",
     "TooFewHits",
     "TotalsMoving",
@@ -86,6 +88,10 @@ class InvalidDay(InvalidHit):
 
 class InvalidCorrection(InvalidHit):
     """The correction has no valid reason, or its user has no name."""
+
+
+class InvalidRanking(HitCountError, ValueError):
+    """The source, the limit, the period or the half-life of a ranking is invalid."""
 
 
 class InvalidThrottle(HitCountError, ValueError):

@@ -144,16 +144,27 @@ def find_by_texts(
     """
     Return the objects of ``model`` whose primary keys have one of ``texts``.
 
-    Does not use the model's managers, since they may hide objects. Compares a custom field by the
-    value in its column, since its lookups may convert a key, or reject it as too large.
+    Does not use the model's managers, since they may hide objects.
     """
+    return filter_by_texts(models.QuerySet(model, using=using), texts)
+
+
+def filter_by_texts(
+    queryset: models.QuerySet[Any, Any], texts: Iterable[str]
+) -> models.QuerySet[Any, Any]:
+    """
+    Return the objects of ``queryset`` whose primary keys have one of ``texts``.
+
+    Compares a custom field by the value in its column, since its lookups may convert a key, or
+    reject it as too large.
+    """
+    model: Any = queryset.model
     field = key_field(model)
     expression: Any = models.F("pk")
     if not _is_of_django(field):
         expression = _COLUMN_AS.get(key_type(model), expression)
     keys = [key for text in texts if (key := _key_of_text(model, text)) is not None]
-    rows: models.QuerySet[Any, Any] = models.QuerySet(model, using=using)
-    found: models.QuerySet[Any, Any] = rows.alias(hitcount_key=expression)
+    found: models.QuerySet[Any, Any] = queryset.alias(hitcount_key=expression)
     return found.filter(hitcount_key__in=keys)
 
 

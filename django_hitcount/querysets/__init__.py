@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 from django.db import models
 from django.utils.functional import cached_property
 
-from django_hitcount import series
+from django_hitcount import rankings, series
 from django_hitcount.async_twins import async_twin
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import last_days
@@ -125,7 +125,7 @@ def _is_part_of_class(model: type[models.Model], name: str) -> bool:
 
 
 class HitCountQuerySet(models.QuerySet[ModelT]):
-    """A queryset with the methods with_hits() and with_visitors()."""
+    """A queryset with the methods with_hits(), with_visitors(), most_viewed() and trending()."""
 
     def with_hits(self, *, counter: str = DEFAULT_COUNTER, name: str = "hit_total") -> Self:
         """Annotate each object with the total of ``counter``; see the function with_hits()."""
@@ -136,6 +136,32 @@ class HitCountQuerySet(models.QuerySet[ModelT]):
     ) -> Self:
         """Put the Visitors of the last ``days`` on each object; see with_visitors()."""
         return with_visitors(self, counter=counter, days=days, name=name)
+
+    def most_viewed(
+        self,
+        limit: int,
+        *,
+        counter: str = DEFAULT_COUNTER,
+        days: int | None = None,
+        first_day: datetime.date | None = None,
+        last_day: datetime.date | None = None,
+    ) -> list[ModelT]:
+        """Return the objects with the most hits; see rankings.most_viewed()."""
+        return rankings.most_viewed(
+            self, limit, counter=counter, days=days, first_day=first_day, last_day=last_day
+        )
+
+    amost_viewed = async_twin(most_viewed)
+    """See most_viewed()."""
+
+    def trending(
+        self, limit: int, *, counter: str = DEFAULT_COUNTER, half_life_days: float = 3
+    ) -> list[ModelT]:
+        """Return the objects that are viewed most lately; see rankings.trending()."""
+        return rankings.trending(self, limit, counter=counter, half_life_days=half_life_days)
+
+    atrending = async_twin(trending)
+    """See trending()."""
 
     def hits_by_day(
         self, first_day: datetime.date, last_day: datetime.date, *, counter: str = DEFAULT_COUNTER
@@ -184,4 +210,4 @@ _FromQuerySet = models.Manager.from_queryset(HitCountQuerySet)
 
 
 class HitCountManager(_FromQuerySet[ModelT]):
-    """A manager whose querysets have with_hits() and with_visitors()."""
+    """A manager of HitCountQuerySet, with the same methods."""

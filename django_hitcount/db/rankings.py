@@ -1,0 +1,247 @@
+"""
+Rank objects by their hits in the tables.
+
+An index sorts the rows of slot 0 by hits, and apart from them those of all other slots. Over a
+range of days, each day has these two lists. One statement reads the heads of all lists and all hits
+of the objects in them. So both are from one instant: if two statements read them, a compaction in
+between could move hits from a list whose end bounds them to one whose end does not.
+"""
+
+# ruff: noqa: S608 - the parts of the statements are our own; values are parameters.
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from django.db import connections
+
+from django_hitcount.counters.days import list_days
+from django_hitcount.counters.names import check_counter
+from django_hitcount.counters.rankings import (
+    Head,
+    RankedKey,
+    Ranking,
+    Weights,
+    check_limit,
+    prove,
+    sort_keys,
+    weigh_days,
+)
+from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.savepoints import savepoint
+from django_hitcount.db.tables import DailyHitSlot, HitSlot
+
+DEPTHS = (50, 200, 800, 3200, 12_800)
+"""How many rows of each list to read. The next depth is tried if one proves too few objects."""
+
+MOST_ROWS = 400_000
+"""Rows of all heads together. To sum up the whole table is about as fast as to read more."""
+
+IDS_PER_STATEMENT = 1000
+"""Objects whose hits one statement reads."""
+
+Sql = tuple[str, list[Any]]
+"""SQL, and its parameters."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """What is ranked: one counter of one model, over all time or over some days."""
+
+    content_type_id: int
+    counter: str
+    weights: Weights | None = None
+    """How much a hit of each day counts. Without it, all hits count."""
+
+    @property
+    def table(self) -> str:
+        """The name of the table with the hits."""
+        return (HitSlot if self.weights is None else DailyHitSlot)._meta.db_table
+
+    def lists(self) -> list[tuple[datetime.date | None, bool]]:
+        """Return the day and the value of ``is_compacted`` of each list."""
+        days: Collection[datetime.date | None] = self.weights or [None]
+        return [*product(days, (True, False))]
+
+
+def rank_objects(
+    content_type_ids: Iterable[int],
+    limit: int,
+    *,
+    counter: str,
+    first_day: datetime.date | None = None,
+    last_day: datetime.date | None = None,
+) -> list[RankedKey]:
+    """
+    Return the objects with the most hits in the tables, those with the most first.
+
+    Does not load the objects: some may have been deleted since.
+
+    Args:
+        content_type_ids: of the models whose objects are ranked together.
+        limit: how many to return.
+        counter: the name of a counter in HITCOUNT["COUNTERS"].
+        first_day, last_day: the range of days, both included. Without them, all hits count.
+
+    Raises InvalidRanking, UnknownCounter or InvalidDay.
+
+    Costs a query per model, and more if many objects have equally many hits.
+    """
+    check_limit(limit)
+    weights = weigh_days(list_days(first_day, last_day)) if first_day and last_day else None
+    scopes = [
+        Scope(content_type_id=pk, counter=check_counter(counter), weights=weights)
+        for pk in content_type_ids
+    ]
+    return sort_keys(key for scope in scopes for key in _rank_first(scope, limit))[:limit]
+
+
+def _rank_first(scope: Scope, limit: int) -> Sequence[RankedKey]:
+    rankings = read_rankings(scope, at_least=limit)
+    return next(found.keys for found in rankings if len(found.keys) >= limit or found.is_complete)
+
+
+def read_rankings(scope: Scope, *, at_least: int) -> Iterator[Ranking]:
+    """
+    Read rankings that are ever longer. The last one is complete.
+
+    The first one nearly always has ``at_least`` objects, if there are so many. Each is from an
+    instant of its own, so use one of them, and not parts of several.
+
+    Costs a query for each.
+    """
+    lists = len(scope.lists())
+    for depth in DEPTHS:
+        if 2 * at_least <= depth <= MOST_ROWS // lists:
+            ranking = _read_heads(scope, depth)
+            yield ranking
+            if ranking.is_complete:
+                return
+    size = 4 * max(at_least, DEPTHS[-1])
+    while True:
+        ranking = _read_table(scope, size)
+        yield ranking
+        if ranking.is_complete:
+            return
+        size *= 4
+
+
+def _read_heads(scope: Scope, depth: int) -> Ranking:
+    """
+    Rank the objects in the first ``depth`` rows of each list, as far as their order is certain.
+
+    A row of the answer is (None, object id, hits, None), or (number of a list, None, hits of the
+    last row of its head, number of rows), or (-1, None, highest slot, None).
+    """
+    lists = scope.lists()
+    heads = [_select_head(scope, number, *of, depth) for number, of in enumerate(lists)]
+    score, score_params = _score(scope)
+    where, where_params = _where(scope)
+    rows = _read(
+        f"WITH heads AS ({' UNION ALL '.join(sql for sql, _ in heads)}) "
+        f"SELECT NULL, hit.object_id, {score}, NULL "
+        "FROM (SELECT DISTINCT object_id FROM heads) candidate "
+        f"JOIN {scope.table} hit ON hit.object_id = candidate.object_id AND {where} "
+        "GROUP BY hit.object_id "
+        "UNION ALL SELECT list, NULL, MIN(hits), COUNT(*) FROM heads GROUP BY list "
+        f"UNION ALL SELECT -1, NULL, MAX(slot), NULL FROM {scope.table} WHERE slot > 0",
+        [param for _, params in heads for param in params] + score_params + where_params,
+    )
+    # An object has one row in slot 0, and elsewhere one for each slot.
+    highest_slot = next(int(slot or 0) for number, _, slot, _ in rows if number == -1)
+    found = []
+    for number, _, hits, count in rows:
+        if number is not None and number >= 0:
+            day, is_compacted = lists[number]
+            weight = 1 if scope.weights is None or day is None else scope.weights[day]
+            found.append(Head(count, int(hits), weight, 1 if is_compacted else highest_slot))
+    candidates = [row[1:3] for row in rows if row[0] is None]
+    return prove(_to_keys(scope, candidates), found, depth=depth)
+
+
+def _select_head(
+    scope: Scope, number: int, day: datetime.date | None, is_compacted: bool, depth: int
+) -> Sql:
+    """Return a SELECT of the first rows of a list. SQLite wants the LIMIT nested in a union."""
+    on_day, day_params = (" AND day = %s", [_to_param(day)]) if day else ("", [])
+    rows = (
+        f"SELECT {number} AS list, object_id, hits FROM {scope.table} "
+        f"WHERE content_type_id = %s AND counter = %s{on_day} AND is_compacted = {is_compacted} "
+        f"ORDER BY hits DESC LIMIT {depth}"
+    )
+    params = [scope.content_type_id, scope.counter, *day_params]
+    return f"SELECT * FROM ({rows}) head{number}", params
+
+
+def _read_table(scope: Scope, size: int) -> Ranking:
+    """Rank the first ``size`` objects, and sum up all their hits for it."""
+    score, score_params = _score(scope)
+    where, where_params = _where(scope)
+    is_postgresql = connections[hits_alias()].vendor == "postgresql"
+    bytewise = ' COLLATE "C"' if is_postgresql else ""  # Elsewhere, the column has it already.
+    rows = _read(
+        f"SELECT object_id, {score} AS score FROM {scope.table} hit WHERE {where} "
+        f"GROUP BY object_id HAVING {score} > 0 "
+        f"ORDER BY score DESC, object_id{bytewise} LIMIT {size}",
+        score_params + where_params + score_params,
+    )
+    return Ranking(_to_keys(scope, rows), is_complete=len(rows) < size)
+
+
+def rank_these(scope: Scope, object_ids: Sequence[str]) -> list[RankedKey]:
+    """Rank those of some objects that have hits. Costs a query per thousand."""
+    score, score_params = _score(scope)
+    where, where_params = _where(scope)
+    found = []
+    for start in range(0, len(object_ids), IDS_PER_STATEMENT):
+        ids = object_ids[start : start + IDS_PER_STATEMENT]
+        rows = _read(
+            f"SELECT object_id, {score} FROM {scope.table} hit "
+            f"WHERE {where} AND object_id IN ({', '.join(['%s'] * len(ids))}) GROUP BY object_id",
+            [*score_params, *where_params, *ids],
+        )
+        found += [key for key in _to_keys(scope, rows) if key.hits > 0]
+    return sort_keys(found)
+
+
+def _score(scope: Scope) -> Sql:
+    """Return the sum of the hits of an object, each with the weight of its day."""
+    weights = scope.weights or {}
+    if {*weights.values()} <= {1}:
+        return "SUM(hits)", []
+    cases = "WHEN %s THEN %s " * len(weights)
+    params = [param for day, weight in weights.items() for param in (_to_param(day), weight)]
+    # As decimals, since the product may be too large for an integer.
+    return f"SUM(CAST(hits AS DECIMAL(20, 0)) * CASE day {cases}END)", params
+
+
+def _where(scope: Scope) -> Sql:
+    """Return a condition for the rows that are summed up."""
+    where, params = "content_type_id = %s AND counter = %s", [scope.content_type_id, scope.counter]
+    if scope.weights is None:
+        return where, params
+    first_day, last_day = min(scope.weights), max(scope.weights)
+    return f"{where} AND day BETWEEN %s AND %s", [
+        *params,
+        _to_param(first_day),
+        _to_param(last_day),
+    ]
+
+
+def _to_param(day: datetime.date) -> Any:
+    return connections[hits_alias()].ops.adapt_datefield_value(day)
+
+
+def _read(sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
+    using = hits_alias()
+    with savepoint(using), connections[using].cursor() as cursor:
+        cursor.execute(sql, params)
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+    return rows
+
+
+def _to_keys(scope: Scope, rows: Iterable[tuple[str, Any]]) -> list[RankedKey]:
+    return [RankedKey((scope.content_type_id, pk), int(hits)) for pk, hits in rows]

@@ -1,0 +1,174 @@
+"""Rank objects: the most viewed ones, and those whose hits grow."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeAlias
+
+from asgiref.sync import sync_to_async
+from django.db.models import Manager, Model, QuerySet
+
+from django_hitcount.conf import DEFAULT_COUNTER
+from django_hitcount.counters.days import day_of, last_days, list_days
+from django_hitcount.counters.names import check_counter
+from django_hitcount.counters.primary_keys import key_type
+from django_hitcount.counters.rankings import (
+    TREND_UNIT,
+    Weights,
+    check_limit,
+    weigh_days,
+    weigh_trend,
+)
+from django_hitcount.db.counter_keys import content_type_id_of
+from django_hitcount.db.ranked_objects import RankedObject, rank_queryset
+from django_hitcount.db.rankings import Scope
+from django_hitcount.exceptions import InvalidRanking
+
+__all__ = ["amost_viewed", "atrending", "most_viewed", "trending"]
+
+Objects: TypeAlias = "type[Model] | QuerySet[Any, Any] | Manager[Any]"
+
+Source: TypeAlias = "Objects | Iterable[Objects]"
+"""What to rank: a model, a queryset or a manager, or several of them together."""
+
+
+def most_viewed(
+    source: Source,
+    limit: int,
+    *,
+    counter: str = DEFAULT_COUNTER,
+    days: int | None = None,
+    first_day: datetime.date | None = None,
+    last_day: datetime.date | None = None,
+) -> list[Any]:
+    """
+    Return the objects with the most hits, those with the most first.
+
+    Each has its hits as ``ranked_hits``. These are exact, except that with Redis, hits since the
+    last flush are missing. Objects without hits, or with a sum of 0 or less, are left out. Equal
+    objects are in the order of their primary keys as text, byte by byte.
+
+    Args:
+        source: a model (its default manager counts), a queryset, or a list of them, whose objects
+            are then ranked together. Its order does not matter.
+        limit: how many objects to return.
+        counter: the name of a counter in HITCOUNT["COUNTERS"].
+        days: count only the hits of the last ``days`` days, today included.
+        first_day, last_day: count only the hits from one day to another, both included.
+
+    Raises InvalidRanking, InvalidDay, UnknownCounter or InvalidKey if an argument is invalid, and
+    the database's error if the database does not answer.
+
+    Costs two queries per model: one for the ranking, one for the objects. Costs a few more if
+    objects are filtered out, or if many have equally many hits.
+    """
+    weights = _period(days, first_day, last_day)
+    ranked = _rank(source, limit, counter, weights)
+    for place in ranked:
+        place.obj.ranked_hits = place.key.hits
+    return [place.obj for place in ranked]
+
+
+def trending(
+    source: Source, limit: int, *, counter: str = DEFAULT_COUNTER, half_life_days: float = 3
+) -> list[Any]:
+    """
+    Return the objects that are viewed most lately, those with the highest score first.
+
+    Each has its score as ``trend_score``: a hit of today counts 1, and one ``half_life_days`` ago
+    counts half as much. Hits from before ten half-lives do not count; each would count less than a
+    thousandth. For ``source``, ``limit`` and ``counter``, see most_viewed().
+
+    Raises InvalidRanking if ``half_life_days`` is not a number above 0 and up to 366, and what
+    most_viewed() raises.
+
+    Costs what most_viewed() costs over ten half-lives.
+    """
+    ranked = _rank(source, limit, counter, weigh_trend(day_of(), half_life_days))
+    for place in ranked:
+        place.obj.trend_score = place.key.hits / TREND_UNIT
+    return [place.obj for place in ranked]
+
+
+def _period(
+    days: int | None, first_day: datetime.date | None, last_day: datetime.date | None
+) -> Weights | None:
+    """Return the weights of the days of a period; None for all time."""
+    if days is None and first_day is None and last_day is None:
+        return None
+    if days is not None and (first_day is not None or last_day is not None):
+        raise InvalidRanking(
+            f"Invalid period: days={days!r}, first_day={first_day!r}, last_day={last_day!r}. "
+            "Pass either days, or first_day and last_day."
+        )
+    if days is not None:
+        first_day, last_day = last_days(days)
+    return weigh_days(list_days(first_day, last_day))  # type: ignore[arg-type]  # It checks them.
+
+
+def _rank(source: Source, limit: int, counter: str, weights: Weights | None) -> list[RankedObject]:
+    check_limit(limit)
+    check_counter(counter)
+    places = [
+        place
+        for queryset in [*_querysets(source)]
+        for place in rank_queryset(queryset, _scope(queryset, counter, weights), limit=limit)
+    ]
+    # Two querysets may have an object in common.
+    distinct = {place.key.object_key: place for place in reversed(places)}
+    ordered = sorted(distinct.values(), key=lambda place: (-place.key.hits, place.key.object_key))
+    return ordered[:limit]
+
+
+def _scope(queryset: QuerySet[Any, Any], counter: str, weights: Weights | None) -> Scope:
+    return Scope(
+        content_type_id=content_type_id_of(queryset.model), counter=counter, weights=weights
+    )
+
+
+def _querysets(source: Any) -> Iterator[QuerySet[Any, Any]]:
+    """Yield the querysets that ``source`` stands for."""
+    if not isinstance(source, QuerySet) and isinstance(source, list | tuple | set):
+        if not source:
+            raise InvalidRanking(f"Invalid source: {source!r} is empty. Pass at least one model.")
+        for part in source:
+            yield from _querysets(part)
+        return
+    yield _check_queryset(_to_queryset(source))
+
+
+def _to_queryset(source: Any) -> QuerySet[Any, Any]:
+    if isinstance(source, type) and issubclass(source, Model) and not source._meta.abstract:
+        return source._default_manager.all()
+    if isinstance(source, Manager):
+        return source.all()
+    if isinstance(source, QuerySet):
+        return source
+    raise InvalidRanking(
+        f"Invalid source: {source!r}. Pass a model, a queryset, or a list of them."
+    )
+
+
+def _check_queryset(queryset: QuerySet[Any, Any]) -> QuerySet[Any, Any]:
+    model: Any = queryset.model
+    key_type(model)
+    query = queryset.query
+    if query.is_sliced or query.combinator or query.distinct_fields:
+        raise InvalidRanking(
+            f"Invalid queryset of {model._meta.label}: it is sliced, a union, or has "
+            "distinct fields. Pass it without."
+        )
+    if queryset._fields is not None:  # type: ignore[attr-defined]  # Set by values().
+        raise InvalidRanking(
+            f"Invalid queryset of {model._meta.label}: it returns values instead of "
+            "objects. Pass it without values() and values_list()."
+        )
+    return queryset
+
+
+amost_viewed = sync_to_async(most_viewed)
+"""See most_viewed()."""
+
+atrending = sync_to_async(trending)
+"""See trending()."""
