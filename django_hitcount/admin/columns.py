@@ -1,0 +1,148 @@
+"""The column of hits in a list of objects: exact totals, and a line of the last 30 days."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.db import models, router
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+
+from django_hitcount.admin.labels import label_counter
+from django_hitcount.conf import DEFAULT_COUNTER
+from django_hitcount.counters.days import last_days, list_days
+from django_hitcount.counters.keys import CounterKey
+from django_hitcount.db.counter_keys import counter_key
+from django_hitcount.db.daily_hits import read_daily_hits
+from django_hitcount.db.expressions import TotalInTables
+from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.savepoints import savepoint
+from django_hitcount.db.tables import HitSlot
+from django_hitcount.db.transactions import DATABASE_ERRORS
+from django_hitcount.exceptions import BufferUnavailable
+from django_hitcount.outages.page_reads import page_read_breaker
+from django_hitcount.reports.charts import Sparkline, sparkline
+from django_hitcount.totals import totals_or_none
+
+if TYPE_CHECKING:
+    from django_hitcount.admin.objects import HitCountAdmin
+
+DAYS = 30
+"""Days of the line, today included."""
+
+_ON_STATE = "hitcount_cell"
+"""The attribute of ``obj._state``. Not of a ModelAdmin: requests share that."""
+
+logger = logging.getLogger("django_hitcount")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HitsCell:
+    """What the column shows of an object."""
+
+    total: int | None
+    """None if it cannot be read."""
+
+    line: Sparkline | None
+    """None if it cannot be read, and for an object without hits in these days."""
+
+    url: str | None
+    """The address of the statistics of the object; None where a link would be in the way."""
+
+
+class HitsColumn:
+    """
+    The column, as a method of a ModelAdmin.
+
+    It is a descriptor because its header and its order depend on the counter and the model.
+    """
+
+    def __get__(
+        self, model_admin: HitCountAdmin[Any] | None, owner: type | None = None
+    ) -> HitsColumn | BoundHitsColumn:
+        return self if model_admin is None else BoundHitsColumn(model_admin)
+
+
+class BoundHitsColumn:
+    """The column of one ModelAdmin, with the attributes that Django's ``display()`` sets."""
+
+    __name__ = "hits_column"
+
+    def __init__(self, model_admin: HitCountAdmin[Any]) -> None:
+        self._counter = model_admin.hit_counter
+        self._model: type[models.Model] = model_admin.model
+
+    @property
+    def short_description(self) -> str:
+        is_default = self._counter == DEFAULT_COUNTER
+        return gettext("Hits") if is_default else label_counter(self._counter)
+
+    @property
+    def admin_order_field(self) -> TotalInTables | None:
+        """
+        What to order by: the total in the tables.
+
+        None if the counts are in another database: SQL cannot order by them there.
+        """
+        homes = {router.db_for_read(HitSlot), router.db_for_write(HitSlot)}
+        if router.db_for_read(self._model) not in homes:
+            return None
+        return TotalInTables(self._model, counter=self._counter)
+
+    def __call__(self, obj: models.Model) -> SafeString:
+        cell = vars(obj._state).get(_ON_STATE) or _read_cells([obj], self._counter)[0]
+        return render_to_string("admin/django_hitcount/hits_cell.html", {"cell": cell})
+
+
+def fill_cells(
+    objs: Collection[models.Model], *, counter: str, urls: Mapping[models.Model, str]
+) -> None:
+    """
+    Read what the column shows of ``objs``, and keep it on them.
+
+    Costs what get_totals() costs, and a query. If a server does not answer, the column is empty.
+    """
+    for obj, cell in zip(objs, _read_cells(objs, counter, urls), strict=True):
+        setattr(obj._state, _ON_STATE, cell)
+
+
+def _read_cells(
+    objs: Collection[models.Model], counter: str, urls: Mapping[models.Model, str] | None = None
+) -> list[HitsCell]:
+    try:
+        keys = {obj: counter_key(obj, counter=counter) for obj in objs}
+    except DATABASE_ERRORS as exc:
+        logger.error("Totals cannot be read: %s", exc)
+        return [HitsCell(total=None, line=None, url=None) for _ in objs]
+    totals, lines = totals_or_none(keys.values()), _read_lines({*keys.values()})
+    return [
+        HitsCell(total=totals.get(keys[obj]), line=lines.get(keys[obj]), url=(urls or {}).get(obj))
+        for obj in objs
+    ]
+
+
+def _read_lines(keys: Collection[CounterKey]) -> dict[CounterKey, Sparkline]:
+    """Read the lines of counters that have hits in the tables; none if the database is away."""
+    first_day, last_day = last_days(DAYS)
+    using = hits_alias()
+    try:
+        with page_read_breaker().guard(), savepoint(using):
+            found = read_daily_hits(keys, first_day, last_day, using=using)
+    except BufferUnavailable:
+        return {}  # The breaker has logged it.
+    except DATABASE_ERRORS as exc:
+        logger.error("Hits by day cannot be read: %s", exc)
+        return {}
+    days = list_days(first_day, last_day)
+    return {key: sparkline(_fill_gaps(by_day, days)) for key, by_day in found.items()}
+
+
+def _fill_gaps(
+    hits: Mapping[datetime.date, int], days: Collection[datetime.date]
+) -> dict[datetime.date, int]:
+    return {day: hits.get(day, 0) for day in days}

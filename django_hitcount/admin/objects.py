@@ -1,0 +1,180 @@
+"""What a ModelAdmin inherits to show the hits of its objects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from django import forms
+from django.contrib import messages
+from django.contrib.admin.utils import quote, unquote
+from django.core.exceptions import PermissionDenied
+from django.db import models
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
+
+from django_hitcount.admin.columns import HitsColumn, fill_cells
+from django_hitcount.admin.corrections import CorrectionForm, can_correct, describe, make_admin_form
+from django_hitcount.admin.pages import Crumb, crumbs_of_model, page_context
+from django_hitcount.admin.statistics import Choice, read_choice, read_statistics
+from django_hitcount.conf import DEFAULT_COUNTER
+
+ModelT = TypeVar("ModelT", bound=models.Model)
+
+if TYPE_CHECKING:
+    from django.contrib.admin import ModelAdmin
+else:  # A mixin: the ModelAdmin of the project, of any class, comes after it.
+
+    class ModelAdmin:
+        def __class_getitem__(cls, model):
+            return cls
+
+
+SHOWN_COLUMNS = frozenset({"hits_column", "hits", "hit_count", "hit_total"})
+"""Names in ``list_display`` that show the hits already, so that no other column is added."""
+
+STYLE_SHEETS = ["django_hitcount/charts.css", "django_hitcount/objects.css"]
+
+
+class HitCountAdmin(ModelAdmin[ModelT]):
+    """
+    Shows the hits of objects in the admin. Put it before the class of your ModelAdmin::
+
+        @admin.register(Article)
+        class ArticleAdmin(HitCountAdmin, admin.ModelAdmin): ...
+
+    The list has a column with the exact total of each object and a line of its last 30 days. Each
+    object has a page of statistics, with a link on its form. Users who may view the object see
+    both. Those with the permission ``django_hitcount.add_correction`` may also add hits there, or
+    take some back.
+
+    A list costs what get_totals() costs, and a query, for any number of objects.
+    """
+
+    hit_counter: str = DEFAULT_COUNTER
+    """The counter that the column shows, and that the page of statistics begins with."""
+
+    hits_column = HitsColumn()
+    """Name it in ``list_display`` to choose its place. Otherwise it comes last."""
+
+    @property
+    def media(self) -> forms.Media:
+        """The media of the ModelAdmin, and our style sheets."""
+        return super().media + forms.Media(css={"all": STYLE_SHEETS})
+
+    def get_list_display(self, request: HttpRequest) -> list[Any]:
+        """Add the column, unless the list shows the hits already."""
+        columns = [*super().get_list_display(request)]
+        names = {getattr(column, "__name__", column) for column in columns}
+        return columns if names & SHOWN_COLUMNS else [*columns, "hits_column"]
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Read the hits of all objects of the page, before its template shows them one by one."""
+        response = super().changelist_view(request, extra_context)
+        changelist = (getattr(response, "context_data", None) or {}).get("cl")
+        if changelist and "hits_column" in changelist.list_display:
+            objs = [*changelist.result_list]
+            has_own_link = "hits_column" in (changelist.list_display_links or ())
+            is_linked = not (changelist.is_popup or has_own_link)
+            urls = {obj: self._statistics_url(obj) for obj in objs} if is_linked else {}
+            fill_cells(objs, counter=self.hit_counter, urls=urls)
+        return response
+
+    def get_urls(self) -> list[URLPattern]:
+        """Add the address of the statistics of an object."""
+        view = self.admin_site.admin_view(self.hit_statistics_view)
+        own = path("<path:object_id>/statistics/", view, name=self._url_name("hit_statistics"))
+        return [own, *super().get_urls()]
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """
+        Add a link to the statistics, beside that to the history.
+
+        Our template extends the one that the ModelAdmin has chosen, whichever that is. If it has no
+        block ``object-tools-items``, the link is left out.
+        """
+        response = super().render_change_form(request, context, *args, **kwargs)
+        obj = context.get("original")
+        if obj is not None and isinstance(response, TemplateResponse):
+            chosen = response.resolve_template(response.template_name)
+            response.template_name = "admin/django_hitcount/change_form.html"
+            response.context_data = {
+                **(response.context_data or {}),
+                "hitcount_change_form": chosen,
+                "hit_statistics_url": self._statistics_url(obj),
+            }
+        return response
+
+    def hit_statistics_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """The page of statistics of an object, and the form that corrects its hits."""
+        obj = self.get_object(request, unquote(object_id))
+        if not self.has_view_or_change_permission(request, obj):
+            raise PermissionDenied
+        if obj is None:
+            # As for the form and the history of an object that does not exist.
+            return self._get_obj_does_not_exist_redirect(  # type: ignore[attr-defined,no-any-return]
+                request, self.opts, object_id
+            )
+        choice = read_choice(request.GET, default=self.hit_counter)
+        if request.method == "POST":
+            return self._correct(request, obj, choice)
+        form = None
+        if can_correct(request.user):
+            form = CorrectionForm(obj=obj, initial={"counter": choice.counter})
+        return self._show_statistics(request, obj, choice, form)
+
+    def _correct(self, request: HttpRequest, obj: ModelT, choice: Choice) -> HttpResponse:
+        """Correct hits as the form says, or show the form again with its errors."""
+        if not can_correct(request.user):
+            raise PermissionDenied
+        form = CorrectionForm(request.POST, obj=obj)
+        correction = form.save(request.user)
+        if correction is None:
+            return self._show_statistics(request, obj, choice, form)
+        text = describe(correction)
+        self.log_change(request, obj, text)
+        self.message_user(request, text, messages.SUCCESS)
+        return HttpResponseRedirect(request.get_full_path())
+
+    def _show_statistics(
+        self, request: HttpRequest, obj: ModelT, choice: Choice, form: CorrectionForm | None
+    ) -> TemplateResponse:
+        request.current_app = self.admin_site.name
+        crumbs = [
+            *crumbs_of_model(self, request),
+            Crumb(str(obj), self._url_of("change", obj)),
+            Crumb(_("Statistics")),
+        ]
+        context = page_context(self.admin_site, request, crumbs=crumbs)
+        context |= {
+            "title": _("Statistics: %s") % obj,
+            "opts": self.opts,
+            "original": obj,
+            "statistics": read_statistics(obj, choice),
+            "form": form,
+            "admin_form": form and make_admin_form(form, self),
+            "media": self.media,
+        }
+        app, model = self.opts.app_label, self.opts.model_name
+        names = [f"{app}/{model}/", f"{app}/", "django_hitcount/"]
+        return TemplateResponse(
+            request, [f"admin/{name}hit_statistics.html" for name in names], context
+        )
+
+    def _statistics_url(self, obj: models.Model) -> str:
+        return self._url_of("hit_statistics", obj)
+
+    def _url_of(self, view: str, obj: models.Model) -> str:
+        return reverse(
+            f"admin:{self._url_name(view)}",
+            args=[quote(obj.pk)],
+            current_app=self.admin_site.name,
+        )
+
+    def _url_name(self, view: str) -> str:
+        return f"{self.opts.app_label}_{self.opts.model_name}_{view}"

@@ -1,0 +1,50 @@
+"""What all our pages in the admin have: a trail of links that leads to them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import django
+from django.apps import apps
+from django.contrib.admin import AdminSite, ModelAdmin
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.text import capfirst
+from django.utils.translation import gettext as _
+
+HAS_LIST_OF_CRUMBS = django.VERSION >= (6, 1)
+"""Whether the trail is an ordered list; before, it was a text with separators."""
+
+
+class Crumb(NamedTuple):
+    """One step of the trail."""
+
+    label: str
+    url: str = ""
+    """Empty for the page itself, and for steps that the user may not open."""
+
+
+def crumbs_of_model(model_admin: ModelAdmin[Any], request: HttpRequest) -> list[Crumb]:
+    """Return the trail from the index of the admin to the list of objects of a model."""
+    opts, site = model_admin.opts, model_admin.admin_site
+    app_config = apps.get_app_config(opts.app_label)
+    return [
+        Crumb(_("Home"), reverse("admin:index", current_app=site.name)),
+        Crumb(
+            str(app_config.verbose_name),
+            reverse("admin:app_list", args=[opts.app_label], current_app=site.name),
+        ),
+        Crumb(
+            str(capfirst(opts.verbose_name_plural)),
+            reverse(f"admin:{opts.app_label}_{opts.model_name}_changelist", current_app=site.name),
+        ),
+    ]
+
+
+def page_context(site: AdminSite, request: HttpRequest, *, crumbs: list[Crumb]) -> dict[str, Any]:
+    """Return what the templates of all our pages need."""
+    return {
+        **site.each_context(request),
+        "crumbs": crumbs,
+        "has_list_of_crumbs": HAS_LIST_OF_CRUMBS,
+    }

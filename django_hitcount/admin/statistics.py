@@ -1,0 +1,166 @@
+"""What the page of statistics of an object shows."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.db.models import Model
+
+from django_hitcount import conf
+from django_hitcount.admin.labels import label_counter
+from django_hitcount.counters.days import day_of
+from django_hitcount.db.counter_keys import counter_key
+from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.tables import Correction
+from django_hitcount.reports.charts import BarChart, bar_chart
+from django_hitcount.series import hits_by_day, visitors_by_day
+from django_hitcount.totals import get_totals_of
+from django_hitcount.unique_visitors import visitors_between
+
+PERIODS = (30, 90, 365)
+"""Periods to choose from, in days, today included."""
+
+RANGES = (1, 7, 30)
+"""The ranges of days in the table of counters."""
+
+MOST_CORRECTIONS = 50
+"""Corrections that the page shows, the newest first."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Choice:
+    """What the address of the page asks for."""
+
+    counter: str
+    days: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CounterRow:
+    """The hits of a counter, and its visitors if they are counted."""
+
+    counter: str
+    label: str
+    hits: Sequence[int]
+    """The hits of each of RANGES."""
+
+    total: int
+    visitors: Sequence[int]
+    """The visitors of each of RANGES; empty if they are not counted."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Statistics:
+    """The statistics of an object."""
+
+    choice: Choice
+    label: str
+    """The name of the chosen counter."""
+
+    periods: Sequence[int]
+    first_day: datetime.date
+    last_day: datetime.date
+    hits: int
+    """The hits of the chosen counter in the chosen days."""
+
+    hits_chart: BarChart
+    visitors_chart: BarChart | None
+    """None if the chosen counter does not count visitors."""
+
+    rows: Sequence[CounterRow]
+    corrections: Sequence[Correction]
+    has_more_corrections: bool
+
+
+def read_choice(query: Mapping[str, str], *, default: str) -> Choice:
+    """Read the counter and the days from the query of an address. Ignores what is invalid."""
+    counter, days = query.get("counter", ""), query.get("days", "")
+    is_known = counter in conf.get_config().counters
+    return Choice(
+        counter=counter if is_known else default,
+        days=next((period for period in PERIODS if str(period) == days), PERIODS[0]),
+    )
+
+
+def read_statistics(obj: Model, choice: Choice) -> Statistics:
+    """
+    Read the statistics of an object.
+
+    Costs a query for all totals and one for the corrections, one for the hits of each counter, and
+    one for each of RANGES and one for the chart if the counter counts visitors.
+    """
+    today = day_of()
+    first_day = _first_day(choice.days, today)
+    series = {
+        counter: hits_by_day(
+            obj,
+            first_day if counter == choice.counter else _first_day(max(RANGES), today),
+            today,
+            counter=counter,
+        )
+        for counter in conf.get_config().counters
+    }
+    hits = series[choice.counter]
+    corrections = _read_corrections(obj)
+    return Statistics(
+        choice=choice,
+        label=label_counter(choice.counter),
+        periods=PERIODS,
+        first_day=first_day,
+        last_day=today,
+        hits=sum(hits.values()),
+        hits_chart=bar_chart(hits),
+        visitors_chart=_chart_visitors(obj, first_day, today, choice.counter),
+        rows=_read_rows(obj, series, today),
+        corrections=corrections[:MOST_CORRECTIONS],
+        has_more_corrections=len(corrections) > MOST_CORRECTIONS,
+    )
+
+
+def _first_day(days: int, today: datetime.date) -> datetime.date:
+    return today - datetime.timedelta(days=days - 1)
+
+
+def _chart_visitors(
+    obj: Model, first_day: datetime.date, last_day: datetime.date, counter: str
+) -> BarChart | None:
+    if not conf.get_config().counters[counter].visitors:
+        return None
+    return bar_chart(visitors_by_day(obj, first_day, last_day, counter=counter))
+
+
+def _read_rows(
+    obj: Model, series: Mapping[str, Mapping[datetime.date, int]], today: datetime.date
+) -> list[CounterRow]:
+    keys = {counter: counter_key(obj, counter=counter) for counter in series}
+    totals = get_totals_of(keys.values())
+    return [
+        CounterRow(
+            counter=counter,
+            label=label_counter(counter),
+            hits=[sum([*hits.values()][-days:]) for days in RANGES],
+            total=totals[keys[counter]],
+            visitors=_read_visitors(obj, counter, today),
+        )
+        for counter, hits in series.items()
+    ]
+
+
+def _read_visitors(obj: Model, counter: str, today: datetime.date) -> list[int]:
+    if not conf.get_config().counters[counter].visitors:
+        return []
+    return [
+        int(visitors_between(obj, _first_day(days, today), today, counter=counter))
+        for days in RANGES
+    ]
+
+
+def _read_corrections(obj: Model) -> list[Correction]:
+    """Read the newest corrections of all counters, and one more than the page shows."""
+    key = counter_key(obj, counter=conf.DEFAULT_COUNTER)
+    made = Correction.objects.using(hits_alias()).filter(
+        content_type_id=key.content_type_id, object_id=key.object_id
+    )
+    return [*made.order_by("-made_at", "-pk")[: MOST_CORRECTIONS + 1]]
