@@ -1,7 +1,18 @@
-"""The admin: reports of hits, and what a ModelAdmin inherits to show them."""
+"""
+The admin: reports of hits, and what a ModelAdmin inherits to show them.
+
+Of the tables, it shows the corrections. The others are for flushing, compacting and forgetting:
+nobody can read anything in their rows that the reports do not say.
+"""
 
 from __future__ import annotations
 
+from django.contrib import admin
+
 from django_hitcount.admin.objects import HitCountAdmin
+from django_hitcount.admin.tables import CorrectionAdmin
+from django_hitcount.db.tables import Correction
 
 __all__ = ["HitCountAdmin"]
+
+admin.site.register(Correction, CorrectionAdmin)

@@ -6,7 +6,7 @@ import datetime
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from django.db import models, router
 from django.template.loader import render_to_string
@@ -28,9 +28,6 @@ from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.page_reads import page_read_breaker
 from django_hitcount.reports.charts import Sparkline, sparkline
 from django_hitcount.totals import totals_or_none
-
-if TYPE_CHECKING:
-    from django_hitcount.admin.objects import HitCountAdmin
 
 DAYS = 30
 """Days of the line, today included."""
@@ -55,6 +52,13 @@ class HitsCell:
     """The address of the statistics of the object; None where a link would be in the way."""
 
 
+class CountingAdmin(Protocol):
+    """The part of HitCountAdmin that the column needs."""
+
+    hit_counter: str
+    model: Any
+
+
 class HitsColumn:
     """
     The column, as a method of a ModelAdmin.
@@ -63,7 +67,7 @@ class HitsColumn:
     """
 
     def __get__(
-        self, model_admin: HitCountAdmin[Any] | None, owner: type | None = None
+        self, model_admin: CountingAdmin | None, owner: type | None = None
     ) -> HitsColumn | BoundHitsColumn:
         return self if model_admin is None else BoundHitsColumn(model_admin)
 
@@ -73,7 +77,7 @@ class BoundHitsColumn:
 
     __name__ = "hits_column"
 
-    def __init__(self, model_admin: HitCountAdmin[Any]) -> None:
+    def __init__(self, model_admin: CountingAdmin) -> None:
         self._counter = model_admin.hit_counter
         self._model: type[models.Model] = model_admin.model
 

@@ -137,5 +137,5 @@ def _number(number: int) -> str:
 
 def make_admin_form(form: CorrectionForm, model_admin: ModelAdmin[Any]) -> AdminForm:
     """Return the form as the admin lays out forms."""
-    rows: list[Any] = ["counter", ("day", "amount"), "reason"]
-    return AdminForm(form, [(None, {"fields": rows})], {}, (), model_admin=model_admin)  # type: ignore[arg-type]
+    fieldset: Any = (None, {"fields": [*form.fields]})
+    return AdminForm(form, [fieldset], {}, (), model_admin=model_admin)  # type: ignore[arg-type]

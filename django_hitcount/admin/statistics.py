@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db.models import Model
+from django.utils.translation import gettext_lazy as _
 
 from django_hitcount import conf
 from django_hitcount.admin.labels import label_counter
@@ -14,16 +15,22 @@ from django_hitcount.counters.days import day_of
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.tables import Correction
-from django_hitcount.reports.charts import BarChart, bar_chart
+from django_hitcount.reports.charts import BarChart, bar_chart, unit_for
 from django_hitcount.series import hits_by_day, visitors_by_day
 from django_hitcount.totals import get_totals_of
-from django_hitcount.unique_visitors import visitors_between
+from django_hitcount.unique_visitors import Visitors, visitors_between
 
 PERIODS = (30, 90, 365)
 """Periods to choose from, in days, today included."""
 
 RANGES = (1, 7, 30)
 """The ranges of days in the table of counters."""
+
+_LABELS = {
+    "day": _("%(counter)s per day"),
+    "week": _("%(counter)s per week"),
+    "month": _("%(counter)s per month"),
+}
 
 MOST_CORRECTIONS = 50
 """Corrections that the page shows, the newest first."""
@@ -47,7 +54,7 @@ class CounterRow:
     """The hits of each of RANGES."""
 
     total: int
-    visitors: Sequence[int]
+    visitors: Sequence[Visitors]
     """The visitors of each of RANGES; empty if they are not counted."""
 
 
@@ -56,22 +63,25 @@ class Statistics:
     """The statistics of an object."""
 
     choice: Choice
-    label: str
-    """The name of the chosen counter."""
-
     periods: Sequence[int]
     first_day: datetime.date
     last_day: datetime.date
     hits: int
     """The hits of the chosen counter in the chosen days."""
 
+    hits_label: str
     hits_chart: BarChart
     visitors_chart: BarChart | None
-    """None if the chosen counter does not count visitors."""
+    """None if the chosen counter does not count visitors, and if bars are not days."""
 
     rows: Sequence[CounterRow]
     corrections: Sequence[Correction]
     has_more_corrections: bool
+
+    @property
+    def counts_visitors_twice(self) -> bool:
+        """Whether a number of visitors has some of them several times."""
+        return not all(visitors.is_distinct for row in self.rows for visitors in row.visitors)
 
 
 def read_choice(query: Mapping[str, str], *, default: str) -> Choice:
@@ -103,16 +113,17 @@ def read_statistics(obj: Model, choice: Choice) -> Statistics:
         for counter in conf.get_config().counters
     }
     hits = series[choice.counter]
+    chart = bar_chart(hits)
     corrections = _read_corrections(obj)
     return Statistics(
         choice=choice,
-        label=label_counter(choice.counter),
         periods=PERIODS,
         first_day=first_day,
         last_day=today,
         hits=sum(hits.values()),
-        hits_chart=bar_chart(hits),
-        visitors_chart=_chart_visitors(obj, first_day, today, choice.counter),
+        hits_label=_LABELS[chart.unit] % {"counter": label_counter(choice.counter)},
+        hits_chart=chart,
+        visitors_chart=_chart_visitors(obj, [*hits], choice.counter),
         rows=_read_rows(obj, series, today),
         corrections=corrections[:MOST_CORRECTIONS],
         has_more_corrections=len(corrections) > MOST_CORRECTIONS,
@@ -123,12 +134,11 @@ def _first_day(days: int, today: datetime.date) -> datetime.date:
     return today - datetime.timedelta(days=days - 1)
 
 
-def _chart_visitors(
-    obj: Model, first_day: datetime.date, last_day: datetime.date, counter: str
-) -> BarChart | None:
-    if not conf.get_config().counters[counter].visitors:
+def _chart_visitors(obj: Model, days: Sequence[datetime.date], counter: str) -> BarChart | None:
+    """Chart the visitors of each day. The visitors of weeks are not the sums of those of days."""
+    if unit_for(len(days)) != "day" or not conf.get_config().counters[counter].visitors:
         return None
-    return bar_chart(visitors_by_day(obj, first_day, last_day, counter=counter))
+    return bar_chart(visitors_by_day(obj, days[0], days[-1], counter=counter))
 
 
 def _read_rows(
@@ -148,12 +158,11 @@ def _read_rows(
     ]
 
 
-def _read_visitors(obj: Model, counter: str, today: datetime.date) -> list[int]:
+def _read_visitors(obj: Model, counter: str, today: datetime.date) -> list[Visitors]:
     if not conf.get_config().counters[counter].visitors:
         return []
     return [
-        int(visitors_between(obj, _first_day(days, today), today, counter=counter))
-        for days in RANGES
+        visitors_between(obj, _first_day(days, today), today, counter=counter) for days in RANGES
     ]
 
 

@@ -1,0 +1,148 @@
+"""The tables that the admin shows: corrections, which nobody changes afterwards."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.admin.utils import quote
+from django.db import models, router
+from django.http import HttpRequest, HttpResponse
+from django.urls import NoReverseMatch, reverse
+from django.utils.html import format_html
+from django.utils.text import capfirst
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from django_hitcount.admin.labels import counter_choices, label_counter
+from django_hitcount.counters.primary_keys import convert_key, find_by_texts
+from django_hitcount.db.tables import Correction
+from django_hitcount.exceptions import InvalidKey
+from django_hitcount.templatetags.hitcount_admin import signed
+
+_ON_STATE = "hitcount_object"
+"""The attribute of ``correction._state`` that has the corrected object."""
+
+
+_COLUMNS = ("made_at", "corrected_object", "counter_name", "hits", "day", "reason", "made_by")
+
+
+class CounterFilter(admin.SimpleListFilter):
+    """Filters by the counters that are declared."""
+
+    title = _("counter")
+    parameter_name = "counter"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return counter_choices()
+
+    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
+        return queryset.filter(counter=self.value()) if self.value() else queryset
+
+
+class CorrectionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """
+    Lists who added or took back hits, when and why.
+
+    Corrections are made on the page of statistics of an object, and stay as they are.
+    """
+
+    list_display = [
+        "made_at",
+        "corrected_object",
+        "counter_name",
+        "hits",
+        "day",
+        "reason",
+        "made_by",
+    ]
+    list_display_links = None
+    list_filter = [CounterFilter, "day"]
+    list_select_related = ["content_type"]
+    search_fields = ["reason", "made_by", "object_id"]
+    date_hierarchy = "made_at"
+    ordering = ["-made_at", "-pk"]
+    fields = [*_COLUMNS]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Correction | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Correction | None = None) -> bool:
+        return False
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Read the objects of all corrections of the page, with a query for each model."""
+        context = {"title": gettext("Corrections"), **(extra_context or {})}
+        response = super().changelist_view(request, context)
+        changelist = (getattr(response, "context_data", None) or {}).get("cl")
+        if changelist:
+            _load_objects(changelist.result_list)
+        return response
+
+    @admin.display(description=_("object"), ordering="object_id")
+    def corrected_object(self, correction: Correction) -> str:
+        """The corrected object, with a link if it is in the admin."""
+        if not hasattr(correction._state, _ON_STATE):
+            _load_objects([correction])
+        obj: models.Model | None = getattr(correction._state, _ON_STATE)
+        if obj is None:
+            return f"{_model_name(correction)} {correction.object_id}"
+        label = f"{_model_name(correction)}: {obj}"
+        url = self._url_of(obj)
+        return format_html('<a href="{}">{}</a>', url, label) if url else label
+
+    def _url_of(self, obj: models.Model) -> str | None:
+        """Return the address of the statistics of an object, or that of its form."""
+        names = [f"admin:{obj._meta.app_label}_{obj._meta.model_name}_{view}" for view in _VIEWS]
+        for name in names:
+            try:
+                return reverse(name, args=[quote(obj.pk)], current_app=self.admin_site.name)
+            except NoReverseMatch:
+                pass
+        return None
+
+    @admin.display(description=_("counter"), ordering="counter")
+    def counter_name(self, correction: Correction) -> str:
+        return label_counter(correction.counter)
+
+    @admin.display(description=_("hits"), ordering="amount")
+    def hits(self, correction: Correction) -> str:
+        return signed(correction.amount)
+
+
+_VIEWS = ("hit_statistics", "change")
+
+
+def _model_name(correction: Correction) -> str:
+    model = correction.content_type.model_class()
+    return str(capfirst(model._meta.verbose_name if model else correction.content_type.model))
+
+
+def _load_objects(corrections: Collection[Correction]) -> None:
+    """Put the object of each correction on it; None if it is not found."""
+    by_model: dict[type[models.Model] | None, list[Correction]] = defaultdict(list)
+    for correction in corrections:
+        by_model[correction.content_type.model_class()].append(correction)
+    for model, group in by_model.items():
+        found = _find_objects(model, {correction.object_id for correction in group})
+        for correction in group:
+            setattr(correction._state, _ON_STATE, found.get(correction.object_id))
+
+
+def _find_objects(
+    model: type[models.Model] | None, object_ids: Collection[str]
+) -> dict[str, models.Model]:
+    if model is None:
+        return {}
+    try:
+        objs = find_by_texts(model, object_ids, using=router.db_for_read(model))
+    except InvalidKey:
+        return {}  # The model has a primary key of another type now.
+    return {convert_key(model, obj.pk): obj for obj in objs}
