@@ -22,7 +22,7 @@ from django.db import IntegrityError, router
 from django.db.models import Model
 from django.http import HttpRequest
 
-from django_hitcount import totals
+from django_hitcount import page_hits, page_numbers, page_wishes, totals
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
 from django_hitcount.counters.counted_models import is_unsaved
@@ -30,6 +30,7 @@ from django_hitcount.counters.days import day_of
 from django_hitcount.counters.fresh_totals import discard_totals
 from django_hitcount.counters.hits import NewHits, check_amount
 from django_hitcount.counters.outcomes import Hit
+from django_hitcount.counters.page_numbers import Wanted
 from django_hitcount.db.commits import DelayedWork, run_after_commit
 from django_hitcount.db.content_types import clear_content_types
 from django_hitcount.db.counter_keys import counter_key
@@ -40,7 +41,6 @@ from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.failures import is_server_away
 from django_hitcount.outages.page_reads import page_read_breaker
 from django_hitcount.outages.waits import CurrentPage, add_wait
-from django_hitcount.page_hits import recall_hit, remember_hits
 from django_hitcount.refusals import (
     NO_REQUEST,
     UNAVAILABLE,
@@ -151,11 +151,14 @@ def record_hits(
     for obj in objs:
         discard_totals(obj, counter=counter)
     databases = {db for obj in objs for db in _databases_of(obj)}
-    call = _Call(objs, counter, hits, request, origin)
+    wanted = None
+    if request is not None and len(objs) == 1:
+        wanted = page_wishes.find_wanted(request, objs[0], keys[0])
+    call = _Call(objs, counter, hits, request, origin, wanted)
     with CurrentPage(request):
         results, delayed = _record_after_commit(call, databases)
     if request is not None:
-        remember_hits(request, zip(keys, results, strict=True), delayed)
+        page_hits.remember_hits(request, zip(keys, results, strict=True), delayed)
     return results
 
 
@@ -179,7 +182,7 @@ def record_page_hit(
         log_refused([NO_REQUEST], counter)
         return Hit(False, NO_REQUEST, totals.total_or_none(obj, counter=counter))
     try:
-        earlier = recall_hit(request, counter_key(obj, counter=counter))
+        earlier = page_hits.recall_hit(request, counter_key(obj, counter=counter))
     except DATABASE_ERRORS:
         earlier = None  # record_hit() meets the same error, and logs it.
     return earlier or record_hit(obj, request, counter=counter)
@@ -214,6 +217,8 @@ class _Call(NamedTuple):
     hits: Sequence[NewHits]
     request: HttpRequest | None
     origin: RequestOrigin | None
+    wanted: Wanted | None
+    """What the page will show of the object, if that is known."""
 
 
 def _record_after_commit(call: _Call, databases: set[str]) -> tuple[list[Hit], DelayedWork | None]:
@@ -233,7 +238,7 @@ def _record_after_commit(call: _Call, databases: set[str]) -> tuple[list[Hit], D
     delayed = run_after_commit(work, databases={*databases, using})
     if delayed is None:
         return results, None
-    before = totals.totals_or_none([hit.key for hit in hits])
+    before = page_numbers.read_totals([hit.key for hit in hits], call.request, call.wanted)
     return [_make_hit(hit.refusal, before.get(hit.key), plus=hit.amount) for hit in hits], delayed
 
 
@@ -243,7 +248,7 @@ def _record_now(call: _Call, results: list[Hit]) -> None:
     keys = [hit.key for hit in hits]
     began_at = time.monotonic()
     try:
-        recorded = get_buffer().record(hits)
+        recorded = page_numbers.record(get_buffer(), hits, call.request, call.wanted)
     except (BufferUnavailable, *DATABASE_ERRORS) as exc:
         if is_server_away(exc):
             # This page has waited for the database once. It does not wait again to read a total.

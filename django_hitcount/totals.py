@@ -14,7 +14,6 @@ from contextlib import nullcontext
 from typing import TypeVar
 
 from asgiref.sync import sync_to_async
-from django.db import connections
 from django.db.models import Model
 
 from django_hitcount.buffers import get_buffer
@@ -26,7 +25,7 @@ from django_hitcount.db import sums
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
-from django_hitcount.db.transactions import DATABASE_ERRORS
+from django_hitcount.db.transactions import DATABASE_ERRORS, is_in_transaction
 from django_hitcount.exceptions import BufferUnavailable, TotalsMoving
 from django_hitcount.outages.page_reads import Guard, page_read_breaker
 
@@ -133,11 +132,7 @@ def _read_sums(
     with savepoint(using):
         found, applied = sums.read_sums(keys, state.batch_ids(), using=using)
     all_sums = {key: found.get(key, 0) for key in keys}
-    # A transaction may see the tables as they were when it began, or its own changes, which others
-    # do not see. The totals are then wrong for others.
-    connection = connections[using]
-    keep = connection.get_autocommit() and not connection.in_atomic_block
-    return all_sums, state.without(applied), keep
+    return all_sums, state.without(applied), not is_in_transaction(using)
 
 
 def totals_or_none(

@@ -22,16 +22,15 @@ from django.db.models import Model
 from django_hitcount import conf
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters.days import day_of, last_days, list_days
+from django_hitcount.counters.days import day_of, list_days
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey
 from django_hitcount.counters.sketches import SketchUnion
 from django_hitcount.db import daily_visitors
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
-from django_hitcount.db.transactions import DATABASE_ERRORS
-from django_hitcount.exceptions import BufferUnavailable, VisitorsNotCounted
-from django_hitcount.outages.page_reads import Guard, page_read_breaker
+from django_hitcount.exceptions import VisitorsNotCounted
+from django_hitcount.outages.page_reads import Guard
 
 __all__ = [
     "Visitors",
@@ -145,20 +144,9 @@ def get_visitors(
     Without days, returns the visitors of today. For the other arguments and the errors, see
     visitors_between(). Costs what visitors_between() costs, once for all objects.
     """
-    return _read_visitors(objs, first_day, last_day, counter, nullcontext)
-
-
-def _read_visitors(
-    objs: Iterable[ModelT],
-    first_day: datetime.date | None,
-    last_day: datetime.date | None,
-    counter: str,
-    guard: Guard,
-) -> dict[ModelT, Visitors]:
-    """As get_visitors(), but read the tables within ``guard``."""
     last_day = last_day or day_of()
     keys = {obj: counter_key(obj, counter=valid_visitor_counter(counter)) for obj in objs}
-    found = get_visitors_of(keys.values(), first_day or last_day, last_day, guard=guard)
+    found = get_visitors_of(keys.values(), first_day or last_day, last_day)
     return {obj: found[key] for obj, key in keys.items()}
 
 
@@ -232,25 +220,6 @@ def _count_merged_days(
     }
     counts = buffer.count_unions([*unions.values()])
     return {} if counts is None else dict(zip(unions, counts, strict=True))
-
-
-def visitors_or_none(objs: Iterable[ModelT], *, days: int, counter: str) -> dict[ModelT, Visitors]:
-    """
-    Return the visitors of the last ``days``, today included, by object. For pages.
-
-    As get_visitors(), but returns an empty dict if the database does not answer. Does not read the
-    database while the breaker of page reads is open.
-
-    Raises InvalidDay if ``days`` is not a valid number of days.
-    """
-    first_day, last_day = last_days(days)
-    try:
-        return _read_visitors(objs, first_day, last_day, counter, page_read_breaker().guard)
-    except BufferUnavailable:
-        return {}  # The breaker has logged it.
-    except DATABASE_ERRORS as exc:
-        logger.error("Visitors cannot be read: %s", exc)
-        return {}
 
 
 avisitors_on = sync_to_async(visitors_on)

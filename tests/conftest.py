@@ -10,7 +10,7 @@ from celery import current_app
 from django.contrib.auth.models import User
 from django.db import connection
 
-from django_hitcount import tasks
+from django_hitcount import page_wishes, tasks
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import get_config
 from django_hitcount.outages.page_reads import page_read_breaker
@@ -136,11 +136,12 @@ def nothing_fails(request: pytest.FixtureRequest, caplog) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def no_test_meets_the_buffer_of_another() -> None:
-    """Clear what a process remembers: settings, the buffer and its breaker, reads, visitor keys."""
+    """Clear what a process remembers: settings, buffer, breakers, visitor keys, pages."""
     get_config.cache_clear()
     get_buffer.cache_clear()
     page_read_breaker.cache_clear()
     hashing._read_key.cache_clear()
+    page_wishes._wishes_of.cache_clear()
 
 
 @pytest.fixture(autouse=True)

@@ -19,23 +19,35 @@ from django_hitcount.counters.batches import (
 )
 from django_hitcount.counters.hits import NewHits, VisitorHashes
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, RefusedKey
+from django_hitcount.counters.page_numbers import (
+    BufferNumbers,
+    DayInTable,
+    LastDays,
+    SpanCount,
+    Wanted,
+)
 from django_hitcount.counters.sketches import Sketch, SketchUnion
 
 __all__ = [
     "Batch",
     "BatchId",
     "Buffer",
+    "BufferNumbers",
     "BufferState",
     "CounterKey",
     "DailyVisitorsKey",
+    "DayInTable",
     "FlushPosition",
+    "LastDays",
     "NewHits",
     "RecordResult",
     "RefusedKey",
     "Sketch",
     "SketchUnion",
+    "SpanCount",
     "UnsettledHits",
     "VisitorHashes",
+    "Wanted",
     "get_buffer",
 ]
 

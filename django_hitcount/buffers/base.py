@@ -9,9 +9,16 @@ from typing import ClassVar
 
 from django.core.checks import CheckMessage
 
-from django_hitcount.counters.batches import Batch, BufferState, RecordResult
+from django_hitcount.counters.batches import Batch, BufferState, FlushPosition, RecordResult
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, ObjectKey
+from django_hitcount.counters.page_numbers import (
+    BufferNumbers,
+    DayInTable,
+    LastDays,
+    SpanCount,
+    Wanted,
+)
 from django_hitcount.counters.sketches import Sketch, SketchUnion
 
 
@@ -33,6 +40,9 @@ class Buffer(ABC):
     merges_sketches: ClassVar[bool] = False
     """Whether count_unions() can count the visitors of several days together."""
 
+    keeps_visitors: ClassVar[bool] = False
+    """Whether read_numbers() counts the visitors of the last days, with keep_visitors()."""
+
     @abstractmethod
     def record(self, hits: Sequence[NewHits]) -> list[RecordResult]:
         """
@@ -45,6 +55,37 @@ class Buffer(ABC):
     def read_state(self, keys: Collection[CounterKey]) -> BufferState:
         """Return what the buffer knows of the totals of ``keys``."""
         return BufferState()
+
+    def read_numbers(self, wanted: Wanted) -> BufferNumbers:
+        """
+        Return what the buffer knows of the totals and visitors that a page wants.
+
+        Leaves visitors out of both mappings if it cannot count them now, or never does.
+        """
+        return BufferNumbers(state=self.read_state(wanted.totals))
+
+    def record_and_read(
+        self, hits: Sequence[NewHits], wanted: Wanted
+    ) -> tuple[list[RecordResult], BufferNumbers]:
+        """
+        As record(), and then read_numbers(), if that costs nothing more.
+
+        The numbers need not include all that the buffer knows.
+        """
+        return self.record(hits), BufferNumbers()
+
+    def keep_visitors(
+        self,
+        rows: Mapping[LastDays, Mapping[DailyVisitorsKey, DayInTable]],
+        positions: Mapping[LastDays, FlushPosition],
+    ) -> Mapping[LastDays, SpanCount]:
+        """
+        Keep ranges of days, so that read_numbers() knows them next time, and count their visitors.
+
+        ``rows`` has what the table has of each range. It was read after ``positions``. If a
+        partition was claimed or settled since, leaves out its ranges: the table may have changed.
+        """
+        return {}
 
     def complete_totals(
         self, sums: Mapping[CounterKey, int], *, state: BufferState, keep: bool

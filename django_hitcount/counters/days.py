@@ -48,6 +48,17 @@ def open_days() -> tuple[datetime.date, datetime.date]:
     return last_days(2)
 
 
+def seconds_until_midnight() -> int:
+    """Return how many seconds are left of today, at least 1."""
+    zone = timezone.get_default_timezone()
+    now = datetime.datetime.now(tz=zone)
+    midnight = datetime.datetime.combine(
+        now.date() + datetime.timedelta(days=1), datetime.time(), tzinfo=zone
+    )
+    # Not the difference of the two: it would be wrong on the day on which summer time begins.
+    return int(midnight.timestamp() - now.timestamp()) + 1
+
+
 def list_days(first_day: datetime.date, last_day: datetime.date) -> list[datetime.date]:
     """Return the days of a range. Raises InvalidDay if it is invalid."""
     for day in (first_day, last_day):

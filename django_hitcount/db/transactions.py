@@ -96,6 +96,17 @@ def in_transaction(
         patience.pause()
 
 
+def is_in_transaction(using: str) -> bool:
+    """
+    Return whether a transaction is open, begun by atomic() or by hand.
+
+    It may see the tables as they were when it began, or its own changes, which others do not see.
+    What it reads is then wrong for others.
+    """
+    connection = connections[using]
+    return connection.in_atomic_block or not connection.get_autocommit()
+
+
 def require_autocommit(using: str) -> None:
     """
     Raise TransactionManagementError if autocommit is off in ``using``.

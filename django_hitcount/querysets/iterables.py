@@ -23,11 +23,13 @@ from django.db.models.query import (
 )
 from django.db.models.sql import Query
 
-from django_hitcount import totals, unique_visitors
+from django_hitcount import page_numbers, totals, unique_visitors
 from django_hitcount.buffers import get_buffer
-from django_hitcount.counters.fresh_totals import remember_total
+from django_hitcount.counters.days import last_days
+from django_hitcount.counters.fresh_totals import remember_total, remember_visitors
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.names import check_counter
+from django_hitcount.counters.page_numbers import LastDays, SpanCount, Wanted
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.expressions import TotalInTables
 from django_hitcount.db.routing import hits_alias
@@ -160,6 +162,11 @@ def _set_totals(objs: Sequence[Model], counters: Mapping[str, str]) -> None:
 
 
 def _set_visitors(objs: Sequence[Model], name: str, wanted: WantedVisitors) -> None:
-    found = unique_visitors.visitors_or_none(objs, days=wanted.days, counter=wanted.counter)
-    for obj in objs:
-        setattr(obj, name, found.get(obj))
+    days = last_days(wanted.days)
+    keys = [LastDays(counter_key(obj, counter=wanted.counter), *days) for obj in objs]
+    found = page_numbers.read_numbers(Wanted(visitors={*keys})).visitors
+    for obj, key in zip(objs, keys, strict=True):
+        visitors = found.get(key)
+        setattr(obj, name, visitors)
+        if visitors is not None:
+            remember_visitors(obj, SpanCount(visitors, visitors.spans), key)

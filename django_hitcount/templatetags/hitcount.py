@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from typing import Literal, TypeVar
 
 from django import template
 from django.db.models import Model
@@ -10,12 +11,15 @@ from django.db.models import Model
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.counted_models import is_unsaved
 from django_hitcount.outages.waits import CurrentPage
+from django_hitcount.page_numbers import page_total, page_visitors
+from django_hitcount.prefetching import prefetch_hits
 from django_hitcount.recording import record_page_hit
 from django_hitcount.short_numbers import format_short
-from django_hitcount.totals import total_or_none
-from django_hitcount.unique_visitors import Visitors, visitors_or_none
+from django_hitcount.unique_visitors import Visitors
 
 register = template.Library()
+
+NumberT = TypeVar("NumberT", bound=int)
 
 
 @register.simple_tag(takes_context=True)
@@ -37,13 +41,14 @@ def hit_total(
     """
     Print the total of ``obj`` without counting a hit.
 
-    Prints nothing if the total cannot be read now or ``obj`` is not saved. Costs what
+    Prints nothing if the total cannot be read now or ``obj`` is not saved. Costs nothing if this
+    page has recorded or read the total, or if it was read with a list. If not, costs what
     get_total() costs.
     """
     if is_unsaved(obj):
         return ""
     with CurrentPage(context.get("request")):
-        return _or_nothing(total_or_none(obj, counter=counter))
+        return _or_nothing(page_total(context.get("request"), obj, counter=counter))
 
 
 @register.simple_tag(takes_context=True)
@@ -53,13 +58,45 @@ def hit_visitors(
     """
     Print how many different visitors ``obj`` had in the last ``days``, today included.
 
-    Prints nothing if the number cannot be read now or ``obj`` is not saved. Costs what
-    get_visitors() costs.
+    Prints nothing if the number cannot be read now or ``obj`` is not saved. Costs nothing if this
+    page has recorded a hit on ``obj`` and Redis knows the number, or if it was read with a list. If
+    not, costs what page_numbers.read_numbers() costs.
     """
     if is_unsaved(obj):
         return ""
     with CurrentPage(context.get("request")):
-        return visitors_or_none([obj], days=days, counter=counter).get(obj, "")
+        return _or_nothing(page_visitors(context.get("request"), obj, counter=counter, days=days))
+
+
+@register.simple_tag(takes_context=True, name="prefetch_hits")
+def prefetch(
+    context: template.Context,
+    objects: Iterable[Model | None] | None,
+    *,
+    counters: str | Sequence[str] = DEFAULT_COUNTER,
+    visitors_days: str | int | Sequence[int] | None = None,
+) -> Literal[""]:
+    """
+    Read the numbers of many objects at once, and print nothing.
+
+    Several counters, or numbers of days, are a list or a text: ``counters="views,downloads"``.
+    Costs what prefetching.prefetch_hits() costs.
+    """
+    with CurrentPage(context.get("request")):
+        prefetch_hits(
+            objects or (),
+            counters=_split(counters) if isinstance(counters, str) else counters,
+            visitors_days=(
+                [*map(int, _split(visitors_days))]
+                if isinstance(visitors_days, str)
+                else visitors_days
+            ),
+        )
+    return ""
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")]
 
 
 @register.filter
@@ -68,5 +105,5 @@ def short_number(value: object) -> object:
     return format_short(value) if isinstance(value, int) else value
 
 
-def _or_nothing(total: int | None) -> int | Literal[""]:
-    return "" if total is None else total
+def _or_nothing(number: NumberT | None) -> NumberT | Literal[""]:
+    return "" if number is None else number

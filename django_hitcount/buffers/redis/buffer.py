@@ -19,17 +19,26 @@ from django_hitcount import conf, signals
 from django_hitcount.buffers.base import Buffer
 from django_hitcount.buffers.database import DatabaseBuffer
 from django_hitcount.buffers.grouping import group_by_partition, group_items, restore_order
-from django_hitcount.buffers.redis import claiming, sketches
+from django_hitcount.buffers.redis import claiming, deleted_objects, kept_visitors, sketches
 from django_hitcount.buffers.redis.catching_up import CatchUp
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
-from django_hitcount.buffers.redis.keys import PartitionKeys, run_keys
+from django_hitcount.buffers.redis.kept_visitors import build_drops
+from django_hitcount.buffers.redis.keys import PartitionKeys
+from django_hitcount.buffers.redis.page_reads import PageRead
 from django_hitcount.buffers.redis.record_call import build_record_calls, read_reply
 from django_hitcount.buffers.redis.scripts import Command, ScriptCall
 from django_hitcount.buffers.redis.totals import RunningTotals
 from django_hitcount.buffers.redis.transport import RedisTransport, RunReplies
-from django_hitcount.counters.batches import Batch, BufferState, RecordResult
+from django_hitcount.counters.batches import Batch, BufferState, FlushPosition, RecordResult
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, ObjectKey
+from django_hitcount.counters.page_numbers import (
+    BufferNumbers,
+    DayInTable,
+    LastDays,
+    SpanCount,
+    Wanted,
+)
 from django_hitcount.counters.sketches import Sketch, SketchUnion
 from django_hitcount.exceptions import AnswerLost, BufferUnavailable
 from django_hitcount.outages import missed_records
@@ -39,6 +48,9 @@ from django_hitcount.outages.missed_records import SentCommand
 
 if TYPE_CHECKING:
     from django.core.checks import CheckMessage
+
+NOTHING = Wanted()
+"""What a hit wants that no page has recorded."""
 
 ALL_RUNS = [PartitionKeys(partition).runs for partition in range(conf.MOST_PARTITIONS)]
 
@@ -52,6 +64,7 @@ class RedisBuffer(Buffer):
     """
 
     merges_sketches = True
+    keeps_visitors = True
 
     def __init__(self) -> None:
         config = conf.get_config()
@@ -75,10 +88,23 @@ class RedisBuffer(Buffer):
         self._slots = DatabaseBuffer()
 
     def record(self, hits: Sequence[NewHits]) -> list[RecordResult]:
+        return self.record_and_read(hits, NOTHING)[0]
+
+    def record_and_read(
+        self, hits: Sequence[NewHits], wanted: Wanted
+    ) -> tuple[list[RecordResult], BufferNumbers]:
         partitions = [hit.key.partition(self._partitions) for hit in hits]
         groups = group_items(partitions, hits)
         command_id = self._command_ids.take()
-        build = partial(build_record_calls, groups, command_id, self._threshold)
+        reading = PageRead(wanted, self._partitions) if wanted is not NOTHING else None
+        late = kept_visitors.find_late(hits)
+
+        def build(run_id: str) -> list[ScriptCall | Command]:
+            calls = build_record_calls(groups, command_id, self._threshold, run_id)
+            reads = reading.build(run_id) if reading else []
+            drops = build_drops(late, self._partitions, run_id) if late else []
+            return [*calls, *reads, *drops]
+
         sent = self.redis.try_to_send(build, commands=len(groups))
         results, failed = self._read_results(groups, sent)
         if failed:
@@ -89,7 +115,10 @@ class RedisBuffer(Buffer):
             results |= self._record_in_slots(groups, failed, command)
         if AnswerLost not in map(type, failed.values()):
             self._command_ids.give_back(command_id)
-        return restore_order(partitions, results)
+        if reading is None:
+            return restore_order(partitions, results), BufferNumbers()
+        numbers = reading.convert(self._totals, sent.run_id, sent.replies[len(groups) :])
+        return restore_order(partitions, results), numbers
 
     def _read_results(
         self, groups: Mapping[int, Sequence[NewHits]], sent: RunReplies
@@ -101,7 +130,7 @@ class RedisBuffer(Buffer):
         partition, so where it is between claims and settles. With it, the total can be loaded.
         """
         results, failed, unloaded = {}, {}, {}
-        for (partition, hits), reply in zip(groups.items(), sent.replies, strict=True):
+        for (partition, hits), reply in zip(groups.items(), sent.replies, strict=False):
             if isinstance(reply, BufferUnavailable):
                 failed[partition] = reply
                 continue
@@ -139,6 +168,23 @@ class RedisBuffer(Buffer):
         )
         return {p: [*islice(results, len(groups[p]))] for p in (*rejected, *in_doubt)}
 
+    def read_numbers(self, wanted: Wanted) -> BufferNumbers:
+        reading = PageRead(wanted, self._partitions)
+        try:
+            return reading.convert(self._totals, *self.redis.send_to_run(reading.build))
+        except BufferUnavailable:
+            return BufferNumbers()
+
+    def keep_visitors(
+        self,
+        rows: Mapping[LastDays, Mapping[DailyVisitorsKey, DayInTable]],
+        positions: Mapping[LastDays, FlushPosition],
+    ) -> Mapping[LastDays, SpanCount]:
+        try:
+            return kept_visitors.keep(self.redis, rows, positions)
+        except BufferUnavailable:
+            return {}
+
     def read_state(self, keys: Collection[CounterKey]) -> BufferState:
         return self._totals.read_state(keys)
 
@@ -158,45 +204,12 @@ class RedisBuffer(Buffer):
     def quick_partitions(
         self, objects: Collection[ObjectKey], *, counters: int
     ) -> Collection[int] | None:
-        partitions = [*group_by_partition(map(_any_counter, objects), self._partitions)]
-
-        def build(run_id: str) -> list[ScriptCall | Command]:
-            names = [run_keys(partition, run_id) for partition in partitions]
-            sizes = [ScriptCall("hash_sizes", own.of_objects) for own in names]
-            return [*sizes, *(("MGET", own.runs) for own in names)]
-
-        run_id, replies = self.redis.send_to_run(build)
-        sizes, runs = replies[: len(partitions)], replies[len(partitions) :]
-        has_earlier = any(claiming.parse_runs(found) - {run_id} for (found,) in runs)
-        waiting = max(map(sum, zip(*sizes, strict=True)), default=0)
-        if has_earlier or missed_records.read_oldest() or waiting > counters:
-            return None
-        return partitions
+        return deleted_objects.quick_partitions(
+            self.redis, objects, self._partitions, counters=counters
+        )
 
     def discard_objects(self, objects: Collection[ObjectKey]) -> None:
-        """
-        Drop the running totals and the sketches of objects.
-
-        Does not drop pending hits: to find their fields, it would have to read all hits of the
-        partition. A flush writes them into the tables, and they are deleted there.
-        """
-        counters = conf.get_config().counters
-        groups = group_by_partition(map(_any_counter, objects), self._partitions)
-        sketches_by_partition = sketches.find_names(self.redis, groups)
-
-        def build(run_id: str) -> list[ScriptCall]:
-            calls = []
-            for partition, keys in groups.items():
-                names = run_keys(partition, run_id)
-                totals = [
-                    names.total(key._replace(counter=c).text) for key in keys for c in counters
-                ]
-                gone = [*totals, *sketches_by_partition[partition]]
-                calls.append(ScriptCall("discard", [names.epoch, *gone]))
-            return calls
-
-        if groups:
-            self.redis.send_to_run(build)
+        deleted_objects.discard(self.redis, objects, self._partitions)
 
     def partitions(self) -> Iterable[int]:
         """
@@ -257,8 +270,3 @@ class RedisBuffer(Buffer):
         from django_hitcount.buffers.redis import checks
 
         return [*checks.check(self._transport)]
-
-
-def _any_counter(object_key: ObjectKey) -> CounterKey:
-    """Make a counter key from an object key, for calls that only use the object."""
-    return CounterKey(*object_key, "")

@@ -11,6 +11,7 @@ from typing import Any
 from django.db import connections
 
 from django_hitcount.buffers.grouping import group_items
+from django_hitcount.buffers.redis.kept_visitors import build_drops
 from django_hitcount.buffers.redis.keys import run_keys
 from django_hitcount.buffers.redis.record_call import build_record_call, build_record_calls
 from django_hitcount.buffers.redis.scripts import ScriptCall
@@ -90,9 +91,11 @@ class CatchUp:
         """
         Return the commands in doubt, to send them again, and calls that discard wrong totals.
 
-        These totals do not include the hits that were written into the slots.
+        These totals do not include the hits that were written into the slots. The kept numbers of
+        visitors do not include those who came meanwhile.
         """
-        calls = []
+        keys = {hit.key for record in missed for hit in record.hits}
+        calls = build_drops(keys, self._partitions, run_id)
         stale = set()
         for record in missed:
             if not record.command_id:

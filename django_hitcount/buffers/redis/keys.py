@@ -107,6 +107,12 @@ class RunKeys(PartitionKeys):
         """Sketches that have changed in this run. After the first change, a flush merges a sketch
         with the one in the table."""
 
+        self.kept_visitors = f"{prefix}kept_visitors:"
+        """The beginning of the names of the hashes with the kept numbers of visitors of objects."""
+
+        self.merged_days = f"{prefix}merged_days:"
+        """The beginning of the names of the sketches that closed days were merged into."""
+
         self._totals = f"{prefix}total:"
         self.for_record = (
             *self.pendings,
@@ -121,6 +127,10 @@ class RunKeys(PartitionKeys):
     def total(self, field: str) -> str:
         """Return the name of the running total of the counter with this CounterKey.text."""
         return self._totals + field
+
+    def kept_visitors_of(self, content_type_id: int, object_id: str) -> str:
+        """Return the name of the hash with the kept numbers of visitors of an object."""
+        return f"{self.kept_visitors}{content_type_id}:{object_id}"
 
 
 run_keys = lru_cache(maxsize=4 * MOST_PARTITIONS)(RunKeys)

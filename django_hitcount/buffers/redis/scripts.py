@@ -23,6 +23,9 @@ FRAGMENTS = {
     "complete_totals": ("foreign_values", "held_hits"),
     "complete_daily_total": ("foreign_values", "held_hits"),
     "discard": ("foreign_values",),
+    "read_visitors": ("foreign_values", "kept_visitors"),
+    "keep_visitors": ("foreign_values", "held_hits", "kept_visitors"),
+    "drop_kept": ("kept_visitors",),
 }
 """By script, the files in ``lua/`` that its source begins with: it calls their functions."""
 

@@ -71,17 +71,26 @@ def count_unions(
     return [int(count) for count, _ in _run_merges(redis, calls)]
 
 
-def _run_merges(redis: GuardedRedis, calls: Iterable[ScriptCall]) -> Iterator[Reply]:
-    """Yield the replies to calls of merge_sketches.lua. A round trip sends a hundred sketches."""
+def _run_merges(redis: GuardedRedis, calls: Sequence[ScriptCall]) -> Iterator[Reply]:
+    return run_in_chunks(redis, calls, [len(call.args) - 1 for call in calls])
+
+
+def run_in_chunks(
+    redis: GuardedRedis, calls: Iterable[ScriptCall], sketches: Iterable[int]
+) -> Iterator[Reply]:
+    """
+    Yield the replies to calls. ``sketches`` has how many sketches each of them sends.
+
+    A round trip sends a hundred sketches.
+    """
     chunk: list[ScriptCall | Command] = []
     size = 0
-    for call in calls:
-        sketches = len(call.args) - 1
-        if size + sketches > SKETCHES_AT_A_TIME:
+    for call, number in zip(calls, sketches, strict=True):
+        if chunk and size + number > SKETCHES_AT_A_TIME:
             yield from redis.send(chunk)
             chunk, size = [], 0
         chunk.append(call)
-        size += sketches
+        size += number
     yield from redis.send(chunk)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TypeGuard
 
 from django_hitcount.buffers.grouping import group_by_partition
@@ -18,13 +19,18 @@ from django_hitcount.buffers.redis.flush_positions import (
     read_positions,
 )
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
+from django_hitcount.buffers.redis.kept_visitors import build_drops
 from django_hitcount.buffers.redis.keys import run_keys
 from django_hitcount.buffers.redis.scripts import Command, ScriptCall
+from django_hitcount.buffers.redis.transport import Reply
 from django_hitcount.counters.batches import BufferState, FlushPosition
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.exceptions import BufferUnavailable
 
 TOTAL = re.compile(rb"-?\d{1,19}")
+
+Groups = Mapping[int, Sequence[CounterKey]]
+"""Counters by partition."""
 
 
 class RunningTotals:
@@ -37,19 +43,16 @@ class RunningTotals:
 
     def read_state(self, keys: Collection[CounterKey]) -> BufferState:
         groups = group_by_partition(keys, self._partitions)
-
-        def build(run_id: str) -> list[Command]:
-            commands = []
-            for partition, group in groups.items():
-                names = run_keys(partition, run_id)
-                totals = [names.total(key.text) for key in group]
-                commands.append(("MGET", names.epoch, names.batch_id, names.runs, *totals))
-            return commands
-
         try:
-            run_id, replies = self._redis.send_to_run(build)
+            run_id, replies = self._redis.send_to_run(partial(build_state_reads, groups))
         except BufferUnavailable:
             return BufferState()
+        return self.read_state_replies(groups, run_id, replies)
+
+    def read_state_replies(
+        self, groups: Groups, run_id: str, replies: Sequence[Reply]
+    ) -> BufferState:
+        """Convert the replies to build_state_reads()."""
         totals: dict[CounterKey, int] = {}
         positions: dict[int, PositionReply] = {}
         for (partition, group), reply in zip(groups.items(), replies, strict=True):
@@ -112,11 +115,26 @@ class RunningTotals:
         self._redis.send_to_run(lambda run_id: build_discard_calls(keys, self._partitions, run_id))
 
 
+def build_state_reads(groups: Groups, run_id: str) -> list[Command]:
+    """Make the commands that read the totals of counters, and the positions of partitions."""
+    commands: list[Command] = []
+    for partition, group in groups.items():
+        names = run_keys(partition, run_id)
+        totals = [names.total(key.text) for key in group]
+        commands.append(("MGET", names.epoch, names.batch_id, names.runs, *totals))
+    return commands
+
+
 def build_discard_calls(
     keys: Iterable[CounterKey], partitions: int, run_id: str
 ) -> list[ScriptCall]:
-    """Make the calls that drop the totals of ``keys``, so that they are loaded again."""
-    calls = []
+    """
+    Make the calls that drop the totals of ``keys``, so that they are loaded again.
+
+    They also drop the kept numbers of visitors.
+    """
+    keys = [*keys]
+    calls = build_drops(keys, partitions, run_id)
     for partition, group in group_by_partition(keys, partitions).items():
         names = run_keys(partition, run_id)
         totals = [names.total(key.text) for key in group]

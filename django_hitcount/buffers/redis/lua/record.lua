@@ -168,6 +168,21 @@ local function count_address(hit)
   end
 end
 
+-- Note in the kept numbers of the object that a sketch begins. If its day had no sketch when they were
+-- merged with those of the table, this is the first, and lacks no visitor. If not, Redis has lost a
+-- sketch: the table must be read again. See kept_visitors.lua.
+local function note_beginning(sketches_of, field)
+  local kept = string.gsub(EPOCH, 'epoch$', 'kept_visitors:')
+    .. string.match(sketches_of, '}:sketches_of:(.*)$')
+  local counter, day = string.match(field, '^%d+:([^:]*):([^:]*):')
+  local day_field = 'day:' .. counter .. ':' .. day
+  if redis.pcall('HGET', kept, day_field) == '0' then
+    redis.call('HSET', kept, day_field, 1)
+  else
+    redis.pcall('HDEL', kept, day_field)
+  end
+end
+
 -- Add the visitor to the sketch. A sketch that begins here has no TTL yet. Its name is added to
 -- those of the object, so that both can be deleted together. The value '1' in PENDING_VISITORS
 -- means that the sketch may lack visitors of the table: it begins here, or this is its first change
@@ -182,6 +197,7 @@ local function count_visitor(hit)
     redis.call('PEXPIRE', sketch, milliseconds)
     attempt(sketches_of, 'SADD', sketches_of, sketch)
     redis.call('PEXPIRE', sketches_of, milliseconds)
+    note_beginning(sketches_of, hit.visitors_field)
   end
   local field = hit.visitors_field
   if attempt(MERGED_SKETCHES, 'SADD', MERGED_SKETCHES, field) == 1 or is_begun then

@@ -1,0 +1,42 @@
+"""Read all numbers of a page in one round trip."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django_hitcount.buffers.grouping import group_by_partition
+from django_hitcount.buffers.redis import kept_visitors
+from django_hitcount.buffers.redis.scripts import Command, ScriptCall
+from django_hitcount.buffers.redis.totals import RunningTotals, build_state_reads
+from django_hitcount.buffers.redis.transport import Reply
+from django_hitcount.counters.batches import FlushPosition
+from django_hitcount.counters.page_numbers import BufferNumbers, LastDays, SpanCount, Wanted
+from django_hitcount.exceptions import BufferUnavailable
+
+
+class PageRead:
+    """The commands that read what a page wants, and the meaning of their replies."""
+
+    def __init__(self, wanted: Wanted, partitions: int) -> None:
+        self._totals = group_by_partition(wanted.totals, partitions)
+        self._ranges = kept_visitors.group_ranges(wanted.visitors, partitions)
+
+    def build(self, run_id: str) -> list[ScriptCall | Command]:
+        """Make the commands."""
+        reads = [kept_visitors.build_read(group, run_id) for group in self._ranges]
+        return [*build_state_reads(self._totals, run_id), *reads]
+
+    def convert(
+        self, running: RunningTotals, run_id: str, replies: Sequence[Reply]
+    ) -> BufferNumbers:
+        """Convert the replies, which others may follow. If one is missing, nothing is known."""
+        at = len(self._totals)
+        end = at + len(self._ranges)
+        if len(replies) < end or any(isinstance(r, BufferUnavailable) for r in replies[:end]):
+            return BufferNumbers()
+        known: dict[LastDays, SpanCount] = {}
+        unkept: dict[LastDays, FlushPosition] = {}
+        for group, reply in zip(self._ranges, replies[at:end], strict=True):
+            kept_visitors.add_reply(group, reply, run_id, known, unkept)
+        state = running.read_state_replies(self._totals, run_id, replies[:at])
+        return BufferNumbers(state=state, visitors=known, unkept=unkept)

@@ -1,0 +1,246 @@
+"""
+The numbers that a page shows: totals, and the visitors of the last days.
+
+They are read together. A page does not fail because of them: it leaves out what cannot be read now.
+"""
+
+from __future__ import annotations
+
+import datetime
+import logging
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from django.db.models import Model
+from django.http import HttpRequest
+
+from django_hitcount import page_hits, page_wishes
+from django_hitcount.buffers import Buffer, get_buffer
+from django_hitcount.conf import get_config
+from django_hitcount.counters.batches import FlushPosition, RecordResult
+from django_hitcount.counters.days import last_days
+from django_hitcount.counters.fresh_totals import find_fresh_total, find_fresh_visitors
+from django_hitcount.counters.hits import NewHits
+from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey
+from django_hitcount.counters.page_numbers import (
+    BufferNumbers,
+    DayInTable,
+    LastDays,
+    SpanCount,
+    Wanted,
+)
+from django_hitcount.db import daily_visitors
+from django_hitcount.db.counter_keys import counter_key
+from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.savepoints import savepoint
+from django_hitcount.db.transactions import DATABASE_ERRORS, is_in_transaction
+from django_hitcount.exceptions import BufferUnavailable
+from django_hitcount.outages.page_reads import page_read_breaker
+from django_hitcount.totals import totals_or_none
+from django_hitcount.unique_visitors import Visitors, get_visitors_of, valid_visitor_counter
+
+logger = logging.getLogger("django_hitcount")
+
+
+class Numbers(NamedTuple):
+    """Numbers that were read. Those that cannot be read now are left out."""
+
+    totals: Mapping[CounterKey, int]
+    visitors: Mapping[LastDays, Visitors]
+
+
+def record(
+    buffer: Buffer, hits: Sequence[NewHits], request: HttpRequest | None, wanted: Wanted | None
+) -> list[RecordResult]:
+    """
+    Record hits in a buffer. Keep what it knows of ``wanted`` on the request.
+
+    Costs what Buffer.record() costs. Raises BufferUnavailable or the database's error.
+    """
+    if request is not None:
+        page_hits.forget_visitors(request, [hit.key for hit in hits])
+    if request is None or wanted is None:
+        return buffer.record(hits)
+    recorded, known = buffer.record_and_read(hits, wanted)
+    page_hits.remember_numbers(request, known.state.totals, known.visitors)
+    return recorded
+
+
+def read_totals(
+    keys: Sequence[CounterKey], request: HttpRequest | None, wanted: Wanted | None
+) -> Mapping[CounterKey, int]:
+    """
+    Read totals, as totals_or_none() does. Keep what the buffer knows of ``wanted`` on the request.
+    """
+    if request is None or wanted is None:
+        return totals_or_none(keys)
+    known = get_buffer().read_numbers(Wanted([*keys, *wanted.totals], wanted.visitors))
+    page_hits.remember_numbers(request, known.state.totals, known.visitors)
+    return totals_or_none(keys, known.state)
+
+
+def page_total(request: HttpRequest | None, obj: Model, *, counter: str) -> int | None:
+    """
+    Return the total of ``obj`` for a page; None if it cannot be read now.
+
+    Takes it from ``request`` or ``obj``, if one of them has it from a moment ago. Then it costs
+    nothing. If not, costs what get_total() costs.
+    """
+    key = _key_or_none(obj, counter)
+    if key is None:
+        return None
+    total = page_hits.recall_total(request, key) if request else None
+    if total is None:
+        total = find_fresh_total(obj, counter=counter)
+    if total is not None:
+        return total
+    found = read_numbers(Wanted([key]))
+    _remember(request, obj, key, found, page_wishes.Wish(counter))
+    return found.totals.get(key)
+
+
+def page_visitors(
+    request: HttpRequest | None, obj: Model, *, counter: str, days: int
+) -> Visitors | None:
+    """
+    Return the visitors of ``obj`` in the last ``days`` for a page; None if it cannot be read now.
+
+    Takes them from ``request`` or ``obj``, if one of them has them from a moment ago. Then it costs
+    nothing. If not, costs what read_numbers() costs.
+
+    Raises InvalidDay if ``days`` is not a valid number of days, and VisitorsNotCounted.
+    """
+    first_day, today = last_days(days)
+    key = _key_or_none(obj, valid_visitor_counter(counter))
+    if key is None:
+        return None
+    wanted = LastDays(key, first_day, today)
+    count = page_hits.recall_visitors(request, wanted) if request else None
+    if count is None:
+        count = find_fresh_visitors(obj, wanted)
+    if count is not None:
+        return Visitors(*count)
+    found = read_numbers(Wanted(visitors=[wanted]))
+    _remember(request, obj, key, found, page_wishes.Wish(counter, days))
+    return found.visitors.get(wanted)
+
+
+def _key_or_none(obj: Model, counter: str) -> CounterKey | None:
+    try:
+        return counter_key(obj, counter=counter)
+    except DATABASE_ERRORS as exc:
+        logger.error("A number of a page cannot be read: %s", exc)
+        return None
+
+
+def _remember(
+    request: HttpRequest | None,
+    obj: Model,
+    key: CounterKey,
+    found: Numbers,
+    wish: page_wishes.Wish,
+) -> None:
+    """Keep numbers for the tags that follow. If the page has recorded ``obj``, keep its wish."""
+    if request is not None:
+        visitors = {last: SpanCount(count, count.spans) for last, count in found.visitors.items()}
+        page_hits.remember_numbers(request, found.totals, visitors)
+        page_wishes.add_wish(request, obj, key, wish)
+
+
+def read_numbers(wanted: Wanted) -> Numbers:
+    """
+    Read numbers of any objects.
+
+    With Redis, costs one round trip. If there are totals that Redis does not know, costs one more
+    and a query. If there are visitors that it does not know, costs one more and one or two queries;
+    Redis then knows them until midnight. Without Redis, costs a query for all totals, and a query
+    for the visitors of each range of days.
+    """
+    if not (wanted.totals or wanted.visitors):
+        return Numbers({}, {})
+    return complete_numbers(wanted, get_buffer().read_numbers(wanted))
+
+
+def complete_numbers(wanted: Wanted, known: BufferNumbers) -> Numbers:
+    """Read what the buffer does not know; see read_numbers()."""
+    totals = totals_or_none(wanted.totals, known.state) if wanted.totals else {}
+    visitors = {last: Visitors(*count) for last, count in known.visitors.items()}
+    try:
+        visitors |= _keep_visitors(known.unkept)
+        _count_others([last for last in wanted.visitors if last not in visitors], visitors)
+    except BufferUnavailable:
+        pass  # The breaker has logged it.
+    except DATABASE_ERRORS as exc:
+        logger.error("Visitors cannot be read: %s", exc)
+    return Numbers(totals, visitors)
+
+
+def _count_others(ranges: Collection[LastDays], visitors: dict[LastDays, Visitors]) -> None:
+    """Add ranges that the buffer does not keep to ``visitors``. Reads them as get_visitors()."""
+    keys: dict[tuple[datetime.date, datetime.date], list[CounterKey]] = defaultdict(list)
+    for key, first_day, today in ranges:
+        keys[first_day, today].append(key)
+    for days, group in keys.items():
+        found = get_visitors_of(group, *days, guard=page_read_breaker().guard)
+        visitors.update({LastDays(key, *days): found[key] for key in group})
+
+
+def _keep_visitors(unkept: Mapping[LastDays, FlushPosition]) -> dict[LastDays, Visitors]:
+    """
+    Read ranges from the table, and let the buffer keep them.
+
+    Leaves them all out within a transaction, which may see the table as it was when it began. Also
+    leaves out ranges with visitors who wait in the table for the next flush.
+    """
+    using = hits_alias()
+    if not unkept or is_in_transaction(using):
+        return {}
+    with page_read_breaker().guard(), savepoint(using):
+        rows = _read_days(unkept, using)
+    counts = get_buffer().keep_visitors(rows, unkept)
+    return {last_days: Visitors(*count) for last_days, count in counts.items()}
+
+
+def _read_days(
+    ranges: Collection[LastDays], using: str
+) -> dict[LastDays, dict[DailyVisitorsKey, DayInTable]]:
+    """Read what the table has of each range, with the sketches of days that may be merged."""
+    days, undelivered = daily_visitors.read_days(
+        {last.key for last in ranges},
+        min(last.first_day for last in ranges),
+        max(last.today for last in ranges),
+        all_sketches=get_config().visitor_key_rotation != "day",
+        using=using,
+    )
+    days |= _read_missing_sketches(days, using)
+    of_key: dict[CounterKey, dict[DailyVisitorsKey, DayInTable]] = defaultdict(dict)
+    for day, found in days.items():
+        of_key[day.key][day] = found
+    return {
+        last: {
+            day: found
+            for day, found in of_key[last.key].items()
+            if last.first_day <= day.day <= last.today
+        }
+        for last in ranges
+        if last.key not in undelivered
+    }
+
+
+def _read_missing_sketches(
+    days: Mapping[DailyVisitorsKey, DayInTable], using: str
+) -> dict[DailyVisitorsKey, DayInTable]:
+    """
+    Read the sketches of days whose visitor key another day has, too.
+
+    Costs nothing unless VISITOR_KEY_ROTATION was changed to "day" not long ago.
+    """
+    spans: dict[tuple[CounterKey, str], list[DailyVisitorsKey]] = defaultdict(list)
+    for day in days:
+        spans[day.key, day.key_id].append(day)
+    missing = [
+        day for span in spans.values() for day in span if len(span) > 1 and days[day].sketch is None
+    ]
+    sketches = daily_visitors.read_sketches(missing, using=using)
+    return {day: days[day]._replace(sketch=sketch) for day, sketch in sketches.items()}
