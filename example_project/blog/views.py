@@ -40,6 +40,7 @@ class ArticleListView(ListView):
         # Without `visited_at`, which demo/replayed_days.py sets, the hits are of today.
         at = getattr(self.request, "visited_at", None)
         record_hits(context["page_obj"], self.request, counter="impressions", at=at)
+        context["most_viewed"] = Article.objects.listed().most_viewed(5, days=7)
         context["front"] = Article.objects.filter(path="").first()
         context["orders"] = ORDERS
         context["order"] = self.order()

@@ -18,13 +18,13 @@ TITLE_LENGTH = 200
 
 def create_samples() -> None:
     """The file's name is the path; its first line is the title. The first one is the newest."""
-    now = timezone.now()
+    morning = timezone.localtime().replace(hour=8, minute=0, second=0, microsecond=0)
     articles = []
     files = sorted(SAMPLES.glob("*.txt"), key=lambda file: (file.stem == "index", file.stem))
     for number, file in enumerate(files):
         title, _, body = file.read_text(encoding="utf-8").partition("\n")
         path = "" if file.stem == "index" else file.stem
-        published_at = now - timedelta(days=1 + number * DAYS_APART)
+        published_at = morning - timedelta(days=1 + number * DAYS_APART)
         articles.append(
             Article(path=path, title=title, body=body.strip(), published_at=published_at)
         )

@@ -37,17 +37,16 @@ def run_chromium() -> Iterator[Browser]:
 
 
 def open_context(
-    browser: Browser, site: DemoSite, *, width: int = 1200, is_dark: bool = False, scale: float = 1
+    browser: Browser, site: DemoSite, *, width: int = 1200, height: int = 800, is_dark: bool = False
 ) -> BrowserContext:
     """Open a window of its own, with no cookies."""
     return browser.new_context(
         base_url=site.address,
         color_scheme="dark" if is_dark else "light",
-        device_scale_factor=scale,
         locale="en-GB",
         reduced_motion="reduce",
         user_agent=USER_AGENT,
-        viewport={"width": width, "height": 800},
+        viewport={"width": width, "height": height},
     )
 
 
