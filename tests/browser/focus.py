@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from playwright.sync_api import Page
 
+MOST_STOPS = 4
+"""Of one control: the day, the month and the year of a date are stops of their own."""
+
 PREPARE = """() => {
     const look = (element) => {
         const style = getComputedStyle(element);
@@ -18,17 +21,19 @@ PREPARE = """() => {
     const controls = [...document.querySelectorAll(selector)].filter((element) =>
         element.tabIndex >= 0 && !element.disabled && element.checkVisibility()
     );
-    const name = (element) => element.outerHTML.slice(0, 120);
-    const looks = new Map(controls.map((element) => [element, look(element)]));
-    window.focusOf = (element) => element === document.body ? null : {
-        name: name(element),
-        isVisible: look(element) !== looks.get(element),
-        group: element.type === "radio" ? element.name : "",
+    const looks = controls.map(look);
+    // Radio buttons of a group are one stop, and the arrow keys walk between them.
+    const stop = (element, number) => (
+        element.type === "radio" ? element.name : `${number} ${element.outerHTML.slice(0, 120)}`
+    );
+    window.focusedStop = () => {
+        const number = controls.indexOf(document.activeElement);
+        return number < 0 ? null : {
+            name: stop(controls[number], number),
+            isMarked: look(controls[number]) !== looks[number],
+        };
     };
-    return controls.map((element) => ({
-        name: name(element),
-        group: element.type === "radio" ? element.name : "",
-    }));
+    return controls.map(stop);
 }"""
 
 
@@ -42,15 +47,15 @@ class Walk:
 
 
 def tab_through(page: Page) -> Walk:
-    """Press Tab until the focus has been on every control. Radio buttons are one stop."""
-    stops = {control["group"] or control["name"] for control in page.evaluate(PREPARE)}
+    """Press Tab until the focus leaves the page."""
+    stops = page.evaluate(PREPARE)
     reached, unmarked = set(), []
-    for _ in stops:
+    for _ in range(MOST_STOPS * len(stops)):
         page.keyboard.press("Tab")
-        focus = page.evaluate("focusOf(document.activeElement)")
-        if focus is None:
+        focused = page.evaluate("focusedStop()")
+        if focused is None:
             break
-        reached.add(focus["group"] or focus["name"])
-        if not focus["isVisible"]:
-            unmarked.append(focus["name"])
-    return Walk(sorted(stops - reached), unmarked)
+        reached.add(focused["name"])
+        if not focused["isMarked"]:
+            unmarked.append(focused["name"])
+    return Walk(sorted({*stops} - reached), unmarked)

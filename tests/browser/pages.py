@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 ARTICLE = "/how-to-lose-count"
+ARTICLES_IN_ADMIN = "/admin/blog/article/"
+FORM = "/admin/blog/article/1/change/"
+STATISTICS = "/admin/blog/article/6/statistics/"
 REPORT = "/admin/django_hitcount/hitslot/"
 
-PAGES = {
+PAGES_OF_SITE = {
     "list": "/?order=popular",
     "article": ARTICLE,
     "about": "/-/pages/about",
 }
+
+PAGES_OF_ADMIN = {
+    "articles": ARTICLES_IN_ADMIN,
+    "form": FORM,
+    "statistics": STATISTICS,
+}
+
+PAGES = PAGES_OF_SITE | PAGES_OF_ADMIN
