@@ -19,7 +19,8 @@ PREPARE = """() => {
     };
     const selector = "a[href], button, input, select, textarea, summary, [tabindex]";
     const controls = [...document.querySelectorAll(selector)].filter((element) =>
-        element.tabIndex >= 0 && !element.disabled && element.checkVisibility()
+        element.tabIndex >= 0 && !element.disabled
+        && element.checkVisibility({visibilityProperty: true})
     );
     const looks = controls.map(look);
     // Radio buttons of a group are one stop, and the arrow keys walk between them.
@@ -49,13 +50,13 @@ class Walk:
 def tab_through(page: Page) -> Walk:
     """Press Tab until the focus leaves the page."""
     stops = page.evaluate(PREPARE)
-    reached, unmarked = set(), []
+    reached, marked = set(), set()
     for _ in range(MOST_STOPS * len(stops)):
         page.keyboard.press("Tab")
         focused = page.evaluate("focusedStop()")
         if focused is None:
             break
         reached.add(focused["name"])
-        if not focused["isMarked"]:
-            unmarked.append(focused["name"])
-    return Walk(sorted({*stops} - reached), unmarked)
+        if focused["isMarked"]:
+            marked.add(focused["name"])
+    return Walk(sorted({*stops} - reached), sorted(reached - marked))

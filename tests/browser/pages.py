@@ -14,10 +14,13 @@ PAGES_OF_SITE = {
     "about": "/-/pages/about",
 }
 
+REPORTS = {"statistics": STATISTICS}
+"""Pages with a chart."""
+
 PAGES_OF_ADMIN = {
     "articles": ARTICLES_IN_ADMIN,
     "form": FORM,
-    "statistics": STATISTICS,
+    **REPORTS,
 }
 
 PAGES = PAGES_OF_SITE | PAGES_OF_ADMIN

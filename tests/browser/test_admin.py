@@ -1,0 +1,60 @@
+"""The pages of the admin, used as an editor uses them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.browser.accessibility import violations
+from tests.browser.pages import ARTICLES_IN_ADMIN, REPORTS, STATISTICS
+
+BAR = ".hitcount-bars .hitcount-front"
+COLOR = "element => getComputedStyle(element).fill"
+BACKGROUND = "getComputedStyle(document.body).backgroundColor"
+
+
+@pytest.fixture(params=REPORTS.values(), ids=REPORTS)
+def report(request):
+    return request.param
+
+
+def test_statistics_are_a_link_on_the_form_of_an_article(page):
+    page.goto(ARTICLES_IN_ADMIN)
+    page.get_by_role("link", name="How to lose count").click()
+    page.get_by_role("link", name="Statistics").click()
+
+    assert page.url.endswith(STATISTICS)
+    assert "How to lose count" in page.title()
+
+
+def test_toggle_of_the_admin_makes_a_chart_dark(report, page):
+    page.goto(report)
+    before = page.evaluate(BACKGROUND), page.locator(BAR).first.evaluate(COLOR)
+    page.get_by_role("button", name="Toggle theme").click()
+    after = page.evaluate(BACKGROUND), page.locator(BAR).first.evaluate(COLOR)
+
+    assert page.locator("html").get_attribute("data-theme") == "dark"
+    assert before[0] != after[0]
+    assert before[1] != after[1]
+    assert violations(page) == []
+
+
+def test_bar_shows_its_value_on_hover_and_by_arrow_keys(report, page):
+    page.goto(report)
+    figures = page.locator(".hitcount-chart details tbody tr").first.locator("td").first
+    columns = page.locator(".hitcount-column")
+    first, second = columns.nth(0), columns.nth(1)
+    assert figures.text_content() == first.locator("strong").text_content()
+
+    first.hover()
+    assert is_shown(first)
+    assert not is_shown(second)
+
+    page.mouse.move(0, 0)
+    first.locator("input").focus()
+    page.keyboard.press("ArrowRight")
+    assert is_shown(second)
+    assert not is_shown(first)
+
+
+def is_shown(column) -> bool:
+    return column.locator(".hitcount-value").evaluate("e => getComputedStyle(e).opacity") == "1"
