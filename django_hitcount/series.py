@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import nullcontext
 from itertools import islice
 from typing import Any
 
@@ -27,6 +28,7 @@ from django_hitcount.db.counter_keys import content_type_id_of, counter_key
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.series import DayRange
+from django_hitcount.outages.page_reads import Guard
 from django_hitcount.unique_visitors import valid_visitor_counter
 
 __all__ = [
@@ -73,12 +75,10 @@ def hits_by_day(
 
     Costs a query for each source.
     """
-    days = list_days(first_day, last_day)
     check_counter(counter)
-    found = _read(
-        source, DayRange(first_day=first_day, last_day=last_day, using=hits_alias()), counter
-    )
-    return {day: found[day] for day in days}
+    days = day_range(first_day, last_day)
+    found = _read(source, days, counter)
+    return {day: found[day] for day in list_days(first_day, last_day)}
 
 
 def hits_by_week(
@@ -161,10 +161,10 @@ def _read(source: Source, days: DayRange, counter: str) -> Days:
         return _read_queryset(source, days, counter)
     if isinstance(source, type) and issubclass(source, Model):
         return _read_queryset(QuerySet(source), days, counter)
-    return _read_counters([counter_key(source, counter=counter)], days)
+    return read_counters([counter_key(source, counter=counter)], days)
 
 
-def _add_up(parts: Iterable[Days]) -> Days:
+def _add_up(parts: Iterable[Mapping[datetime.date, int]]) -> Days:
     """Add up hits by day. The operator + would drop negative ones."""
     sums: Days = Counter()
     for part in parts:
@@ -172,16 +172,36 @@ def _add_up(parts: Iterable[Days]) -> Days:
     return sums
 
 
-def _read_counters(keys: Iterable[CounterKey], days: DayRange) -> Days:
-    with savepoint(days.using):
-        found, _ = series.read_days_of_counters(keys, days)
-    return found
+def day_range(first_day: datetime.date, last_day: datetime.date) -> DayRange:
+    """Return the days to read from the database of the counts. Raises InvalidDay."""
+    list_days(first_day, last_day)
+    return DayRange(first_day=first_day, last_day=last_day, using=hits_alias())
+
+
+def read_counters(
+    keys: Collection[CounterKey], days: DayRange, *, guard: Guard = nullcontext
+) -> Days:
+    """
+    Read the hits of counters by day, within ``guard``; see hits_by_day().
+
+    First reads those in the buffer, then the tables. The ledger says which of the former a flush
+    has moved into the tables.
+    """
+    held = get_buffer().read_days(keys, days.first_day, days.last_day)
+    with guard(), savepoint(days.using):
+        in_tables, applied = series.read_days_of_counters(keys, days, [part.id for part in held])
+    return _add_up([in_tables, *(part.hits for part in held if part.id not in applied)])
 
 
 def _read_model(content_type_id: int | None, days: DayRange, counter: str) -> Days:
+    held = get_buffer().read_days_of_model(
+        content_type_id, days.first_day, days.last_day, counter=counter
+    )
     with savepoint(days.using):
-        found, _ = series.read_days_of_model(content_type_id, days, counter=counter)
-    return found
+        in_tables, applied = series.read_days_of_model(
+            content_type_id, days, [part.id for part in held], counter=counter
+        )
+    return _add_up([in_tables, *(part.hits for part in held if part.id not in applied)])
 
 
 def _read_queryset(queryset: QuerySet[Any, Any], days: DayRange, counter: str) -> Days:
@@ -216,7 +236,7 @@ def _read_pks(model: type[Model], pks: Iterable[Any], days: DayRange, counter: s
     content_type_id = content_type_id_of(model)
     keys = iter({CounterKey(content_type_id, convert_key(model, pk), counter) for pk in pks})
     chunks = iter(lambda: [*islice(keys, OBJECTS_AT_A_TIME)], [])
-    return _add_up(_read_counters(chunk, days) for chunk in chunks)
+    return _add_up(read_counters(chunk, days) for chunk in chunks)
 
 
 def _is_whole_model(queryset: QuerySet[Any, Any]) -> bool:

@@ -14,6 +14,7 @@ from django_hitcount.counters.batches import (
     BatchId,
     BufferState,
     FlushPosition,
+    HeldDays,
     RecordResult,
     UnsettledHits,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "DailyVisitorsKey",
     "DayInTable",
     "FlushPosition",
+    "HeldDays",
     "LastDays",
     "NewHits",
     "RecordResult",

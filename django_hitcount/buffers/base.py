@@ -9,7 +9,13 @@ from typing import ClassVar
 
 from django.core.checks import CheckMessage
 
-from django_hitcount.counters.batches import Batch, BufferState, FlushPosition, RecordResult
+from django_hitcount.counters.batches import (
+    Batch,
+    BufferState,
+    FlushPosition,
+    HeldDays,
+    RecordResult,
+)
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, ObjectKey
 from django_hitcount.counters.page_numbers import (
@@ -100,11 +106,27 @@ class Buffer(ABC):
         """
         return sums
 
-    def complete_daily_total(
-        self, key: CounterKey, *, days: Sequence[datetime.date], total: int, state: BufferState
-    ) -> int | None:
-        """As complete_totals(), for the hits of one counter on ``days``. None: read again."""
-        return total
+    def read_days(
+        self, keys: Collection[CounterKey], first_day: datetime.date, last_day: datetime.date
+    ) -> Sequence[HeldDays]:
+        """
+        Return the hits of counters that the buffer holds, by day.
+
+        The tables are read after that. Whatever is flushed in between, the ledger then has the id
+        of those hits that are in the tables.
+        """
+        return ()
+
+    def read_days_of_model(
+        self,
+        content_type_id: int | None,
+        first_day: datetime.date,
+        last_day: datetime.date,
+        *,
+        counter: str,
+    ) -> Sequence[HeldDays]:
+        """As read_days(), for all objects of a model; None: of all models."""
+        return ()
 
     def quick_partitions(
         self, objects: Collection[ObjectKey], *, counters: int

@@ -46,6 +46,15 @@ class UnsettledHits(NamedTuple):
     """
 
 
+class HeldDays(NamedTuple):
+    """Hits in the buffer, by day. They are already in the tables if the ledger has ``id``."""
+
+    id: BatchId
+    """The id of their batch, or the one that it gets."""
+
+    hits: Mapping[datetime.date, int]
+
+
 class FlushPosition(NamedTuple):
     """
     Where a partition is in its sequence of claims and settles.

@@ -17,6 +17,7 @@ from django_hitcount.counters.days import day_of
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.maintenance import flushing
 from django_hitcount.recording import record_hits
+from django_hitcount.series import hits_by_day
 from django_hitcount.totals import get_totals, hits_between
 from tests.app.models import Article
 from tests.laws.machine import Machine, run
@@ -119,6 +120,9 @@ class GoingBack(Machine):
         today = day_of()
         obj = self.objs[0]
         assert hits_between(obj, today, today) == len(self.left[obj])
+        assert hits_by_day(Article, today, today) == {
+            today: sum(len(hits) for hits in self.left.values())
+        }
 
     def teardown(self) -> None:
         flushing.flush()

@@ -10,6 +10,7 @@ from hypothesis.stateful import initialize, invariant, rule
 
 from django_hitcount.maintenance import pruning
 from django_hitcount.recording import record_hits
+from django_hitcount.series import hits_by_day
 from django_hitcount.totals import get_totals, hits_between
 from tests.app.models import Article, Page
 from tests.laws.machine import Machine, run, with_each_buffer
@@ -75,6 +76,20 @@ class Counting(Machine):
             for day in DAYS:
                 assert hits_between(obj, day, day) == self.recorded[obj, day]
             assert hits_between(obj, DAYS[0], DAYS[-1]) == self.total_of()[obj]
+
+    @invariant()
+    def so_are_the_days_of_models_and_of_the_site(self) -> None:
+        of_model = {
+            model: {
+                day: sum(self.recorded[obj, day] for obj in self.objs if isinstance(obj, model))
+                for day in DAYS
+            }
+            for model in (Article, Page)
+        }
+        first, last = DAYS[0], DAYS[-1]
+        assert hits_by_day(Article, first, last) == of_model[Article]
+        assert hits_by_day(Page.objects.exclude(path=""), first, last) == of_model[Page]
+        assert hits_by_day(None, first, last) == hits_by_day([Article, Page], first, last)
 
     @invariant()
     def both_tables_agree(self) -> None:

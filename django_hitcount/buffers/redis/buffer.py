@@ -19,7 +19,13 @@ from django_hitcount import conf, signals
 from django_hitcount.buffers.base import Buffer
 from django_hitcount.buffers.database import DatabaseBuffer
 from django_hitcount.buffers.grouping import group_by_partition, group_items, restore_order
-from django_hitcount.buffers.redis import claiming, deleted_objects, kept_visitors, sketches
+from django_hitcount.buffers.redis import (
+    claiming,
+    deleted_objects,
+    held_days,
+    kept_visitors,
+    sketches,
+)
 from django_hitcount.buffers.redis.catching_up import CatchUp
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.kept_visitors import build_drops
@@ -29,7 +35,13 @@ from django_hitcount.buffers.redis.record_call import build_record_calls, read_r
 from django_hitcount.buffers.redis.scripts import Command, ScriptCall
 from django_hitcount.buffers.redis.totals import RunningTotals
 from django_hitcount.buffers.redis.transport import RedisTransport, RunReplies
-from django_hitcount.counters.batches import Batch, BufferState, FlushPosition, RecordResult
+from django_hitcount.counters.batches import (
+    Batch,
+    BufferState,
+    FlushPosition,
+    HeldDays,
+    RecordResult,
+)
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, ObjectKey
 from django_hitcount.counters.page_numbers import (
@@ -51,8 +63,6 @@ if TYPE_CHECKING:
 
 NOTHING = Wanted()
 """What a hit wants that no page has recorded."""
-
-ALL_RUNS = [PartitionKeys(partition).runs for partition in range(conf.MOST_PARTITIONS)]
 
 
 class RedisBuffer(Buffer):
@@ -193,10 +203,22 @@ class RedisBuffer(Buffer):
     ) -> Mapping[CounterKey, int]:
         return self._totals.complete(sums, state=state, keep=keep)
 
-    def complete_daily_total(
-        self, key: CounterKey, *, days: Sequence[datetime.date], total: int, state: BufferState
-    ) -> int | None:
-        return self._totals.complete_daily(key, days=days, total=total, state=state)
+    def read_days(
+        self, keys: Collection[CounterKey], first_day: datetime.date, last_day: datetime.date
+    ) -> Sequence[HeldDays]:
+        groups = group_by_partition(keys, self._partitions)
+        return held_days.read_of_counters(self.redis, groups, first_day, last_day)
+
+    def read_days_of_model(
+        self,
+        content_type_id: int | None,
+        first_day: datetime.date,
+        last_day: datetime.date,
+        *,
+        counter: str,
+    ) -> Sequence[HeldDays]:
+        of = content_type_id, counter
+        return held_days.read_of_model(self.redis, *of, first_day, last_day)
 
     def discard_totals(self, keys: Collection[CounterKey]) -> None:
         self._totals.discard(keys)
@@ -218,7 +240,7 @@ class RedisBuffer(Buffer):
         If PARTITIONS was larger before, these include partitions above the current number.
         """
         self._breaker.try_now()
-        (runs,) = self.redis.send([("MGET", *ALL_RUNS)])
+        (runs,) = self.redis.send([("MGET", *held_days.ALL_RUNS)])
         return [p for p, found in enumerate(runs) if found or p < self._partitions]
 
     def claim(self, partition: int) -> Batch | None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from django_hitcount.buffers.redis.claiming import parse_runs, read_batch_id
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
-from django_hitcount.buffers.redis.keys import RunKeys, run_keys
+from django_hitcount.buffers.redis.keys import run_keys
 from django_hitcount.counters.batches import FlushPosition, UnsettledHits
 
 
@@ -70,18 +70,10 @@ def _find_left_over(
     return found
 
 
-def find_held_hashes(position: FlushPosition, *, daily: bool) -> list[str]:
-    """Return the hashes whose hits are not in the tables at ``position``, by counter or by day."""
-    found = [_pending(run_keys(position.partition, position.run_id), daily)]
+def find_held_hashes(position: FlushPosition) -> list[str]:
+    """Return the hashes whose hits are not in the tables at ``position``, by counter."""
+    found = [run_keys(position.partition, position.run_id).pending]
     for held in position.unsettled:
         names = run_keys(position.partition, held.run_id)
-        found.append(_batch(names, daily) if held.is_claimed else _pending(names, daily))
+        found.append(names.batch if held.is_claimed else names.pending)
     return found
-
-
-def _pending(names: RunKeys, daily: bool) -> str:
-    return names.pending_daily if daily else names.pending
-
-
-def _batch(names: RunKeys, daily: bool) -> str:
-    return names.batch_daily if daily else names.batch

@@ -17,9 +17,10 @@ VISITORS_SECONDS = 3 * 24 * 3600
 """How long Redis keeps what it knows of the visitors of a day, from the first of them on. These are
 the day itself, and two more, in which late hits of that day may come and a flush may fail."""
 
-KINDS = ("", "_daily", "_refused", "_visitors")
+KINDS = ("", "_daily", "_refused", "_visitors", "_models")
 """Ends of the names of the hashes that a flush moves. They have the hits by counter, the hits by
-day, the refused hits, and the names of sketches that have changed."""
+day, the refused hits, the names of sketches that have changed, and the hits by model and day. The
+last one also has the moment of its first hit, and that of its claim."""
 
 
 def throttle_key(name: str) -> str:
@@ -89,12 +90,24 @@ class RunKeys(PartitionKeys):
         prefix = f"{self._prefix}{run_id}:"
         self.pendings = tuple(f"{prefix}pending{kind}" for kind in KINDS)
         self.batches = tuple(f"{prefix}batch{kind}" for kind in KINDS)
-        self.pending, self.pending_daily, self.pending_refused, self.pending_visitors = (
-            self.pendings
-        )
-        self.batch, self.batch_daily, self.batch_refused, self.batch_visitors = self.batches
+        (
+            self.pending,
+            self.pending_daily,
+            self.pending_refused,
+            self.pending_visitors,
+            self.pending_models,
+        ) = self.pendings
+        (
+            self.batch,
+            self.batch_daily,
+            self.batch_refused,
+            self.batch_visitors,
+            self.batch_models,
+        ) = self.batches
         self.of_objects = tuple(
-            name for name in (*self.pendings, *self.batches) if not name.endswith("_refused")
+            name
+            for name in (*self.pendings, *self.batches)
+            if not name.endswith(("_refused", "_models"))
         )
         """The hashes whose fields contain object ids."""
 

@@ -21,7 +21,7 @@ FRAGMENTS = {
     "claim": ("foreign_values",),
     "settle": ("foreign_values",),
     "complete_totals": ("foreign_values", "held_hits"),
-    "complete_daily_total": ("foreign_values", "held_hits"),
+    "held_days": ("foreign_values", "held_hits"),
     "discard": ("foreign_values",),
     "read_visitors": ("foreign_values", "kept_visitors"),
     "keep_visitors": ("foreign_values", "held_hits", "kept_visitors"),

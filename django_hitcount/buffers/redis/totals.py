@@ -6,7 +6,6 @@ To load a total is to read its sum from the tables, add what Redis holds, and st
 
 from __future__ import annotations
 
-import datetime
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
@@ -81,7 +80,7 @@ class RunningTotals:
         for partition, group in asked.items():
             position = state.positions[partition]
             names = run_keys(partition, position.run_id)
-            hashes = find_held_hashes(position, daily=False)
+            hashes = find_held_hashes(position)
             args: list[str | int | bytes] = [position.epoch, len(hashes), ttl_seconds]
             for key in group:
                 args += [key.text, sums[key]]
@@ -95,21 +94,6 @@ class RunningTotals:
             if completed is not None:
                 totals |= _known_totals(group, completed)
         return totals
-
-    def complete_daily(
-        self, key: CounterKey, *, days: Sequence[datetime.date], total: int, state: BufferState
-    ) -> int | None:
-        position = state.positions.get(key.partition(self._partitions))
-        if position is None:
-            return total
-        names = run_keys(position.partition, position.run_id)
-        keys = [names.epoch, *find_held_hashes(position, daily=True)]
-        call = ScriptCall("complete_daily_total", keys, [position.epoch, *map(key.on, days)])
-        try:
-            (held,) = self._redis.send([call])
-        except BufferUnavailable:
-            return total
-        return None if held is None else total + int(held)
 
     def discard(self, keys: Iterable[CounterKey]) -> None:
         self._redis.send_to_run(lambda run_id: build_discard_calls(keys, self._partitions, run_id))

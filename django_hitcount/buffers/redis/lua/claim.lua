@@ -1,7 +1,7 @@
 -- Set the pending hits of a partition aside as a batch.
 --
 -- KEYS: the epoch of the current run; then, of the run that is claimed: batch_id, sequence, the
--- four pending hashes, the four batch hashes; then runs, malformed, and the epoch of the run that
+-- five pending hashes, the five batch hashes; then runs, malformed, and the epoch of the run that
 -- is claimed. keys.py explains what a run is.
 -- ARGV: a generation, in case the sequence is lost; the run that is claimed, or '' if it is the
 -- current one.
@@ -15,13 +15,15 @@
 -- text_in, batch_name_in, is_there, keep_name_only and move_on are in foreign_values.lua, which
 -- scripts.py puts before this script.
 
-local epoch, batch_id, sequence, runs, malformed = KEYS[1], KEYS[2], KEYS[3], KEYS[12], KEYS[13]
+local epoch, batch_id, sequence, batch_models = KEYS[1], KEYS[2], KEYS[3], KEYS[13]
+local runs, malformed, epoch_of_run = unpack(KEYS, 14, 16)
+local KINDS = 5
 local earlier_run = ARGV[2]
 
--- Whether one of four hashes exists.
+-- Whether one of the hashes of all kinds exists.
 local function are_there(first)
   local found = false
-  for i = first, first + 3 do
+  for i = first, first + KINDS - 1 do
     found = is_there(KEYS[i], 'hash', malformed) or found
   end
   return found
@@ -42,13 +44,14 @@ local function set_aside(number_of_claims)
   local id = generation .. ':' .. string.format('%.0f', tonumber(claims or 0) + number_of_claims)
   redis.call('SET', sequence, id)
   redis.call('SET', batch_id, id)
+  redis.call('HSETNX', batch_models, 'claimed_at', redis.call('TIME')[1])
   move_on(epoch)
   return id
 end
 
 -- Remove an earlier run from the list of runs: no more hits are recorded under it.
 local function retire(run)
-  redis.call('DEL', sequence, KEYS[14])
+  redis.call('DEL', sequence, epoch_of_run)
   local left = {}
   for other in string.gmatch(text_in(runs) or '', '%S+') do
     if other ~= run then
@@ -58,7 +61,7 @@ local function retire(run)
   redis.call('SET', runs, table.concat(left, ' '))
 end
 
-local has_pending, has_batch = are_there(4), are_there(8)
+local has_pending, has_batch = are_there(4), are_there(4 + KINDS)
 if batch_name_in(batch_id) then
   -- Return it even if its hashes are lost: a flusher may have read them already.
   return {text_in(batch_id), 0, take_moved()}
@@ -69,9 +72,9 @@ redis.call('DEL', batch_id) -- A full Redis runs a script to the end if it first
 if has_batch then
   return {set_aside(0), 0, take_moved()}
 elseif has_pending then
-  for i = 4, 7 do
+  for i = 4, 3 + KINDS do
     if redis.call('EXISTS', KEYS[i]) == 1 then
-      redis.call('RENAME', KEYS[i], KEYS[i + 4])
+      redis.call('RENAME', KEYS[i], KEYS[i + KINDS])
     end
   end
   return {set_aside(1), 1, take_moved()}

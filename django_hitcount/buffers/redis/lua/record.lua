@@ -9,10 +9,10 @@
 -- text_in, batch_name_in, move_away, is_there and keep_name_only are in foreign_values.lua, and
 -- seen_before is in seen_before.lua. scripts.py puts both files before this script.
 
-local PENDING, PENDING_DAILY, PENDING_REFUSED, PENDING_VISITORS, MALFORMED, EPOCH, BATCH_ID,
-  SEQUENCE, RUNS, MERGED_SKETCHES, RECORDER = unpack(KEYS, 1, 11)
+local PENDING, PENDING_DAILY, PENDING_REFUSED, PENDING_VISITORS, PENDING_MODELS, MALFORMED, EPOCH,
+  BATCH_ID, SEQUENCE, RUNS, MERGED_SKETCHES, RECORDER = unpack(KEYS, 1, 12)
 local command_number, remembered_seconds, threshold, number_of_hits, rule = unpack(ARGV, 1, 5)
-local keys_read, args_read = 11, 5
+local keys_read, args_read = 12, 5
 
 local function next_key()
   keys_read = keys_read + 1
@@ -111,11 +111,22 @@ local function begin_generation()
   end
 end
 
--- Add to the number in a field.
+-- Add to the number in a field, and return the sum.
 local function add(hash, field, amount)
-  if type(redis.pcall('HINCRBY', hash, field, amount)) == 'table' then
+  local sum = redis.pcall('HINCRBY', hash, field, amount)
+  if type(sum) == 'table' then
     move_field(hash, field)
-    redis.call('HINCRBY', hash, field, amount)
+    sum = redis.call('HINCRBY', hash, field, amount)
+  end
+  return sum
+end
+
+-- Add to the hits of the model on a day. Its field is the beginning of that of the counter on this
+-- day. If it may be the first hit of the hash, note when it came.
+local function add_to_model(daily_field, amount)
+  local field = string.match(daily_field, '^[^:]*:[^:]*:[^:]*')
+  if add(PENDING_MODELS, field, amount) == tonumber(amount) then
+    redis.call('HSETNX', PENDING_MODELS, 'since', redis.call('TIME')[1])
   end
 end
 
@@ -257,6 +268,7 @@ for n = 1, tonumber(number_of_hits) do
     end
     add(PENDING, hit.field, hit.amount)
     add(PENDING_DAILY, hit.daily_field, hit.amount)
+    add_to_model(hit.daily_field, hit.amount)
     if total then
       total = raise_total(hit.total, hit.amount)
     end

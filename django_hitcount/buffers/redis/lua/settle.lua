@@ -1,6 +1,6 @@
 -- Drop a batch that is in the tables.
 --
--- KEYS: batch_id, the epoch of the current run, malformed, the four batch hashes.
+-- KEYS: batch_id, the epoch of the current run, malformed, the five batch hashes.
 -- ARGV: the id of the batch; then the malformed fields to set aside.
 -- Returns: 1, or 0 if another batch or none is set aside.
 --
@@ -12,7 +12,7 @@ if text_in(KEYS[1]) ~= ARGV[1] then
 end
 local malformed = {}
 for i = 2, #ARGV do
-  for hash = 4, 7 do
+  for hash = 4, #KEYS do
     local value = redis.call('HGET', KEYS[hash], ARGV[i])
     if value then
       malformed[#malformed + 1] = {ARGV[i], value}
@@ -21,7 +21,7 @@ for i = 2, #ARGV do
   end
 end
 -- Free memory first. Then a full Redis runs the script to the end.
-redis.call('UNLINK', KEYS[1], KEYS[4], KEYS[5], KEYS[6], KEYS[7])
+redis.call('UNLINK', KEYS[1], unpack(KEYS, 4))
 is_there(KEYS[3], 'hash', KEYS[3])
 for _, pair in ipairs(malformed) do
   redis.call('HSET', KEYS[3], pair[1] .. '#' .. redis.call('HLEN', KEYS[3]), pair[2])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 import uuid
 
 from django_hitcount.buffers.redis.keys import RunKeys
@@ -20,15 +21,27 @@ AT_HOME = KEYS.addresses("2026-01-01", 0x0B)
 VISITORS = "5:views:2026-01-01:k1:a"
 A, B = "5:views:a", "5:views:b"
 A_TODAY = "5:views:2026-01-01:a"
+MODEL_TODAY = "5:views:2026-01-01"
+NOW = b"now"
 COUNTS, REPEAT, ADDRESS_LIMIT = 0, 1, 2
 """What record.lua answers about a hit."""
 
 
 def content(redis):
-    """All keys of the partition without their prefix, and their values."""
+    """All keys of the partition without their prefix, and their values. This moment is NOW."""
     found = {}
     for key in redis.keys("*"):
         name = key.decode().removeprefix("hitcount:{3}:").removeprefix(f"{RUN_ID}:")
         is_hash = redis.type(key) == b"hash"
-        found[name] = redis.hgetall(key) if is_hash else redis.get(key)
+        found[name] = with_now(redis.hgetall(key)) if is_hash else redis.get(key)
     return found
+
+
+def with_now(fields):
+    """The fields of a hash, with NOW in place of a moment of the last minute."""
+    return {
+        field: NOW
+        if field in {b"since", b"claimed_at"} and 0 <= time.time() - int(value) < 60
+        else value
+        for field, value in fields.items()
+    }

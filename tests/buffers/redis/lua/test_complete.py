@@ -1,4 +1,4 @@
-"""What complete.lua and complete_days.lua add to what the tables say."""
+"""What complete_totals.lua adds to what the tables say."""
 
 from __future__ import annotations
 
@@ -70,18 +70,3 @@ class TestComplete:
         redis.rpush(KEYS.epoch, "rubbish")
 
         assert complete(0, A, 100, B, 200) == [b"132", b"240"]
-
-
-class TestCompleteDays:
-    KEYS = (KEYS.epoch, KEYS.pending_daily, KEYS.batch_daily)
-
-    @pytest.mark.parametrize(
-        ("epoch", "hashes", "hits"), [(5, 2, b"33"), (5, 1, b"3"), (4, 2, None)]
-    )
-    def test_hits(self, redis, call, epoch, hashes, hits):
-        redis.set(KEYS.epoch, 5)
-        redis.hset(KEYS.pending_daily, mapping={"d1": 1, "d2": 2, "d3": 4})
-        redis.hset(KEYS.batch_daily, mapping={"d1": 10, "d2": 20, "d4": 40})
-
-        keys = self.KEYS[: 1 + hashes]
-        assert call("complete_daily_total", keys, epoch, "d1", "d2", "d9") == hits

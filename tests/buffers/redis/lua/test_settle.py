@@ -16,6 +16,7 @@ class TestSettle:
         redis.hset(KEYS.batch_daily, mapping={A_TODAY: 1, "worse": "y"})
         redis.hset(KEYS.batch_refused, mapping={"2026-01-01:views:bot": 1, "odd": "z"})
         redis.hset(KEYS.batch_visitors, mapping={VISITORS: 1, "odder": "1"})
+        redis.hset(KEYS.batch_models, mapping={"5:views:2026-01-01": 1, "oddest": "v"})
         redis.mset({KEYS.batch_id: "id", KEYS.epoch: 5})
 
     def test_batch_is_dropped(self, redis, call):

@@ -1,0 +1,130 @@
+"""
+The hits of some days that wait in Redis.
+
+A script reads the hits of a partition together with the id of its last batch. So it is known which
+id the pending hits get when they are claimed. If the ledger has that id when the tables are read
+afterwards, the hits are in the tables already.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+
+from django_hitcount.buffers.redis.claiming import parse_runs, read_batch_id
+from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
+from django_hitcount.buffers.redis.keys import PartitionKeys, run_keys
+from django_hitcount.buffers.redis.scripts import ScriptCall
+from django_hitcount.buffers.redis.transport import Reply
+from django_hitcount.conf import MOST_PARTITIONS
+from django_hitcount.counters.batches import BatchId, HeldDays
+from django_hitcount.counters.keys import CounterKey
+from django_hitcount.exceptions import BufferUnavailable
+
+ALL_RUNS = [PartitionKeys(partition).runs for partition in range(MOST_PARTITIONS)]
+"""The keys with the runs of each partition."""
+
+Wanted = Sequence[str]
+"""The arguments of held_days.lua."""
+
+PartitionInRun = tuple[int, str]
+
+
+def read_of_counters(
+    redis: GuardedRedis,
+    groups: Mapping[int, Iterable[CounterKey]],
+    first_day: datetime.date,
+    last_day: datetime.date,
+) -> list[HeldDays]:
+    """
+    Read the hits of counters, which are given by partition; none if Redis does not answer.
+
+    Costs one round trip. While there are hits of earlier runs of Redis, costs one more.
+    """
+    wanted = [
+        (partition, _want(*of, first_day, last_day, object_ids))
+        for partition, keys in groups.items()
+        for of, object_ids in _group_objects(keys).items()
+    ]
+
+    def build(run_id: str) -> list[ScriptCall]:
+        return [_build_call((partition, run_id), args) for partition, args in wanted]
+
+    with suppress(BufferUnavailable):
+        run_id, replies = redis.send_to_run(build)
+        earlier = [
+            ((partition, other), args)
+            for (partition, args), reply in zip(wanted, replies, strict=True)
+            for other in parse_runs(reply[2]) - {run_id}
+        ]
+        places = [*((p, run_id) for p, _ in wanted), *(place for place, _ in earlier)]
+        return _parse(places, [*replies, *redis.send([_build_call(*item) for item in earlier])])
+    return []
+
+
+def read_of_model(
+    redis: GuardedRedis,
+    content_type_id: int | None,
+    counter: str,
+    first_day: datetime.date,
+    last_day: datetime.date,
+) -> list[HeldDays]:
+    """
+    Read the hits of a model, or of all models; none if Redis does not answer.
+
+    Costs two round trips.
+    """
+    wanted = _want(content_type_id, counter, first_day, last_day)
+    with suppress(BufferUnavailable):
+        (runs,) = redis.send([("MGET", *ALL_RUNS)])
+        places = [(p, run_id) for p, found in enumerate(runs) for run_id in parse_runs(found)]
+        return _parse(places, redis.send([_build_call(place, wanted) for place in places]))
+    return []
+
+
+def _want(
+    content_type_id: int | None,
+    counter: str,
+    first_day: datetime.date,
+    last_day: datetime.date,
+    object_ids: Iterable[str] = (),
+) -> Wanted:
+    of = "" if content_type_id is None else str(content_type_id)
+    return [counter, first_day.isoformat(), last_day.isoformat(), of, *object_ids]
+
+
+def _group_objects(keys: Iterable[CounterKey]) -> dict[tuple[int, str], list[str]]:
+    """Return the ids of the objects by content type and counter."""
+    groups: dict[tuple[int, str], list[str]] = {}
+    for key in keys:
+        groups.setdefault((key.content_type_id, key.counter), []).append(key.object_id)
+    return groups
+
+
+def _build_call(place: PartitionInRun, wanted: Wanted) -> ScriptCall:
+    names = run_keys(*place)
+    keys = [names.batch_id, names.sequence, names.runs]
+    hashes = [names.pending_models, names.pending_daily, names.batch_models, names.batch_daily]
+    return ScriptCall("held_days", [*keys, *hashes], wanted)
+
+
+def _parse(places: Iterable[PartitionInRun], replies: Iterable[Reply]) -> list[HeldDays]:
+    found = []
+    for (partition, _), (batch_id, sequence, _, pending, batch) in zip(
+        places, replies, strict=True
+    ):
+        last = read_batch_id(sequence, partition) or BatchId(partition, "", 0)
+        claimed = read_batch_id(batch_id, partition) or last
+        found.append(HeldDays(claimed, _parse_days(batch)))
+        found.append(HeldDays(last._replace(number=last.number + 1), _parse_days(pending)))
+    return [held for held in found if held.hits]
+
+
+def _parse_days(flat: Sequence[bytes]) -> Counter[datetime.date]:
+    hits: Counter[datetime.date] = Counter()
+    for day, amount in zip(flat[::2], flat[1::2], strict=True):
+        with suppress(ValueError):  # Not a day: we did not write it.
+            hits[datetime.date.fromisoformat(day.decode())] += int(amount)
+    return hits
