@@ -123,7 +123,7 @@ def _rank(source: Source, limit: int, counter: str, weights: Weights | None) -> 
 
 def _scope(queryset: QuerySet[Any, Any], counter: str, weights: Weights | None) -> Scope:
     return Scope(
-        content_type_id=content_type_id_of(queryset.model), counter=counter, weights=weights
+        content_type_ids=[content_type_id_of(queryset.model)], counter=counter, weights=weights
     )
 
 

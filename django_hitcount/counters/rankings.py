@@ -10,6 +10,7 @@ rows of all heads together. So the order of all objects with more hits than this
 from __future__ import annotations
 
 import datetime
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -56,6 +57,9 @@ class Head(NamedTuple):
     rows_per_object: int
     """How many rows of the list one object may have."""
 
+    content_type_id: int = 0
+    """The model whose objects are in the list."""
+
 
 def sort_keys(keys: Iterable[RankedKey]) -> list[RankedKey]:
     """Sort by hits, the most first; equal ones by content type and object id, byte by byte."""
@@ -71,8 +75,12 @@ def prove(candidates: Iterable[RankedKey], heads: Iterable[Head], *, depth: int)
         heads: the first ``depth`` rows of each list; fewer if the list has no more.
     """
     open_ends = [head for head in heads if head.rows == depth]
-    # A row may be negative. An object without a row in this list then has more: 0.
-    bound = sum(max(head.last_hits, 0) * head.rows_per_object * head.weight for head in open_ends)
+    bounds: Counter[int] = Counter()
+    for head in open_ends:
+        # A row may be negative. An object without a row in this list then has more: 0.
+        most = max(head.last_hits, 0) * head.rows_per_object * head.weight
+        bounds[head.content_type_id] += most
+    bound = max(bounds.values(), default=0)
     certain = [key for key in candidates if key.hits > bound]
     return Ranking(sort_keys(certain), is_complete=not open_ends)
 

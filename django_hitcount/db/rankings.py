@@ -14,21 +14,17 @@ import datetime
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connections
 
-from django_hitcount.counters.days import list_days
-from django_hitcount.counters.names import check_counter
 from django_hitcount.counters.rankings import (
     Head,
     RankedKey,
     Ranking,
     Weights,
-    check_limit,
     prove,
     sort_keys,
-    weigh_days,
 )
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
@@ -43,6 +39,9 @@ MOST_ROWS = 12_800
 MOST_ROWS_OF_ALL_LISTS = 400_000
 """To sum up the whole table is about as fast as to read more."""
 
+MOST_LISTS_IN_SQLITE = 490
+"""SQLite accepts 500 parts of a UNION, unless it was built with another limit."""
+
 IDS_PER_STATEMENT = 1000
 """Objects whose hits one statement reads."""
 
@@ -50,11 +49,19 @@ Sql = tuple[str, list[Any]]
 """SQL, and its parameters."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scope:
-    """What is ranked: one counter of one model, over all time or over some days."""
+class RowList(NamedTuple):
+    """Rows that an index sorts by hits."""
 
     content_type_id: int
+    day: datetime.date | None
+    is_compacted: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """What is ranked: one counter of some models, over all time or over some days."""
+
+    content_type_ids: Sequence[int]
     counter: str
     weights: Weights | None = None
     """How much a hit of each day counts. Without it, all hits count."""
@@ -64,47 +71,17 @@ class Scope:
         """The name of the table with the hits."""
         return (HitSlot if self.weights is None else DailyHitSlot)._meta.db_table
 
-    def lists(self) -> list[tuple[datetime.date | None, bool]]:
-        """Return the day and the value of ``is_compacted`` of each list."""
+    def lists(self) -> list[RowList]:
+        """Return all lists of the models, and of the days if there are any."""
         days: Collection[datetime.date | None] = self.weights or [None]
-        return [*product(days, (True, False))]
+        return [RowList(*of) for of in product(self.content_type_ids, days, (True, False))]
 
-
-def rank_objects(
-    content_type_ids: Iterable[int],
-    limit: int,
-    *,
-    counter: str,
-    first_day: datetime.date | None = None,
-    last_day: datetime.date | None = None,
-) -> list[RankedKey]:
-    """
-    Return the objects with the most hits in the tables, those with the most first.
-
-    Does not load the objects: some may have been deleted since.
-
-    Args:
-        content_type_ids: of the models whose objects are ranked together.
-        limit: how many to return.
-        counter: the name of a counter in HITCOUNT["COUNTERS"].
-        first_day, last_day: the range of days, both included. Without them, all hits count.
-
-    Raises InvalidRanking, UnknownCounter or InvalidDay.
-
-    Costs a query per model, and more if many objects have equally many hits.
-    """
-    check_limit(limit)
-    weights = weigh_days(list_days(first_day, last_day)) if first_day and last_day else None
-    scopes = [
-        Scope(content_type_id=pk, counter=check_counter(counter), weights=weights)
-        for pk in content_type_ids
-    ]
-    return sort_keys(key for scope in scopes for key in _rank_first(scope, limit))[:limit]
-
-
-def _rank_first(scope: Scope, limit: int) -> Sequence[RankedKey]:
-    rankings = read_rankings(scope, at_least=limit)
-    return next(found.keys for found in rankings if len(found.keys) >= limit or found.is_complete)
+    def canread_heads(self, depth: int) -> bool:
+        """Return whether one statement may read the first ``depth`` rows of all lists."""
+        lists = len(self.content_type_ids) * len(self.weights or [None]) * 2
+        if lists > MOST_LISTS_IN_SQLITE and connections[hits_alias()].vendor == "sqlite":
+            return False
+        return depth <= min(MOST_ROWS, MOST_ROWS_OF_ALL_LISTS // lists)
 
 
 def read_rankings(scope: Scope, *, at_least: int) -> Iterator[Ranking]:
@@ -116,60 +93,63 @@ def read_rankings(scope: Scope, *, at_least: int) -> Iterator[Ranking]:
 
     Costs a query for each.
     """
-    most_rows = min(MOST_ROWS, MOST_ROWS_OF_ALL_LISTS // len(scope.lists()))
     size = max(FEWEST_ROWS, 2 * at_least)
     is_complete = False
     while not is_complete:
-        ranking = (_read_heads if size <= most_rows else _read_table)(scope, size)
+        read = read_heads if scope.canread_heads(size) else read_table
+        ranking = read(scope, size)
         yield ranking
         is_complete, size = ranking.is_complete, 4 * size
 
 
-def _read_heads(scope: Scope, depth: int) -> Ranking:
+def read_heads(scope: Scope, depth: int) -> Ranking:
     """
     Rank the objects in the first ``depth`` rows of each list, as far as their order is certain.
 
-    A row of the answer is (None, object id, hits, None), or (number of a list, None, hits of the
-    last row of its head, number of rows), or (-1, None, highest slot, None).
+    A row of the answer is (None, content type id, object id, hits, None), or (number of a list,
+    None, None, hits of the last row of its head, number of rows), or (-1, None, None, highest slot,
+    None).
     """
     heads, heads_params = _select_heads(scope, depth)
     score, score_params = _score(scope)
     where, where_params = _where(scope)
     rows = _read(
         f"WITH heads AS ({heads}) "
-        f"SELECT NULL, hit.object_id, {score}, NULL "
-        "FROM (SELECT DISTINCT object_id FROM heads) candidate "
-        f"JOIN {scope.table} hit ON hit.object_id = candidate.object_id AND {where} "
-        "GROUP BY hit.object_id "
-        "UNION ALL SELECT list, NULL, MIN(hits), COUNT(*) FROM heads GROUP BY list "
-        f"UNION ALL SELECT -1, NULL, MAX(slot), NULL FROM {scope.table} WHERE slot > 0",
+        f"SELECT NULL, hit.content_type_id, hit.object_id, {score}, NULL "
+        "FROM (SELECT DISTINCT content_type_id, object_id FROM heads) candidate "
+        f"JOIN {scope.table} hit ON hit.content_type_id = candidate.content_type_id "
+        f"AND hit.object_id = candidate.object_id AND {where} "
+        "GROUP BY hit.content_type_id, hit.object_id "
+        "UNION ALL SELECT list, NULL, NULL, MIN(hits), COUNT(*) FROM heads GROUP BY list "
+        f"UNION ALL SELECT -1, NULL, NULL, MAX(slot), NULL FROM {scope.table} WHERE slot > 0",
         heads_params + score_params + where_params,
     )
     # An object has one row in slot 0, and elsewhere one for each slot.
-    highest_slot = next(int(slot or 0) for number, _, slot, _ in rows if number == -1)
+    highest_slot = next(int(slot or 0) for number, *_, slot, _ in rows if number == -1)
     lists, found = scope.lists(), []
-    for number, _, hits, count in rows:
+    for number, *_, hits, count in rows:
         if number is not None and number >= 0:
-            day, is_compacted = lists[number]
+            pk, day, is_compacted = lists[number]
             weight = 1 if scope.weights is None or day is None else scope.weights[day]
-            found.append(Head(count, int(hits), weight, 1 if is_compacted else highest_slot))
-    candidates = [row[1:3] for row in rows if row[0] is None]
-    return prove(_to_keys(scope, candidates), found, depth=depth)
+            most_rows = 1 if is_compacted else highest_slot
+            found.append(Head(count, int(hits), weight, most_rows, pk))
+    candidates = [row[1:4] for row in rows if row[0] is None]
+    return prove(_to_keys(candidates), found, depth=depth)
 
 
 def _select_heads(scope: Scope, depth: int) -> Sql:
-    """Return a SELECT of the first rows of each list: number of the list, object id and hits."""
+    """Return a SELECT of the first rows of each list: its number, and the object and its hits."""
     if connections[hits_alias()].vendor == "postgresql":
         return _select_laterally(scope, depth)
     heads, params = [], []
-    for number, (day, is_compacted) in enumerate(scope.lists()):
+    for number, of in enumerate(scope.lists()):
         rows = (
-            f"SELECT {number} AS list, object_id, hits FROM {scope.table} "
-            f"WHERE content_type_id = %s AND counter = %s AND is_compacted = {is_compacted}"
+            f"SELECT {number} AS list, content_type_id, object_id, hits FROM {scope.table} "
+            f"WHERE content_type_id = %s AND counter = %s AND is_compacted = {of.is_compacted}"
         )
-        params += [scope.content_type_id, scope.counter]
-        if day:
-            rows, params = f"{rows} AND day = %s", [*params, _to_param(day)]
+        params += [of.content_type_id, scope.counter]
+        if of.day:
+            rows, params = f"{rows} AND day = %s", [*params, _to_param(of.day)]
         # SQLite takes no LIMIT in a part of a union.
         heads.append(f"SELECT * FROM ({rows} ORDER BY hits DESC LIMIT {depth}) head{number}")
     return " UNION ALL ".join(heads), params
@@ -179,31 +159,33 @@ def _select_laterally(scope: Scope, depth: int) -> Sql:
     """As _select_heads(). PostgreSQL would plan each part of a union, which takes 1 ms."""
     lists = scope.lists()
     values = ", ".join(
-        f"({number}, %s::date, {is_compacted})" for number, (_, is_compacted) in enumerate(lists)
+        f"({number}, {of.content_type_id}, %s::date, {of.is_compacted})"
+        for number, of in enumerate(lists)
     )
     on_day = "" if scope.weights is None else "AND day = list.day "
     sql = (
-        "SELECT list.number AS list, object_id, hits "
-        f"FROM (VALUES {values}) AS list (number, day, is_compacted) CROSS JOIN LATERAL ("
-        f"SELECT object_id, hits FROM {scope.table} WHERE content_type_id = %s AND counter = %s "
+        "SELECT list.number AS list, content_type_id, object_id, hits "
+        f"FROM (VALUES {values}) AS list (number, model, day, is_compacted) CROSS JOIN LATERAL ("
+        f"SELECT content_type_id, object_id, hits FROM {scope.table} "
+        "WHERE content_type_id = list.model AND counter = %s "
         f"{on_day}AND is_compacted = list.is_compacted ORDER BY hits DESC LIMIT {depth}) head"
     )
-    return sql, [*(day for day, _ in lists), scope.content_type_id, scope.counter]
+    return sql, [*(of.day for of in lists), scope.counter]
 
 
-def _read_table(scope: Scope, size: int) -> Ranking:
+def read_table(scope: Scope, size: int) -> Ranking:
     """Rank the first ``size`` objects, and sum up all their hits for it."""
     score, score_params = _score(scope)
     where, where_params = _where(scope)
     is_postgresql = connections[hits_alias()].vendor == "postgresql"
     bytewise = ' COLLATE "C"' if is_postgresql else ""  # Elsewhere, the column has it already.
     rows = _read(
-        f"SELECT object_id, {score} AS score FROM {scope.table} hit WHERE {where} "
-        f"GROUP BY object_id HAVING {score} > 0 "
-        f"ORDER BY score DESC, object_id{bytewise} LIMIT {size}",
+        f"SELECT content_type_id, object_id, {score} AS score FROM {scope.table} hit "
+        f"WHERE {where} GROUP BY content_type_id, object_id HAVING {score} > 0 "
+        f"ORDER BY score DESC, content_type_id, object_id{bytewise} LIMIT {size}",
         score_params + where_params + score_params,
     )
-    return Ranking(_to_keys(scope, rows), is_complete=len(rows) < size)
+    return Ranking(_to_keys(rows), is_complete=len(rows) < size)
 
 
 def rank_these(scope: Scope, object_ids: Sequence[str]) -> list[RankedKey]:
@@ -214,11 +196,12 @@ def rank_these(scope: Scope, object_ids: Sequence[str]) -> list[RankedKey]:
     for start in range(0, len(object_ids), IDS_PER_STATEMENT):
         ids = object_ids[start : start + IDS_PER_STATEMENT]
         rows = _read(
-            f"SELECT object_id, {score} FROM {scope.table} hit "
-            f"WHERE {where} AND object_id IN ({', '.join(['%s'] * len(ids))}) GROUP BY object_id",
+            f"SELECT content_type_id, object_id, {score} FROM {scope.table} hit "
+            f"WHERE {where} AND object_id IN ({', '.join(['%s'] * len(ids))}) "
+            "GROUP BY content_type_id, object_id",
             [*score_params, *where_params, *ids],
         )
-        found += [key for key in _to_keys(scope, rows) if key.hits > 0]
+        found += [key for key in _to_keys(rows) if key.hits > 0]
     return sort_keys(found)
 
 
@@ -226,20 +209,22 @@ def _score(scope: Scope) -> Sql:
     """Return the sum of the hits of an object, each with the weight of its day."""
     weights = scope.weights or {}
     if {*weights.values()} <= {1}:
-        return "SUM(hits)", []
+        return "SUM(hit.hits)", []
     cases = "WHEN %s THEN %s " * len(weights)
     params = [param for day, weight in weights.items() for param in (_to_param(day), weight)]
     # As decimals, since the product may be too large for an integer.
-    return f"SUM(CAST(hits AS DECIMAL(20, 0)) * CASE day {cases}END)", params
+    return f"SUM(CAST(hit.hits AS DECIMAL(20, 0)) * CASE hit.day {cases}END)", params
 
 
 def _where(scope: Scope) -> Sql:
     """Return a condition for the rows that are summed up."""
-    where, params = "content_type_id = %s AND counter = %s", [scope.content_type_id, scope.counter]
+    models = ", ".join(["%s"] * len(scope.content_type_ids))
+    where = f"hit.content_type_id IN ({models}) AND hit.counter = %s"
+    params: list[Any] = [*scope.content_type_ids, scope.counter]
     if scope.weights is None:
         return where, params
     first_day, last_day = min(scope.weights), max(scope.weights)
-    return f"{where} AND day BETWEEN %s AND %s", [
+    return f"{where} AND hit.day BETWEEN %s AND %s", [
         *params,
         _to_param(first_day),
         _to_param(last_day),
@@ -258,5 +243,5 @@ def _read(sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
     return rows
 
 
-def _to_keys(scope: Scope, rows: Iterable[tuple[str, Any]]) -> list[RankedKey]:
-    return [RankedKey((scope.content_type_id, pk), int(hits)) for pk, hits in rows]
+def _to_keys(rows: Iterable[tuple[int, str, Any]]) -> list[RankedKey]:
+    return [RankedKey((model, pk), int(hits)) for model, pk, hits in rows]
