@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.core.exceptions import FieldError
 from django.db import models, router
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models.constants import LOOKUP_SEP
 from django.db.models.expressions import Combinable, Expression, OuterRef, Subquery
 from django.db.models.functions import Cast, Coalesce, Collate, Concat, RTrim, Substr
+from django.db.models.sql import Query
 from django.db.models.sql.compiler import SQLCompiler
 
 from django_hitcount import conf
@@ -104,7 +107,61 @@ class TotalInTables(Coalesce):
         homes = [router.db_for_read(HitSlot), router.db_for_write(HitSlot)]
         if alias not in homes:
             raise HitCountError(
-                f"with_hits() needs {self.model._meta.label} and HitSlot in one database; the "
-                f"query is for {alias!r}, and the counts are in {homes[0]!r}. Use "
+                f"with_hits() and SumOfHits need {self.model._meta.label} and HitSlot in one "
+                f"database; the query is for {alias!r}, and the counts are in {homes[0]!r}. Use "
                 "get_totals(objects) instead."
             )
+
+
+class SumOfHits(Expression):
+    """
+    The hits of all objects that a relation leads to, for annotate(), filter() and order_by()::
+
+        Category.objects.annotate(article_hits=SumOfHits("articles")).order_by("-article_hits")
+
+    The path may follow foreign keys in both directions, many-to-many and generic relations, and
+    several of them ("articles__comments"). An object that is reached more than once counts once.
+    Managers do not matter: objects that they hide count, too. Without objects, the sum is 0.
+
+    The sum is that of the tables: with Redis, all hits up to the last flush.
+
+    Args:
+        path: the names of the relations, with two underscores between them.
+        counter: the name of a counter in HITCOUNT["COUNTERS"].
+
+    Raises FieldError if the path does not lead to objects. When the queryset is evaluated, raises
+    UnknownCounter if ``counter`` is not declared, InvalidKey if hits cannot be counted for such
+    objects, and HitCountError if the counts are in another database.
+
+    Costs a subquery that reads the rows of all these objects by their unique key.
+    """
+
+    def __init__(self, path: str, *, counter: str = conf.DEFAULT_COUNTER) -> None:
+        super().__init__(output_field=models.BigIntegerField())
+        self.path = path
+        self.counter = counter
+
+    def resolve_expression(  # type: ignore[override]
+        self, query: Query, *args: Any, **kwargs: Any
+    ) -> Any:
+        source: Any = query.model
+        model = self._find_related_model(query)
+        paths: Any = models.QuerySet(source).filter(pk=OuterRef(OuterRef("pk"))).order_by()
+        related: Any = models.QuerySet(model).filter(pk__in=paths.values(f"{self.path}__pk"))
+        # Not Sum(): as an aggregate, it would group the objects.
+        total = models.Func(TotalInTables(model, counter=self.counter), function="SUM")
+        total.output_field = self.output_field
+        subquery = Subquery(related.order_by().values(hitcount_total=total))
+        filled = Coalesce(subquery, models.Value(0), output_field=self.output_field)
+        return filled.resolve_expression(query, *args, **kwargs)
+
+    def _find_related_model(self, query: Query) -> Any:
+        """Return the model that the path leads to."""
+        names = self.path.split(LOOKUP_SEP)
+        steps, field, _, _ = query.names_to_path(names, query.get_meta(), fail_on_missing=True)
+        if not steps or not field.is_relation:
+            raise FieldError(
+                f"Invalid path: {self.path!r} of {query.get_meta().label} does not lead to "
+                "objects. Pass the name of a relation."
+            )
+        return steps[-1].to_opts.model

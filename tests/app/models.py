@@ -4,6 +4,8 @@ import uuid
 from typing import Any
 
 from django.contrib.auth.models import AbstractUser
+from django.contrib.contenttypes.fields import GenericForeignKey, GenericRelation
+from django.contrib.contenttypes.models import ContentType
 from django.db import models
 from django.utils.functional import cached_property
 
@@ -199,3 +201,36 @@ class Ticket(HitCountMixin, Event):
 
     number = models.AutoField(primary_key=True)
     event = models.OneToOneField(Event, parent_link=True, on_delete=models.CASCADE)
+
+
+class Remark(HitCountMixin, models.Model):
+    """A remark on any object."""
+
+    # Without a constraint: Django makes the tables of this app before those of migrations.
+    content_type = models.ForeignKey(ContentType, on_delete=models.CASCADE, db_constraint=False)
+    object_id = models.PositiveIntegerField()
+    target = GenericForeignKey()
+
+
+class Section(models.Model):
+    """Stories have a section, which has remarks."""
+
+    name = models.CharField(max_length=50, blank=True)
+    remarks = GenericRelation(Remark)
+    essays = models.ManyToManyField(Essay)
+
+    class Meta:
+        ordering = ["-name"]
+
+
+class Story(HitCountMixin, models.Model):
+    """A story of a section."""
+
+    section = models.ForeignKey(Section, related_name="stories", on_delete=models.CASCADE)
+
+
+class Reply(HitCountMixin, models.Model):
+    """Its key is a UUID."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4)
+    story = models.ForeignKey(Story, related_name="replies", on_delete=models.CASCADE)
