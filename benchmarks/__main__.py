@@ -15,7 +15,16 @@ from django.db import connections
 
 from benchmarks import servers
 
-GROUPS = ("recording", "writers", "flushing", "compaction", "memory", "visitors", "outages")
+GROUPS = (
+    "recording",
+    "pages",
+    "writers",
+    "flushing",
+    "compaction",
+    "memory",
+    "visitors",
+    "outages",
+)
 VISITORS, QUICK_VISITORS = 1_000_000, 10_000
 
 

@@ -17,8 +17,8 @@ from django.test import override_settings
 from benchmarks import databases, deletion, faults, servers
 from benchmarks.app.models import Article
 from benchmarks.options import Options, buffer
-from benchmarks.pages import Pages, Phases, Served
 from benchmarks.report import Target, print_table, thousands
+from benchmarks.serving import Pages, Phases, Served
 from django_hitcount.exceptions import HitCountError
 from django_hitcount.maintenance import flushing
 from django_hitcount.models import DailyHitSlot, DailyVisitors, HitSlot

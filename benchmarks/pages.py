@@ -1,118 +1,238 @@
-"""Serve pages continuously while something happens."""
+"""
+Measure how many pages a process serves per second, with numbers on them and without.
+
+A page is a request to Django's WSGI handler with the middleware of a new project: one query, and a
+template of 40 lines. All threads of a process together use one core, and Redis has another.
+"""
 
 from __future__ import annotations
 
-import random
-import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
+from django.core.handlers.wsgi import WSGIHandler
 from django.db import connections
-from django.http import HttpRequest
-from django.template import Context, Template
-from django.test import RequestFactory
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.test import RequestFactory, override_settings
+from django.test.utils import CaptureQueriesContext
+from django.urls import path
+from django_redis import get_redis_connection
 
+from benchmarks import databases
 from benchmarks.app.models import Article
-from django_hitcount.recording import record_page_hit
+from benchmarks.cores import apart
+from benchmarks.options import Options, buffer
+from benchmarks.report import Target, print_table, thousands
+from benchmarks.timing import alternate
 from tests.browsers import BROWSER
+from tests.redis_server import sends
 
-THREADS = 8
-THINK_SECONDS = 0.05
-"""Pause between two pages of a thread, so that the site is not at its limit."""
+THREADS = 4
+PAGES_PER_TURN = 400
+TURNS = 31
+QUICK_TURNS = 2
+ARTICLES = 50
 
+PLAIN = "the page without numbers"
+COUNTED = "{% hit_count article %}"
+WEEK = "{% hit_count article %} {% hit_visitors article days=7 %}"
+ALL = (
+    "{% hit_count article %} {% hit_total article counter='downloads' %} "
+    "{% hit_visitors article %} {% hit_visitors article days=7 %}"
+)
 
-class View(NamedTuple):
-    """A page that was served."""
+LEAST = {COUNTED: 0.85, WEEK: 0.80}
+"""The least share of the throughput of the plain page."""
 
-    began_at: float
-    ended_at: float
-    lost: int
-    """Hits that were refused."""
+SHELL = """<!DOCTYPE html>
+<html lang="en">
+<head>
+  <meta charset="utf-8">
+  <title>{% block title %}Articles{% endblock %}</title>
+  <meta name="viewport" content="width=device-width, initial-scale=1">
+  <link rel="canonical" href="{% url 'page' kind article.pk %}">
+</head>
+<body class="{% if request.GET.print %}print{% else %}screen{% endif %}">
+  <header>
+    <nav>
+      <ul>
+        {% for name in sections %}
+        <li{% if forloop.first %} class="first"{% endif %}>
+          <a href="/sections/{{ name|slugify }}/">{{ name }}</a>
+        </li>
+        {% endfor %}
+      </ul>
+    </nav>
+    {% if request.path != "/" %}<p><a href="/">Home</a></p>{% endif %}
+  </header>
+  <main>
+    <article id="article-{{ article.pk }}">
+      <h1>{{ article.title|capfirst }}</h1>
+      <p class="meta">{% now "Y" %}, {% block hits %}{% endblock %}</p>
+      {% for line in lines %}
+      <p class="{% cycle 'odd' 'even' %}">{{ line|truncatewords:8 }}</p>
+      {% empty %}
+      <p>Nothing yet.</p>
+      {% endfor %}
+      {% with length=article.title|length %}
+      <p>The title has {{ length }} letter{{ length|pluralize }}.</p>
+      {% endwith %}
+    </article>
+  </main>
+  <footer>
+    <p>{{ request.path }} {% comment %}The end.{% endcomment %}</p>
+  </footer>
+</body>
+</html>
+"""
 
-    @property
-    def seconds(self) -> float:
-        return self.ended_at - self.began_at
+KINDS = {"plain": PLAIN, "counted": COUNTED, "week": WEEK, "all": ALL}
 
-
-class Phases(NamedTuple):
-    """How long to serve pages before, during and after what happens, in seconds."""
-
-    before: float
-    during: float
-    after: float
-
-
-@dataclass(kw_only=True)
-class Served:
-    """The pages that were served."""
-
-    seconds: list[float]
-    """How long each page took that was served while something happened, in order."""
-
-    hits: int
-    """Hits on all pages, also before and after."""
-
-    lost_after: int
-    """Refused hits of pages that began when all servers were back."""
-
-    def quantile(self, share: float) -> float:
-        return self.seconds[min(int(share * len(self.seconds)), len(self.seconds) - 1)]
-
-
-@dataclass(kw_only=True)
-class Pages:
-    """A page with a tag for each of several articles, served by several threads."""
-
-    tag: str
-    articles: Sequence[Article]
-    tags: int
-    """How many articles a page shows, chosen at random."""
-
-    views: list[View] = field(default_factory=list)
-    _is_over: threading.Event = field(default_factory=threading.Event)
-
-    def serve(self, fault: AbstractContextManager[object], phases: Phases) -> Served:
-        with ThreadPoolExecutor(THREADS) as threads:
-            jobs = [threads.submit(self._serve) for _ in range(THREADS)]
-            try:
-                time.sleep(phases.before)
-                with fault:
-                    began_at = time.monotonic()
-                    time.sleep(phases.during)
-                    ended_at = time.monotonic()
-                back_at = time.monotonic()
-                time.sleep(phases.after)
-            finally:
-                self._is_over.set()
-        for job in jobs:
-            job.result()  # Raises what a page has raised.
-        meanwhile = [v for v in self.views if began_at < v.ended_at and v.began_at < ended_at]
-        return Served(
-            seconds=sorted(view.seconds for view in meanwhile),
-            hits=len(self.views) * self.tags,
-            lost_after=sum(view.lost for view in self.views if view.began_at >= back_at),
+TEMPLATES = {
+    "shell.html": SHELL,
+    **{
+        f"{kind}.html": (
+            "{% extends 'shell.html' %}{% load hitcount %}{% block title %}{{ article.title }}"
+            "{% endblock %}{% block hits %}" + source.removeprefix(PLAIN) + "{% endblock %}"
         )
+        for kind, source in KINDS.items()
+    },
+}
 
-    def _serve(self) -> None:
-        template = Template(
-            "{% load hitcount %}{% for article in articles %}" + self.tag + "{% endfor %}"
+SITE: dict[str, Any] = {
+    "ALLOWED_HOSTS": ["testserver"],
+    "DEBUG_PROPAGATE_EXCEPTIONS": True,
+    "ROOT_URLCONF": "benchmarks.pages",
+    "MIDDLEWARE": [
+        "django.middleware.security.SecurityMiddleware",
+        "django.contrib.sessions.middleware.SessionMiddleware",
+        "django.middleware.common.CommonMiddleware",
+        "django.middleware.csrf.CsrfViewMiddleware",
+        "django.contrib.auth.middleware.AuthenticationMiddleware",
+        "django.contrib.messages.middleware.MessageMiddleware",
+        "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    ],
+    "TEMPLATES": [
+        {
+            "BACKEND": "django.template.backends.django.DjangoTemplates",
+            "OPTIONS": {
+                "context_processors": [
+                    "django.template.context_processors.request",
+                    "django.contrib.auth.context_processors.auth",
+                ],
+                "libraries": {"hitcount": "django_hitcount.templatetags.hitcount"},
+                "loaders": [
+                    (
+                        "django.template.loaders.cached.Loader",
+                        [("django.template.loaders.locmem.Loader", TEMPLATES)],
+                    )
+                ],
+            },
+        }
+    ],
+}
+
+COUNTERS = {"views": {"visitors": True}, "downloads": {}}
+
+
+def show(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
+    """The view."""
+    context = {
+        "article": get_object_or_404(Article, pk=pk),
+        "kind": kind,
+        "sections": ["News", "Tea and coffee", "Travel", "Letters"],
+        "lines": ["A line of the article that has some words in it, and some more."] * 5,
+    }
+    return render(request, f"{kind}.html", context)
+
+
+urlpatterns = [path("<slug:kind>/<int:pk>/", show, name="page")]
+
+
+def run(options: Options) -> list[Target]:
+    targets = []
+    for alias in options.databases:
+        with databases.using(alias), site():
+            targets += _measure(alias, QUICK_TURNS if options.quick else TURNS)
+    return targets
+
+
+@contextmanager
+def site() -> Iterator[None]:
+    with override_settings(**SITE), buffer("redis", COUNTERS=COUNTERS):
+        yield
+
+
+def _measure(alias: str, turns: int) -> list[Target]:
+    articles = [Article.objects.create(title=f"Article {n}") for n in range(ARTICLES)]
+    # As a site with much traffic has it.
+    connections.settings[alias]["CONN_MAX_AGE"] = None
+    handler = WSGIHandler()
+    redis = get_redis_connection("hitcount").info("server")["process_id"]
+    with ThreadPoolExecutor(THREADS) as threads, apart(redis):
+
+        def throughput(kind: str) -> float:
+            pages = range(PAGES_PER_TURN)
+            start = time.perf_counter()
+            statuses = {*threads.map(lambda n: _get(handler, kind, articles[n % ARTICLES]), pages)}
+            seconds = time.perf_counter() - start
+            if statuses != {"200 OK"}:
+                raise RuntimeError(f"The page was not served: {statuses}")
+            return PAGES_PER_TURN / seconds
+
+        costs = {kind: _costs(handler, kind, articles[0]) for kind in KINDS}
+        for kind in KINDS:
+            throughput(kind)
+        figures = alternate({kind: partial(throughput, kind) for kind in KINDS}, turns=turns)
+        _close_connections(threads)
+    _print(alias, figures, costs)
+    return [
+        Target(
+            what=f"{alias}: pages per second with {source} / without",
+            ratio=figures[kind] / figures["plain"],
+            at_least=LEAST[source],
         )
-        while not self._is_over.wait(THINK_SECONDS):
-            request = RequestFactory(headers=BROWSER).get("/")
-            articles = random.sample(self.articles, self.tags)
-            context = Context({"articles": articles, "request": request})
-            began_at = time.monotonic()
-            template.render(context)
-            ended_at = time.monotonic()
-            self.views.append(View(began_at, ended_at, self._lost(request, articles)))
-        connections.close_all()
+        for kind, source in KINDS.items()
+        if source in LEAST
+    ]
 
-    def _lost(self, request: HttpRequest, articles: Sequence[Article]) -> int:
-        """Count the hits of a page that were lost: record_page_hit() returns the same Hit again."""
-        if "hit_count" not in self.tag:
-            return 0
-        return sum(not record_page_hit(request, article).counted for article in articles)
+
+def _get(handler: WSGIHandler, kind: str, article: Article) -> str:
+    """Get a page as a server of WSGI does, and return its status."""
+    statuses: list[str] = []
+    request = RequestFactory(headers=BROWSER).get(f"/{kind}/{article.pk}/")
+    response = handler(request.environ, lambda status, *args: statuses.append(status))
+    b"".join(response)
+    return statuses[0]
+
+
+def _costs(handler: WSGIHandler, kind: str, article: Article) -> tuple[int, int]:
+    """Count the queries and round trips of a page that has been shown before."""
+    for _ in range(2):
+        _get(handler, kind, article)
+    with CaptureQueriesContext(connections[databases.current()]) as queries, sends() as sent:
+        _get(handler, kind, article)
+    return len(queries), sent()
+
+
+def _close_connections(threads: ThreadPoolExecutor) -> None:
+    for _ in range(THREADS):
+        threads.submit(connections.close_all).result()
+
+
+def _print(alias: str, figures: Mapping[str, float], costs: Mapping[str, tuple[int, int]]) -> None:
+    rows = [
+        [
+            source,
+            thousands(figures[kind]),
+            f"{figures[kind] / figures['plain']:.2f}",
+            *map(str, costs[kind]),
+        ]
+        for kind, source in KINDS.items()
+    ]
+    print_table(f"Pages per second, {alias}", ["", "pages/s", "share", "SQL", "round trips"], rows)

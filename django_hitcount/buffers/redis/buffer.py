@@ -28,11 +28,10 @@ from django_hitcount.buffers.redis import (
 )
 from django_hitcount.buffers.redis.catching_up import CatchUp
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
-from django_hitcount.buffers.redis.kept_visitors import build_drops
 from django_hitcount.buffers.redis.keys import PartitionKeys
 from django_hitcount.buffers.redis.page_reads import PageRead
 from django_hitcount.buffers.redis.record_call import build_record_calls, read_reply
-from django_hitcount.buffers.redis.scripts import Command, ScriptCall
+from django_hitcount.buffers.redis.scripts import BuildCommands
 from django_hitcount.buffers.redis.totals import RunningTotals
 from django_hitcount.buffers.redis.transport import RedisTransport, RunReplies
 from django_hitcount.counters.batches import (
@@ -60,9 +59,6 @@ from django_hitcount.outages.missed_records import SentCommand
 
 if TYPE_CHECKING:
     from django.core.checks import CheckMessage
-
-NOTHING = Wanted()
-"""What a hit wants that no page has recorded."""
 
 
 class RedisBuffer(Buffer):
@@ -98,23 +94,25 @@ class RedisBuffer(Buffer):
         self._slots = DatabaseBuffer()
 
     def record(self, hits: Sequence[NewHits]) -> list[RecordResult]:
-        return self.record_and_read(hits, NOTHING)[0]
+        return self._record(hits, None)[0]
 
     def record_and_read(
         self, hits: Sequence[NewHits], wanted: Wanted
     ) -> tuple[list[RecordResult], BufferNumbers]:
+        reading = PageRead(wanted, self._partitions)
+        results, sent = self._record(hits, reading)
+        return results, reading.convert(self._totals, *sent)
+
+    def _record(
+        self, hits: Sequence[NewHits], reading: PageRead | None
+    ) -> tuple[list[RecordResult], RunReplies]:
+        """Record hits, and read something after that in the same round trip."""
         partitions = [hit.key.partition(self._partitions) for hit in hits]
         groups = group_items(partitions, hits)
         command_id = self._command_ids.take()
-        reading = PageRead(wanted, self._partitions) if wanted is not NOTHING else None
-        late = kept_visitors.find_late(hits)
-
-        def build(run_id: str) -> list[ScriptCall | Command]:
-            calls = build_record_calls(groups, command_id, self._threshold, run_id)
-            reads = reading.build(run_id) if reading else []
-            drops = build_drops(late, self._partitions, run_id) if late else []
-            return [*calls, *reads, *drops]
-
+        build: BuildCommands = partial(build_record_calls, groups, command_id, self._threshold)
+        if reading:
+            build = reading.after(build)
         sent = self.redis.try_to_send(build, commands=len(groups))
         results, failed = self._read_results(groups, sent)
         if failed:
@@ -125,10 +123,7 @@ class RedisBuffer(Buffer):
             results |= self._record_in_slots(groups, failed, command)
         if AnswerLost not in map(type, failed.values()):
             self._command_ids.give_back(command_id)
-        if reading is None:
-            return restore_order(partitions, results), BufferNumbers()
-        numbers = reading.convert(self._totals, sent.run_id, sent.replies[len(groups) :])
-        return restore_order(partitions, results), numbers
+        return restore_order(partitions, results), sent
 
     def _read_results(
         self, groups: Mapping[int, Sequence[NewHits]], sent: RunReplies

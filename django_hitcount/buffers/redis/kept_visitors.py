@@ -20,7 +20,7 @@ from django_hitcount.buffers.redis.scripts import ScriptCall
 from django_hitcount.buffers.redis.sketches import run_in_chunks
 from django_hitcount.buffers.redis.transport import Reply
 from django_hitcount.counters.batches import FlushPosition
-from django_hitcount.counters.days import day_of, open_days, seconds_until_midnight
+from django_hitcount.counters.days import open_days, seconds_until_midnight
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, ObjectKey
 from django_hitcount.counters.page_numbers import DayInTable, LastDays, SpanCount
@@ -148,21 +148,17 @@ def build_drops(keys: Iterable[CounterKey], partitions: int, run_id: str) -> lis
     """Make the calls that drop the kept numbers of the objects of ``keys``."""
     objects = {key[:2]: key for key in keys}
     groups = group_items([key.partition(partitions) for key in objects.values()], objects)
-    calls = []
-    for partition, found in groups.items():
-        names = run_keys(partition, run_id)
-        kept = [names.kept_visitors_of(*key) for key in found]
-        calls.append(ScriptCall("drop_kept", kept, [names.kept_visitors, names.merged_days]))
-    return calls
+    return [_build_drop(partition, found, run_id) for partition, found in groups.items()]
 
 
-def find_late(hits: Sequence[NewHits]) -> list[CounterKey]:
-    """
-    Return the counters of hits of visitors on a closed day: their kept numbers lack these visitors.
-
-    Either all hits have a visitor, or none. If they have, all are of one day.
-    """
-    if not hits or not hits[0].visitor or hits[0].day == day_of():
-        return []
+def build_late_drops(partition: int, hits: Sequence[NewHits], run_id: str) -> list[ScriptCall]:
+    """Make the call for hits of visitors on a closed day: the kept numbers lack these visitors."""
     first_open_day, _ = open_days()
-    return [hit.key for hit in hits if hit.day < first_open_day]
+    objects = dict.fromkeys(hit.key[:2] for hit in hits if hit.day < first_open_day)
+    return [_build_drop(partition, objects, run_id)] if objects else []
+
+
+def _build_drop(partition: int, objects: Iterable[ObjectKey], run_id: str) -> ScriptCall:
+    names = run_keys(partition, run_id)
+    kept = [names.kept_visitors_of(*key) for key in objects]
+    return ScriptCall("drop_kept", kept, [names.kept_visitors, names.merged_days])

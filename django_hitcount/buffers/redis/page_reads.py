@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from django_hitcount.buffers.grouping import group_by_partition
 from django_hitcount.buffers.redis import kept_visitors
-from django_hitcount.buffers.redis.scripts import Command, ScriptCall
+from django_hitcount.buffers.redis.scripts import BuildCommands, Command, ScriptCall
 from django_hitcount.buffers.redis.totals import RunningTotals, build_state_reads
 from django_hitcount.buffers.redis.transport import Reply
 from django_hitcount.counters.batches import FlushPosition
@@ -26,17 +26,22 @@ class PageRead:
         reads = [kept_visitors.build_read(group, run_id) for group in self._ranges]
         return [*build_state_reads(self._totals, run_id), *reads]
 
+    def after(self, build: BuildCommands) -> BuildCommands:
+        """Make a function that makes the commands of ``build``, and then these."""
+        return lambda run_id: [*build(run_id), *self.build(run_id)]
+
     def convert(
         self, running: RunningTotals, run_id: str, replies: Sequence[Reply]
     ) -> BufferNumbers:
-        """Convert the replies, which others may follow. If one is missing, nothing is known."""
-        at = len(self._totals)
-        end = at + len(self._ranges)
-        if len(replies) < end or any(isinstance(r, BufferUnavailable) for r in replies[:end]):
+        """Convert the last of ``replies``. If one is missing, nothing is known."""
+        size = len(self._totals) + len(self._ranges)
+        replies = replies[max(len(replies) - size, 0) :]
+        if any(isinstance(reply, BufferUnavailable) for reply in replies):
             return BufferNumbers()
+        at = len(self._totals)
         known: dict[LastDays, SpanCount] = {}
         unkept: dict[LastDays, FlushPosition] = {}
-        for group, reply in zip(self._ranges, replies[at:end], strict=True):
+        for group, reply in zip(self._ranges, replies[at:], strict=True):
             kept_visitors.add_reply(group, reply, run_id, known, unkept)
         state = running.read_state_replies(self._totals, run_id, replies[:at])
         return BufferNumbers(state=state, visitors=known, unkept=unkept)

@@ -14,12 +14,14 @@ from typing import NamedTuple
 from django_hitcount import conf
 from django_hitcount.buffers.redis.bloom import Geometry
 from django_hitcount.buffers.redis.flush_positions import PositionReply
+from django_hitcount.buffers.redis.kept_visitors import build_late_drops
 from django_hitcount.buffers.redis.keys import VISITORS_SECONDS, RunKeys, run_keys
 from django_hitcount.buffers.redis.scripts import ScriptCall
 from django_hitcount.buffers.redis.transport import Reply
 from django_hitcount.conf import CounterOptions
 from django_hitcount.counters import jitter
 from django_hitcount.counters.batches import RecordResult
+from django_hitcount.counters.days import day_of
 from django_hitcount.counters.hits import NewHits, VisitorHashes
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, RefusedKey
 from django_hitcount.counters.outcomes import ADDRESS_LIMIT, REPEAT
@@ -78,11 +80,19 @@ class RecordReply(NamedTuple):
 def build_record_calls(
     groups: Mapping[int, Sequence[NewHits]], command_id: CommandId, threshold: int, run_id: str
 ) -> list[ScriptCall]:
-    """Make the calls of one command: each records the hits of a partition, for a run of Redis."""
-    return [
+    """
+    Make the calls of one command: each records the hits of a partition, for a run of Redis.
+
+    Calls follow that drop the kept numbers of visitors, if there are visitors of closed days.
+    """
+    calls = [
         build_record_call(run_keys(partition, run_id), hits, command_id, threshold)
         for partition, hits in groups.items()
     ]
+    for partition, hits in groups.items():
+        if hits[0].visitor and hits[0].day != day_of():
+            calls += build_late_drops(partition, hits, run_id)
+    return calls
 
 
 def build_record_call(
