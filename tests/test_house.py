@@ -131,6 +131,17 @@ def test_only_settings_are_imported_by_a_dotted_path():
     assert importers == {"django_hitcount.conf.loading"}
 
 
+def test_tags_do_not_need_the_admin():
+    """Django imports all tags of a site, also if the admin is not installed."""
+    assert [
+        f"{module} imports {imported}"
+        for module, source in SOURCES.items()
+        if module.startswith("django_hitcount.templatetags")
+        for imported in imports(source)
+        if imported.startswith("django_hitcount.admin")
+    ] == []
+
+
 def test_modules_import_each_other_in_no_circle():
     left = {module: {*imports(source)} for module, source in SOURCES.items()}
     while free := {module for module, imported in left.items() if not imported & left.keys()}:

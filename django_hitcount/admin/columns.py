@@ -13,7 +13,6 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
-from django_hitcount.admin.labels import label_counter
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import last_days, list_days
 from django_hitcount.counters.keys import CounterKey
@@ -27,6 +26,7 @@ from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.page_reads import page_read_breaker
 from django_hitcount.reports.charts import Sparkline, sparkline
+from django_hitcount.reports.labels import label_counter
 from django_hitcount.totals import totals_or_none
 
 DAYS = 30

@@ -16,12 +16,12 @@ from django.utils.formats import date_format, number_format
 from django.utils.translation import gettext, gettext_lazy, ngettext
 
 from django_hitcount import conf
-from django_hitcount.admin.labels import counter_choices, label_counter
 from django_hitcount.corrections import correct_hits
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.hits import AMOUNT_LIMIT
 from django_hitcount.db.tables import Correction
 from django_hitcount.exceptions import TooFewHits
+from django_hitcount.reports.labels import counter_choices, label_counter
 
 if TYPE_CHECKING:
     from django.contrib.admin import ModelAdmin

@@ -10,12 +10,12 @@ from django.db.models import Model
 from django.utils.translation import gettext_lazy as _
 
 from django_hitcount import conf
-from django_hitcount.admin.labels import label_counter
 from django_hitcount.counters.days import day_of
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.tables import Correction
 from django_hitcount.reports.charts import BarChart, bar_chart, unit_for
+from django_hitcount.reports.labels import label_counter
 from django_hitcount.series import hits_by_day, visitors_by_day
 from django_hitcount.totals import get_totals_of
 from django_hitcount.unique_visitors import Visitors, visitors_between

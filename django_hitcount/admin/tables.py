@@ -16,10 +16,10 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from django_hitcount.admin.labels import counter_choices, label_counter
 from django_hitcount.counters.primary_keys import convert_key, find_by_texts
 from django_hitcount.db.tables import Correction
 from django_hitcount.exceptions import InvalidKey
+from django_hitcount.reports.labels import counter_choices, label_counter
 from django_hitcount.templatetags.hitcount_admin import signed
 
 _ON_STATE = "hitcount_object"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django import template
 from django.utils.formats import number_format
 
-from django_hitcount.admin.labels import label_counter
+from django_hitcount.reports.labels import label_counter
 
 register = template.Library()
 

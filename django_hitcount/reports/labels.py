@@ -1,4 +1,4 @@
-"""How the admin names counters."""
+"""How reports name counters."""
 
 from __future__ import annotations
 
