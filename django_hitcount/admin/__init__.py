@@ -13,6 +13,6 @@ from django_hitcount.admin.objects import HitCountAdmin
 from django_hitcount.admin.tables import CorrectionAdmin
 from django_hitcount.db.tables import Correction
 
-__all__ = ["HitCountAdmin"]
+__all__ = ["CorrectionAdmin", "HitCountAdmin"]
 
 admin.site.register(Correction, CorrectionAdmin)

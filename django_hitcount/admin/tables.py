@@ -26,17 +26,18 @@ _ON_STATE = "hitcount_object"
 """The attribute of ``correction._state`` that has the corrected object."""
 
 
-_COLUMNS = ("made_at", "corrected_object", "counter_name", "hits", "day", "reason", "made_by")
+_COLUMNS = ("corrected_object", "counter_name", "day", "hits", "reason", "made_by", "made_at")
 
 
 class CounterFilter(admin.SimpleListFilter):
-    """Filters by the counters that are declared."""
+    """Filters by the counters that are declared, if there are several."""
 
     title = _("counter")
     parameter_name = "counter"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return counter_choices()
+        choices = counter_choices()
+        return choices if len(choices) > 1 else []
 
     def queryset(self, request: HttpRequest, queryset: Any) -> Any:
         return queryset.filter(counter=self.value()) if self.value() else queryset
@@ -59,12 +60,15 @@ class CorrectionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         "made_by",
     ]
     list_display_links = None
-    list_filter = [CounterFilter, "day"]
+    list_filter = [CounterFilter]
     list_select_related = ["content_type"]
     search_fields = ["reason", "made_by", "object_id"]
-    date_hierarchy = "made_at"
+    date_hierarchy = "day"
     ordering = ["-made_at", "-pk"]
     fields = [*_COLUMNS]
+
+    class Media:
+        css = {"all": ["django_hitcount/objects.css"]}
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -94,9 +98,8 @@ class CorrectionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         obj: models.Model | None = getattr(correction._state, _ON_STATE)
         if obj is None:
             return f"{_model_name(correction)} {correction.object_id}"
-        label = f"{_model_name(correction)}: {obj}"
         url = self._url_of(obj)
-        return format_html('<a href="{}">{}</a>', url, label) if url else label
+        return format_html('<a href="{}">{}</a>', url, obj) if url else str(obj)
 
     def _url_of(self, obj: models.Model) -> str | None:
         """Return the address of the statistics of an object, or that of its form."""

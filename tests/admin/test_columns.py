@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import datetime
+import re
+from unittest import mock
+
+import pytest
+from django.db import OperationalError
+
+from django_hitcount.admin import columns
+from django_hitcount.counters.days import day_of
+from django_hitcount.exceptions import BufferUnavailable
+from django_hitcount.maintenance.flushing import flush
+from django_hitcount.recording import record_hit, record_hits
+from tests.app.models import Article, Essay, Featured, Novel, Page, Photo, Plain, Reader, Review, Small
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("patient_redis")]
+
+ARTICLES = "/staff/app/article/"
+
+
+@pytest.fixture
+def articles() -> list[Article]:
+    return Article.objects.bulk_create(Article(title=f"Tea {n}") for n in range(3))
+
+
+def test_totals_are_exact_while_hits_wait(buffer, admin, articles, cells):
+    record_hits(articles[:2], amount=1200)
+    flush()
+    record_hit(articles[0], amount=4)
+
+    assert cells(admin.get(ARTICLES)) == ["0", "1,200", "1,204"]
+
+
+@pytest.mark.parametrize("number", [1, 40])
+def test_a_list_costs_the_same_for_any_number_of_objects(
+    buffer, admin, number, django_assert_num_queries
+):
+    articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(number))
+    record_hits(articles)
+    flush()
+    admin.get(ARTICLES)
+    queries = 2 + 1 + 2 + 1  # Session and user, authors, two counts, and the objects.
+
+    with django_assert_num_queries(queries + (1 if buffer.keeps_hits else 2)):
+        admin.get(ARTICLES)
+
+
+def test_a_line_shows_thirty_days_with_today(admin, articles):
+    today = day_of()
+    record_hit(articles[0], amount=7, at=today - datetime.timedelta(days=29))
+    record_hit(articles[0], amount=100, at=today - datetime.timedelta(days=30))
+    record_hit(articles[0], amount=2)
+
+    html = admin.get(ARTICLES).content.decode()
+
+    (title,) = re.findall(r"<title>(\d.*?)</title>", html)
+    assert title.startswith("9 hits, ")
+    assert html.count('class="hitcount-sparkline"') == 1
+
+
+@pytest.mark.parametrize(("order", "expected"), [("3", ["0", "1", "2"]), ("-3", ["2", "1", "0"])])
+def test_the_list_sorts_by_hits(buffer, admin, articles, cells, order, expected):
+    record_hit(articles[1], amount=2)
+    record_hit(articles[2])
+    flush()
+
+    assert cells(admin.get(ARTICLES, {"o": order})) == expected
+
+
+def test_sorting_works_with_search_filters_and_actions(admin, articles, cells):
+    record_hit(articles[1], amount=2)
+
+    assert cells(admin.get(ARTICLES, {"o": "-3", "q": "Tea", "author": ""})) == ["2", "0", "0"]
+    chosen = {"action": "delete_selected", "_selected_action": [articles[1].pk], "post": "yes"}
+    assert admin.post(f"{ARTICLES}?o=-3", chosen).status_code == 302
+    assert cells(admin.get(ARTICLES)) == ["0", "0"]
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda: Small.objects.create(), "small"),
+        (lambda: Photo.objects.create(), "photo"),
+        (lambda: Page.objects.create(path="/a:b/%()\nü"), "page"),
+        (lambda: Plain.objects.create(name="x"), "plain"),
+        (lambda: Essay.objects.create(live=True), "essay"),
+    ],
+    ids=["int", "uuid", "string", "without mixin", "read-only"],
+)
+def test_any_key_and_model(buffer, admin, cells, make, name):
+    obj = make()
+    record_hit(obj, amount=3)
+    page = admin.get(f"/staff/app/{name}/", {"o": "-2"})
+
+    assert cells(page) == ["3"]
+    (url,) = re.findall(r'class="hitcount-total" href="(.*?)"', page.content.decode())
+    assert admin.get(url).status_code == 200
+
+
+def test_another_counter_names_the_column(admin, cells, text):
+    novel = Novel.published.create()
+    record_hit(novel, amount=2)
+    record_hit(novel, amount=5, counter="downloads")
+
+    page = admin.get("/staff/app/novel/")
+
+    assert cells(page) == ["5"]
+    assert "Downloads" in text(page)
+    Article.objects.create(title="Tea")
+    assert "Hits" in text(admin.get(ARTICLES))
+
+
+def test_a_child_shows_the_hits_of_its_parent_and_other_mixins_work(admin, cells):
+    reviews = [Review.objects.create(title=str(n), author="Ann") for n in range(3)]
+    record_hits(reviews, amount=2)
+    record_hit(Article.objects.get(pk=reviews[2].pk))
+
+    page = admin.get("/staff/app/review/")
+
+    assert cells(page) == ["3", "2", "2"]
+    html = page.content.decode()
+    assert html.count("Ann</td>") == 3
+    assert "statistics" not in html, "the column links to the form, as list_display_links says"
+
+
+def test_editable_lists_keep_their_hits(admin, cells):
+    review = Review.objects.create(title="Tea", stars=5)
+    record_hit(review)
+    form = {"form-TOTAL_FORMS": 1, "form-INITIAL_FORMS": 1, "form-0-article_ptr": review.pk}
+
+    failed = admin.post("/staff/app/review/", {**form, "form-0-stars": "x", "_save": "Save"})
+    assert (failed.status_code, cells(failed)) == (200, ["1"])
+    saved = admin.post("/staff/app/review/", {**form, "form-0-stars": "4", "_save": "Save"})
+    assert saved.status_code == 302
+    assert Review.objects.get().stars == 4
+
+
+def test_a_list_that_shows_hits_gets_no_second_column(admin, cells, text):
+    record_hit(Featured.objects.create(title="Tea"), amount=3)
+
+    page = admin.get("/staff/app/featured/")
+
+    assert cells(page) == []
+    assert "3" in text(page)
+
+
+def test_the_column_may_be_anywhere(admin, cells):
+    record_hit(Reader.objects.create(username="ann"), amount=3)
+
+    page = admin.get("/staff/app/reader/")
+
+    assert cells(page) == ["3"]
+    assert "statistics" not in page.content.decode(), "the first column links to the form"
+
+
+def test_the_column_may_be_a_field_of_the_form(admin, cells):
+    reader = Reader.objects.create(username="ann")
+    record_hit(reader, amount=3)
+
+    assert cells(admin.get(f"/staff/app/reader/{reader.pk}/change/")) == ["3"]
+
+
+def test_a_popup_has_no_links_to_statistics(admin, articles, cells):
+    page = admin.get(ARTICLES, {"_popup": "1"})
+
+    assert cells(page) == ["0", "0", "0"]
+    assert "statistics" not in page.content.decode()
+
+
+@pytest.mark.django_db(transaction=True, databases="__all__")
+def test_counts_in_another_database_are_shown_but_not_sorted(admin, articles, cells, settings):
+    settings.DATABASE_ROUTERS = ["tests.routers.Elsewhere"]
+    record_hit(articles[1], amount=3)
+
+    page = admin.get(ARTICLES, {"o": "-3"})
+
+    assert cells(page) == ["0", "3", "0"]
+    assert not re.search(r'class="[^"]*sortable[^"]*column-hits_column', page.content.decode())
+    settings.DATABASE_ROUTERS = []
+    page = admin.get(ARTICLES)
+    assert re.search(r'class="[^"]*sortable[^"]*column-hits_column', page.content.decode())
+
+
+@pytest.mark.parametrize("name", ["totals_or_none", "read_daily_hits", "counter_key"])
+def test_the_list_stays_when_the_counts_are_away(admin, articles, name):
+    def fail(*args, **kwargs):
+        raise OperationalError("away")
+
+    with mock.patch.object(columns, name, return_value={}) as replaced:
+        if name != "totals_or_none":
+            replaced.side_effect = fail
+        page = admin.get(ARTICLES)
+
+    assert page.status_code == 200
+    assert "Tea 2" in page.content.decode()
+
+
+def test_a_total_that_cannot_be_read_is_a_dash(admin, articles, cells):
+    with mock.patch.object(columns, "totals_or_none", return_value={}):
+        assert cells(admin.get(ARTICLES)) == ["–"] * 3
+
+
+def test_lines_wait_no_longer_than_a_page(admin, articles):
+    """While the breaker of page reads is open, no query is sent."""
+    guard = mock.Mock(guard=mock.Mock(side_effect=BufferUnavailable))
+
+    with mock.patch.object(columns, "page_read_breaker", return_value=guard):
+        assert admin.get(ARTICLES).status_code == 200
