@@ -102,7 +102,7 @@ class HitCountAdmin(ModelAdmin[ModelT]):
         obj = context.get("original")
         if obj is not None and isinstance(response, TemplateResponse):
             chosen = response.resolve_template(response.template_name)
-            response.template_name = "admin/django_hitcount/change_form.html"
+            response.template_name = "admin/django_hitcount/form_with_statistics.html"
             response.context_data = {
                 **(response.context_data or {}),
                 "hitcount_change_form": chosen,

@@ -50,15 +50,7 @@ class CorrectionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     Corrections are made on the page of statistics of an object, and stay as they are.
     """
 
-    list_display = [
-        "made_at",
-        "corrected_object",
-        "counter_name",
-        "hits",
-        "day",
-        "reason",
-        "made_by",
-    ]
+    list_display = [*_COLUMNS]
     list_display_links = None
     list_filter = [CounterFilter]
     list_select_related = ["content_type"]

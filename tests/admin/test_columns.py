@@ -12,7 +12,18 @@ from django_hitcount.counters.days import day_of
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.recording import record_hit, record_hits
-from tests.app.models import Article, Essay, Featured, Novel, Page, Photo, Plain, Reader, Review, Small
+from tests.app.models import (
+    Article,
+    Essay,
+    Featured,
+    Novel,
+    Page,
+    Photo,
+    Plain,
+    Reader,
+    Review,
+    Small,
+)
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("patient_redis")]
 
@@ -198,7 +209,7 @@ def test_the_list_stays_when_the_counts_are_away(admin, articles, name):
 
 def test_a_total_that_cannot_be_read_is_a_dash(admin, articles, cells):
     with mock.patch.object(columns, "totals_or_none", return_value={}):
-        assert cells(admin.get(ARTICLES)) == ["–"] * 3
+        assert cells(admin.get(ARTICLES)) == ["\u2013"] * 3
 
 
 def test_lines_wait_no_longer_than_a_page(admin, articles):

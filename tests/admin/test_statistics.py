@@ -52,12 +52,11 @@ def test_all_counters_with_their_ranges_and_totals(buffer, admin, article):
 
 
 def test_visitors_are_shown_where_they_are_counted(rule, admin, article, text):
-    rule(visitors=True)
-    for address in ("203.0.113.1", "203.0.113.2"):
-        visit(article, address)
+    rule(visitors=True, COUNTERS={"views": {"visitors": True}, "downloads": {}})
+    visit(article, [1, 2, 2])
     page = admin.get(url_of(article))
 
-    assert rows(page)["Views: visitors"] == ["2", "2", "2", "–"]
+    assert rows(page)["Views: visitors"] == ["2", "2", "2", "\u2013"]
     assert "Visitors per day" in text(page)
     assert "Visitors per day" not in text(admin.get(url_of(article), {"counter": "downloads"}))
 
@@ -104,9 +103,9 @@ def test_the_page_costs_a_query_per_counter(
     record_hit(article)
     flush()
     admin.get(url_of(article))
-    queries = 2 + 1 + 1 + 1  # Session and user, the object, corrections, and totals.
+    queries = 2 + 1 + 1 + number  # Session and user, the object, corrections, and the days.
 
-    with django_assert_num_queries(queries + number):
+    with django_assert_num_queries(queries if buffer.keeps_hits else queries + 1):
         admin.get(url_of(article))
 
 
@@ -176,7 +175,7 @@ def test_an_object_that_does_not_exist(admin, key):
     response = admin.get(f"/staff/app/article/{key}/statistics/", follow=True)
 
     assert response.redirect_chain == [("/staff/", 302)]
-    assert "doesn’t exist" in response.content.decode()
+    assert "exist. Perhaps" in response.content.decode()
 
 
 @pytest.mark.parametrize("language", ["ar", "de", "fr", "ja"])
