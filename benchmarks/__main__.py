@@ -23,9 +23,11 @@ GROUPS = (
     "compaction",
     "memory",
     "visitors",
+    "rankings",
     "outages",
 )
 VISITORS, QUICK_VISITORS = 1_000_000, 10_000
+OBJECTS, QUICK_OBJECTS = 1_000_000, 5_000
 
 
 def main() -> None:
@@ -70,6 +72,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--visitors", type=int, help=f"visitors in the group visitors; {VISITORS:,} by default"
     )
+    parser.add_argument(
+        "--objects", type=int, help=f"objects in the group rankings; {OBJECTS:,} by default"
+    )
     parser.add_argument("--package", type=Path, help="measure the package in another checkout")
     return parser.parse_args()
 
@@ -85,7 +90,8 @@ def _run(arguments: argparse.Namespace) -> None:
         make_tables(alias)
     quick = arguments.quick
     visitors = arguments.visitors or (QUICK_VISITORS if quick else VISITORS)
-    options = Options(quick=quick, databases=aliases, visitors=visitors)
+    objects = arguments.objects or (QUICK_OBJECTS if quick else OBJECTS)
+    options = Options(quick=quick, databases=aliases, visitors=visitors, objects=objects)
     targets = []
     for group in arguments.only or GROUPS:
         targets += import_module(f"benchmarks.{group}").run(options)

@@ -21,6 +21,9 @@ class Options:
     visitors: int
     """How many visitors to distinguish."""
 
+    objects: int
+    """How many objects to rank."""
+
 
 def buffer(name: str, **settings: object) -> AbstractContextManager[Any]:
     """Use the buffer ``redis`` or ``database``, with further ``settings`` of HITCOUNT."""

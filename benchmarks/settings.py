@@ -15,16 +15,39 @@ SECRET_KEY = "benchmarks"
 USE_TZ = True
 TIME_ZONE = "UTC"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+ROOT_URLCONF = "benchmarks.app.urls"
 INSTALLED_APPS = [
+    "django.contrib.admin",
     "django.contrib.contenttypes",
     "django.contrib.auth",
+    "django.contrib.messages",
     "django.contrib.sessions",
+    "django.contrib.staticfiles",
     "hitcount",
     "django_visit_count",
     "django_hitcount",
     "benchmarks.app",
 ]
-TEMPLATES = [{"BACKEND": "django.template.backends.django.DjangoTemplates"}]
+# What the admin asks for.
+MIDDLEWARE = [
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+]
+STATIC_URL = "/static/"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
 DATABASE_ROUTERS = ["benchmarks.databases.Router"]
 # The router returns one of the others. The empty default makes sure that nothing bypasses it.
 DATABASES: dict[str, dict[str, object]] = {

@@ -182,6 +182,8 @@ class MariaDB(Server):
             f"--user={getpass.getuser()}",
             f"--datadir={data}",
             f"--socket={self.directory / 'socket'}",
+            # A server that starts deletes the temporary tables of others in its directory.
+            f"--tmpdir={self.directory}",
             f"--port={self.port}",
             f"--bind-address={HOST}",
             "--character-set-server=utf8mb4",

@@ -17,6 +17,16 @@ class Article(HitCountMixin, VisitCountMixin, models.Model):
         return self.title
 
 
+class Story(HitCountMixin, models.Model):
+    """One of a million objects that are ranked and listed."""
+
+    title = models.CharField(max_length=50)
+    views_total = models.BigIntegerField(default=0, db_index=True)
+
+    def __str__(self) -> str:
+        return self.title
+
+
 class Row(models.Model):
     """A counter as most people write it by hand."""
 
