@@ -105,9 +105,9 @@ class TestIndexes:
         [(HitSlot, "hitcount_hitslot_compact"), (DailyHitSlot, "hitcount_daily_compact")],
     )
     def test_compaction_finds_its_rows_by_index(self, table, index):
-        rows = table.objects.filter(slot__gt=0, pk__lte=10**9).order_by("slot", *table.KEY)
+        rows = table.objects.filter(is_compacted=False, pk__lte=10**9)
 
-        assert index in rows.values_list(*table.KEY)[:100].explain()
+        assert index in rows.order_by(*table.KEY, "slot").values_list("pk")[:100].explain()
 
     def test_partial_where_the_database_can(self):
         with connection.cursor() as cursor:

@@ -33,11 +33,11 @@ def exact_collation(connection: BaseDatabaseWrapper) -> str:
 
 class SlotIndex(models.Index):
     """
-    An index over the rows that are not in slot 0.
+    An index over the rows that are not in slot 0. Its first field is ``is_compacted``.
 
     MySQL and MariaDB have no partial indexes, and Django leaves out an ``Index(condition=...)``
-    there. So there this index covers all rows. ``slot`` is its first column, so a scan reads the
-    same rows on every database.
+    there. So there this index covers all rows. A scan of those with ``is_compacted=False`` reads
+    the same rows in the same order on every database.
     """
 
     def create_sql(
@@ -49,5 +49,6 @@ class SlotIndex(models.Index):
     ) -> Statement:
         if not schema_editor.connection.features.supports_partial_indexes:
             return super().create_sql(model, schema_editor, using, **kwargs)
-        partial = models.Index(fields=self.fields, name=self.name, condition=models.Q(slot__gt=0))
+        rows = models.Q(is_compacted=False)
+        partial = models.Index(fields=self.fields[1:], name=self.name, condition=rows)
         return partial.create_sql(model, schema_editor, using, **kwargs)

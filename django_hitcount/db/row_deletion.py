@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from functools import partial
 from itertools import groupby
@@ -10,7 +11,7 @@ from operator import itemgetter
 from django.db import models
 
 from django_hitcount.counters.keys import ObjectKey
-from django_hitcount.db import locks
+from django_hitcount.db import locks, model_hits
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.tables import (
     Correction,
@@ -67,13 +68,17 @@ def delete_rows_of(objects: Collection[ObjectKey], *, patience_seconds: float) -
 def _delete_rows(
     model: type[CounterRow], pks: list[int], using: str, lock_wait_seconds: float
 ) -> None:
-    """Lock rows in lock order, and delete them."""
+    """Lock rows in lock order, delete them, and take their hits out of DailyModelHits."""
     rows = model._default_manager.using(using).filter(pk__in=pks)
     take_write_lock(using)
     order = (*model.KEY, "slot" if issubclass(model, SlotRow) else "pk")
     with locks.limit_waits(using, seconds=lock_wait_seconds):
         locked = [*rows.order_by(*order).select_for_update().values_list("pk", flat=True)]
+        sums: Counter[model_hits.ModelDay] = Counter()
+        if model is DailyHitSlot and locked:
+            sums = model_hits.sum_rows(locked, is_compacted=True, using=using)
         rows.filter(pk__in=locked)._raw_delete(using)
+        model_hits.add(Counter({key: -sums[key] for key in sums}), using=using)
 
 
 def match_objects(objects: Iterable[ObjectKey]) -> models.Q:

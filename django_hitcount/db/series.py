@@ -77,7 +77,7 @@ def read_days_of_model(
     wanted = models.Q(counter=counter)
     if content_type_id is not None:
         wanted &= models.Q(content_type_id=content_type_id)
-    uncompacted = days.rows(DailyHitSlot).filter(wanted, slot__gt=0)
+    uncompacted = days.rows(DailyHitSlot).filter(wanted, is_compacted=False)
     return _read([days.rows(DailyModelHits).filter(wanted), uncompacted], days, batch_ids)
 
 

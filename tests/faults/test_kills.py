@@ -15,7 +15,7 @@ from django.test import RequestFactory
 from django_hitcount.buffers.redis import claiming
 from django_hitcount.buffers.redis.buffer import RedisBuffer
 from django_hitcount.counters.days import day_of
-from django_hitcount.db import daily_visitors, slots, upserts
+from django_hitcount.db import daily_visitors, folding, model_hits, slots, upserts
 from django_hitcount.db.daily_visitors import fold_closed_days
 from django_hitcount.db.tables import DailyVisitors, FlushedBatch, HitSlot, SeenVisitor
 from django_hitcount.maintenance.compaction import compact
@@ -174,10 +174,13 @@ def test_totals_loaded_while_a_dead_flush_lies_there_are_exact(redis, redis_buff
 
 
 COMPACT_STEPS = {
-    "before slot 0 is written": lambda: dies_before(slots, "add_to_slots"),
+    "before slot 0 is written": lambda: dies_before(folding, "add_to_slot_0"),
     "after slot 0 is written, before the others are deleted": lambda: dies_after(
-        slots, "add_to_slots"
+        folding, "add_to_slot_0"
     ),
+    "after the others are deleted": lambda: dies_after(folding, "delete_rows"),
+    "before the hits of models are written": lambda: dies_before(model_hits, "add", call=2),
+    "after the hits of models are written": lambda: dies_after(model_hits, "add"),
     "before the COMMIT": lambda: dies_before(wrapper(), "_commit"),
     "after the COMMIT": lambda: dies_after(wrapper(), "_commit"),
 }

@@ -31,7 +31,7 @@ class HitSlot(HitRow):
                 name="hitcount_hitslot_most",
             ),
             SlotIndex(
-                fields=["slot", "content_type", "object_id", "counter"],
+                fields=["is_compacted", "content_type", "object_id", "counter", "slot"],
                 name="hitcount_hitslot_compact",
             ),
         ]
@@ -59,7 +59,7 @@ class DailyHitSlot(HitRow):
                 name="hitcount_daily_most",
             ),
             SlotIndex(
-                fields=["slot", "content_type", "object_id", "counter", "day"],
+                fields=["is_compacted", "content_type", "object_id", "counter", "day", "slot"],
                 name="hitcount_daily_compact",
             ),
         ]
@@ -121,7 +121,7 @@ class RefusedHitSlot(SlotRow):
         ]
         indexes = [
             SlotIndex(
-                fields=["slot", "day", "counter", "refusal"],
+                fields=["is_compacted", "day", "counter", "refusal", "slot"],
                 name="hitcount_refused_compact",
             ),
         ]

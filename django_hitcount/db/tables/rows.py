@@ -40,6 +40,18 @@ class SlotRow(models.Model):
 
     slot = models.SmallIntegerField(_("slot"))
     hits = models.BigIntegerField(_("hits"))
+    is_compacted = models.GeneratedField(
+        expression=models.ExpressionWrapper(models.Q(slot=0), models.BooleanField()),
+        output_field=models.BooleanField(),
+        db_persist=True,
+        verbose_name=_("is compacted"),
+    )
+    """
+    Whether the row is in slot 0.
+
+    An index that has this column before ``hits`` sorts the rows of slot 0, and apart from them all
+    others, by hits. MySQL and MariaDB have no partial indexes that could do so.
+    """
 
     KEY: ClassVar[tuple[str, ...]]
     """Columns that have the same value in all rows of a sum."""
@@ -53,19 +65,6 @@ class SlotRow(models.Model):
 
 class HitRow(SlotRow, CounterRow):
     """One of the rows that add up to hits of a counter."""
-
-    is_compacted = models.GeneratedField(
-        expression=models.ExpressionWrapper(models.Q(slot=0), models.BooleanField()),
-        output_field=models.BooleanField(),
-        db_persist=True,
-        verbose_name=_("is compacted"),
-    )
-    """
-    Whether the row is in slot 0.
-
-    An index that has this column before ``hits`` sorts the rows of slot 0, and apart from them all
-    others, by hits. MySQL and MariaDB have no partial indexes that could do so.
-    """
 
     class Meta:
         abstract = True

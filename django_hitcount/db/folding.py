@@ -1,0 +1,86 @@
+"""
+SQL that folds rows of slots 1..N into slot 0, in the database.
+
+The caller opens a transaction, and calls lock_rows(), add_to_slot_0() and delete_rows(), in this
+order. Only the ids of the rows come to Python. So each statement means the same rows, also if
+other sessions add rows meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from django.db import connections, models
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models.sql.compiler import SQLCompiler
+
+from django_hitcount.db import slots
+from django_hitcount.db.model_hits import match_rows
+from django_hitcount.db.tables import SlotRow
+
+Position: TypeAlias = tuple[Any, ...]
+"""The key and the slot of a row: its place in the lock order."""
+
+
+def lock_rows(
+    model: type[SlotRow], *, after: Position | None, newest: int, limit: int, using: str
+) -> list[int]:
+    """
+    Lock the next rows of slots 1..N in lock order, and return their ids. Costs a query.
+
+    Leaves out rows that another session has locked, if the database can do that, and rows with an
+    id above ``newest``.
+    """
+    rows = model._default_manager.using(using).filter(is_compacted=False, pk__lte=newest)
+    if after:
+        rows = rows.filter(_IsAfter(model, after))
+    return [*slots.lock_rows(rows, using).values_list("pk", flat=True)[:limit]]
+
+
+class _IsAfter(models.Func):
+    """Compares rows with a position, so that the database finds the next ones by index."""
+
+    output_field = models.BooleanField()
+
+    def __init__(self, model: type[SlotRow], position: Position) -> None:
+        columns = map(models.F, (*model.KEY, "slot"))
+        super().__init__(*columns, *map(models.Value, position))
+
+    def as_sql(  # type: ignore[override]
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra_context: Any
+    ) -> tuple[str, list[Any]]:
+        parts = [compiler.compile(part) for part in self.get_source_expressions()]
+        texts, half = [text for text, _ in parts], len(parts) // 2
+        values = [value for _, some in parts for value in some]
+        return f"({', '.join(texts[:half])}) > ({', '.join(texts[half:])})", values
+
+
+def read_position(model: type[SlotRow], pk: int, *, using: str) -> Position:
+    """Return the position of a row that is locked. Costs a query."""
+    rows = model._default_manager.using(using).filter(pk=pk)
+    return tuple(rows.values_list(*model.KEY, "slot").get())
+
+
+def add_to_slot_0(model: type[SlotRow], pks: Sequence[int], *, using: str) -> None:
+    """Add the hits of locked rows to slot 0, in lock order. Costs a statement."""
+    connection = connections[using]
+    table, key = connection.ops.quote_name(model._meta.db_table), ", ".join(model.KEY)
+    add = f"ON CONFLICT ({key}, slot) DO UPDATE SET hits = {table}.hits + EXCLUDED.hits"
+    if connection.vendor == "mysql":
+        add = f"ON DUPLICATE KEY UPDATE {table}.hits = {table}.hits + folded.hits"
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO {table} ({key}, slot, hits) "  # noqa: S608 - our own names
+            f"SELECT {key}, slot, hits FROM (SELECT {key}, 0 AS slot, SUM(hits) AS hits "
+            f"FROM {table} WHERE {match_rows(pks)} GROUP BY {key}) AS folded "
+            f"WHERE true ORDER BY {key} {add}"
+        )
+
+
+def delete_rows(model: type[SlotRow], pks: Sequence[int], *, using: str) -> None:
+    """Delete locked rows. Costs a statement."""
+    connection = connections[using]
+    with connection.cursor() as cursor:
+        table = connection.ops.quote_name(model._meta.db_table)
+        cursor.execute(f"DELETE FROM {table} WHERE {match_rows(pks)}")  # noqa: S608
