@@ -5,9 +5,8 @@ from __future__ import annotations
 import datetime
 import logging
 from functools import partial
+from typing import TYPE_CHECKING
 
-from django.contrib.auth.base_user import AbstractBaseUser
-from django.contrib.auth.models import AnonymousUser
 from django.db import connections, transaction
 from django.db.models import Model
 
@@ -31,6 +30,10 @@ from django_hitcount.exceptions import (
 )
 from django_hitcount.outages.missed_records import make_record_of_slots
 from django_hitcount.totals import hits_between
+
+if TYPE_CHECKING:  # A site may have no app for users.
+    from django.contrib.auth.base_user import AbstractBaseUser
+    from django.contrib.auth.models import AnonymousUser
 
 __all__ = ["correct_hits"]
 
