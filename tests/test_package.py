@@ -29,10 +29,11 @@ PATHS = sorted(
     path
     for path in {*re.findall(r"\bdjango_hitcount(?:\.\w+)+", DOCS)}
     if not re.fullmatch(
-        r"django_hitcount\.([EW]\d\d\d|E|W|flush_hits|compact_hits|refusals\.\w+)", path
+        r"django_hitcount\.([EW]\d\d\d|E|W|flush_hits|compact_hits|(?:add|view)_\w+|refusals\.\w+)",
+        path,
     )
 )
-"""Names of Python objects. Checks, tasks and refusals have tests of their own."""
+"""Names of Python objects. Checks, tasks, permissions and refusals have tests of their own."""
 SOURCE = sorted((ROOT / "django_hitcount").rglob("*.py"))
 
 
@@ -91,6 +92,7 @@ def test_every_check_is_documented(check):
     [
         *("hit_count", "hit_total", "flush_hits", "compact_hits", "beat_schedule"),
         *("record_hit", "record_hits", "arecord_hit", "get_total", "get_totals", "hits_between"),
+        *("HitCountAdmin", "CorrectionAdmin", "correct_hits", "TooFewHits"),
         *("with_hits", "HitCountMixin", "HitCountDetailMixin", "HitCountQuerySet"),
         *(
             "MissedRecord",

@@ -71,7 +71,6 @@ class FeaturedAdmin(Exported, HitCountAdmin, admin.ModelAdmin):
 @admin.register(Reader, site=staff)
 class ReaderAdmin(HitCountAdmin, admin.ModelAdmin):
     list_display = ["hits_column", "username"]
-    date_hierarchy = "date_joined"
     readonly_fields = ["hits_column"]
     fields = ["username", "hits_column"]
 
