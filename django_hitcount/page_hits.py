@@ -22,7 +22,7 @@ _MEMORY_ATTRIBUTE = "_hitcount_memory"
 class PageMemory:
     """The memory of one request. It forgets numbers after ten seconds, longer than a page takes."""
 
-    __slots__ = ("hits", "objects", "totals", "visitors")
+    __slots__ = ("hits", "objects", "ranges", "totals", "visitors")
 
     def __init__(self) -> None:
         self.hits: dict[CounterKey, tuple[Hit, DelayedWork | None]] = {}
@@ -36,6 +36,9 @@ class PageMemory:
 
         self.visitors: dict[LastDays, tuple[SpanCount, float]] = {}
         """Visitors, and when they were read."""
+
+        self.ranges: dict[LastDays, tuple[int, float]] = {}
+        """Hits of ranges of days, and when they were read."""
 
 
 def _memory_of(request: HttpRequest) -> PageMemory:
@@ -87,9 +90,15 @@ def remember_numbers(
     memory.visitors.update({last_days: (count, now) for last_days, count in visitors.items()})
 
 
-def forget_visitors(request: HttpRequest, keys: Iterable[CounterKey]) -> None:
-    """Forget the visitors of counters that ``request`` is about to record."""
+def remember_range(request: HttpRequest, last_days: LastDays, hits: int) -> None:
+    """Keep the hits of a range of days that were read a moment ago."""
+    _memory_of(request).ranges[last_days] = hits, monotonic()
+
+
+def forget_days(request: HttpRequest, keys: Iterable[CounterKey]) -> None:
+    """Forget visitors, and hits of days, of counters that ``request`` is about to record."""
     memory = _memory_of(request)
+    memory.ranges.clear()
     if memory.visitors:
         changed = {*keys}
         memory.visitors = {
@@ -117,3 +126,10 @@ def recall_visitors(request: HttpRequest, last_days: LastDays) -> SpanCount | No
     memory: PageMemory | None = request.__dict__.get(_MEMORY_ATTRIBUTE)
     count, read_at = memory.visitors.get(last_days, (None, 0.0)) if memory else (None, 0.0)
     return count if monotonic() - read_at <= FRESH_SECONDS else None
+
+
+def recall_range(request: HttpRequest, last_days: LastDays) -> int | None:
+    """Return the hits of a range of days that ``request`` has read a moment ago; None if not."""
+    memory: PageMemory | None = request.__dict__.get(_MEMORY_ATTRIBUTE)
+    hits, read_at = memory.ranges.get(last_days, (None, 0.0)) if memory else (None, 0.0)
+    return hits if monotonic() - read_at <= FRESH_SECONDS else None

@@ -70,10 +70,16 @@ def hits_by_day(
         last_day: a date that is not earlier, up to 3,660 days in all.
         counter: the name of a counter in HITCOUNT["COUNTERS"].
 
+    The numbers are exact: they include the hits that wait in the buffer. But of a queryset with
+    more than 5,000 objects in the database of the counts, they are those in the tables: with Redis,
+    all hits up to the last flush.
+
     Raises InvalidDay if the days are invalid, InvalidHit if another argument is, and the database's
     error if it does not answer.
 
-    Costs a query for each source.
+    For an object, costs a query, and with Redis one round trip. For a model and for the site, costs
+    a query, and with Redis two round trips, but never adds up all objects. For a queryset with a
+    filter, costs what an object costs, and a query of its primary keys.
     """
     check_counter(counter)
     days = day_range(first_day, last_day)

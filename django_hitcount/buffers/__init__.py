@@ -17,6 +17,7 @@ from django_hitcount.counters.batches import (
     HeldDays,
     RecordResult,
     UnsettledHits,
+    Waiting,
 )
 from django_hitcount.counters.hits import NewHits, VisitorHashes
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, RefusedKey
@@ -49,6 +50,7 @@ __all__ = [
     "SpanCount",
     "UnsettledHits",
     "VisitorHashes",
+    "Waiting",
     "Wanted",
     "get_buffer",
 ]

@@ -15,6 +15,7 @@ from django_hitcount.counters.batches import (
     FlushPosition,
     HeldDays,
     RecordResult,
+    Waiting,
 )
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, ObjectKey
@@ -162,6 +163,10 @@ class Buffer(ABC):
     ) -> Mapping[DailyVisitorsKey, Sketch]:
         """Merge sketches of the table into those of the buffer, and return the results."""
         return {}
+
+    def read_waiting(self) -> Waiting:
+        """Return what waits for a flush. Raises BufferUnavailable."""
+        return Waiting()
 
     def partitions(self) -> Iterable[int]:
         """Return the partitions that may hold hits to flush."""

@@ -55,6 +55,19 @@ class HeldDays(NamedTuple):
     hits: Mapping[datetime.date, int]
 
 
+class Waiting(NamedTuple):
+    """What waits in a buffer for a flush, or for the end of one."""
+
+    counters: int = 0
+    """Pending counters, and those of batches that were not settled yet."""
+
+    oldest_at: datetime.datetime | None = None
+    """When the oldest of their hits was recorded."""
+
+    claimed_at: datetime.datetime | None = None
+    """When the oldest batch was claimed that was not settled yet."""
+
+
 class FlushPosition(NamedTuple):
     """
     Where a partition is in its sequence of claims and settles.

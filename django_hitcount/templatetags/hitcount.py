@@ -11,7 +11,7 @@ from django.db.models import Model
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.counted_models import is_unsaved
 from django_hitcount.outages.waits import CurrentPage
-from django_hitcount.page_numbers import page_total, page_visitors
+from django_hitcount.page_numbers import page_hits_of_days, page_total, page_visitors
 from django_hitcount.prefetching import prefetch_hits
 from django_hitcount.recording import record_page_hit
 from django_hitcount.short_numbers import format_short
@@ -36,19 +36,27 @@ def hit_count(
 
 @register.simple_tag(takes_context=True)
 def hit_total(
-    context: template.Context, obj: Model, *, counter: str = DEFAULT_COUNTER
+    context: template.Context,
+    obj: Model,
+    *,
+    counter: str = DEFAULT_COUNTER,
+    days: int | None = None,
 ) -> int | Literal[""]:
     """
-    Print the total of ``obj`` without counting a hit.
+    Print the total of ``obj`` without counting a hit. With ``days``, print the hits in the last
+    days, today included.
 
-    Prints nothing if the total cannot be read now or ``obj`` is not saved. Costs nothing if this
+    Prints nothing if the number cannot be read now or ``obj`` is not saved. Costs nothing if this
     page has recorded or read the total, or if it was read with a list. If not, costs what
-    get_total() costs.
+    get_total() costs. With ``days``, costs what hits_between() costs, once per page.
     """
     if is_unsaved(obj):
         return ""
-    with CurrentPage(context.get("request")):
-        return _or_nothing(page_total(context.get("request"), obj, counter=counter))
+    request = context.get("request")
+    with CurrentPage(request):
+        if days is None:
+            return _or_nothing(page_total(request, obj, counter=counter))
+        return _or_nothing(page_hits_of_days(request, obj, counter=counter, days=days))
 
 
 @register.simple_tag(takes_context=True)

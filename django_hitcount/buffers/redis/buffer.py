@@ -25,6 +25,7 @@ from django_hitcount.buffers.redis import (
     held_days,
     kept_visitors,
     sketches,
+    waiting,
 )
 from django_hitcount.buffers.redis.catching_up import CatchUp
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
@@ -40,6 +41,7 @@ from django_hitcount.counters.batches import (
     FlushPosition,
     HeldDays,
     RecordResult,
+    Waiting,
 )
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, ObjectKey
@@ -227,6 +229,9 @@ class RedisBuffer(Buffer):
 
     def discard_objects(self, objects: Collection[ObjectKey]) -> None:
         deleted_objects.discard(self.redis, objects, self._partitions)
+
+    def read_waiting(self) -> Waiting:
+        return waiting.read(self.redis)
 
     def partitions(self) -> Iterable[int]:
         """

@@ -78,10 +78,15 @@ def read_of_model(
     """
     wanted = _want(content_type_id, counter, first_day, last_day)
     with suppress(BufferUnavailable):
-        (runs,) = redis.send([("MGET", *ALL_RUNS)])
-        places = [(p, run_id) for p, found in enumerate(runs) for run_id in parse_runs(found)]
+        places = read_places(redis)
         return _parse(places, redis.send([_build_call(place, wanted) for place in places]))
     return []
+
+
+def read_places(redis: GuardedRedis) -> list[PartitionInRun]:
+    """Find out which partitions may hold hits, of which runs. Costs a round trip."""
+    (runs,) = redis.send([("MGET", *ALL_RUNS)])
+    return [(p, run_id) for p, found in enumerate(runs) for run_id in parse_runs(found)]
 
 
 def _want(

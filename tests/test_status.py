@@ -1,0 +1,155 @@
+"""What buffer_status() reports of hits that wait, of flushes, and of a Redis that is away."""
+
+from __future__ import annotations
+
+import datetime
+from unittest import mock
+
+import pytest
+from django.test import RequestFactory
+from django.utils import timezone
+
+from django_hitcount.buffers import get_buffer
+from django_hitcount.db.counter_keys import counter_key
+from django_hitcount.db.tables import FlushedBatch
+from django_hitcount.maintenance import flushing
+from django_hitcount.maintenance.flushing import flush
+from django_hitcount.recording import record_hit, record_hits
+from django_hitcount.status import STUCK_AFTER, BufferStatus, buffer_status
+from tests.app.models import Article
+from tests.browsers import BROWSER
+from tests.redis_server import names_of, sends
+from tests.servers import HOST, free_port
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+NOTHING = BufferStatus(
+    pending_counters=0, oldest_pending_at=None, last_flush_at=None, stuck_batch_since=None
+)
+
+
+@pytest.fixture
+def articles():
+    return Article.objects.bulk_create(Article(title=str(n)) for n in range(40))
+
+
+def is_now(moment):
+    return abs(timezone.now() - moment) < datetime.timedelta(minutes=1)
+
+
+def set_moment(redis, article, hash_name, field, moment):
+    names = names_of(redis, counter_key(article, counter="views"))
+    redis.hset(getattr(names, hash_name), field, int(moment.timestamp()))
+
+
+def test_nothing_waits(buffer):
+    assert buffer_status() == NOTHING
+
+
+def test_without_redis_nothing_ever_waits(articles):
+    record_hit(articles[0])
+
+    assert buffer_status() == NOTHING
+
+
+def test_pending_counters_of_all_partitions(patient_redis, redis_buffer, articles):
+    record_hits([*articles, articles[0]])
+    record_hit(articles[0])
+    status = buffer_status()
+
+    assert status.pending_counters == len(articles)
+    assert is_now(status.oldest_pending_at)
+    assert (status.last_flush_at, status.stuck_batch_since) == (None, None)
+
+
+def test_refused_hits_are_not_pending(patient_redis, redis_buffer, articles):
+    request = RequestFactory(headers=BROWSER).get("/")
+
+    assert not record_hit(articles[0], request, refuse=lambda *_: True).counted
+
+    assert buffer_status() == NOTHING
+
+
+def test_oldest_of_all_hits(patient_redis, redis, redis_buffer, articles):
+    record_hits(articles)
+    hour_ago = timezone.now().replace(microsecond=0) - datetime.timedelta(hours=1)
+    set_moment(redis, articles[3], "pending_models", "since", hour_ago)
+
+    assert buffer_status().oldest_pending_at == hour_ago
+
+
+def test_after_a_flush(patient_redis, redis_buffer, articles):
+    record_hits(articles)
+    flush()
+    record_hit(articles[0])
+    status = buffer_status()
+
+    assert status.pending_counters == 1
+    assert is_now(status.last_flush_at)
+    assert status.last_flush_at == max(batch.flushed_at for batch in FlushedBatch.objects.all())
+
+
+class TestBatchThatIsNotSettled:
+    @pytest.fixture(autouse=True)
+    def batch(self, patient_redis, redis_buffer, articles):
+        record_hit(articles[0])
+        key = counter_key(articles[0], counter="views")
+        failing = mock.patch.object(flushing, "apply", side_effect=RuntimeError)
+        with failing, pytest.raises(RuntimeError):
+            flushing.flush_partition(get_buffer(), key.partition(16))
+
+    def test_new_one_is_not_stuck(self):
+        status = buffer_status()
+
+        assert status.pending_counters == 1
+        assert is_now(status.oldest_pending_at)
+        assert status.stuck_batch_since is None
+
+    def test_old_one_is_stuck(self, redis, articles):
+        long_ago = timezone.now().replace(microsecond=0) - STUCK_AFTER
+        set_moment(redis, articles[0], "batch_models", "claimed_at", long_ago)
+        record_hit(articles[1])
+
+        assert buffer_status().stuck_batch_since == long_ago
+        flush()
+        assert buffer_status().stuck_batch_since is None
+
+    def test_its_hits_are_the_oldest(self, redis, articles):
+        long_ago = timezone.now().replace(microsecond=0) - datetime.timedelta(hours=2)
+        set_moment(redis, articles[0], "batch_models", "since", long_ago)
+        record_hit(articles[0])
+        status = buffer_status()
+
+        assert status.oldest_pending_at == long_ago
+        assert status.pending_counters == 2
+
+
+def test_redis_away(redis_buffer, articles, settings):
+    record_hit(articles[0])
+    flush()
+    nowhere = {**settings.CACHES["hitcount"], "LOCATION": f"redis://{HOST}:{free_port()}/0"}
+    settings.CACHES = {**settings.CACHES, "hitcount": nowhere}
+    status = buffer_status()
+
+    assert not status.is_answering
+    assert is_now(status.last_flush_at)
+    assert status.pending_counters == 0
+
+
+def test_foreign_values_do_no_harm(patient_redis, redis, redis_buffer, articles):
+    record_hit(articles[0])
+    names = names_of(redis, counter_key(articles[0], counter="views"))
+    redis.delete(names.pending, names.pending_models)
+    redis.rpush(names.pending, "somebody else's")
+    redis.hset(names.pending_models, "since", "a while ago")
+
+    assert buffer_status() == NOTHING
+
+
+def test_costs(patient_redis, redis_buffer, articles, django_assert_num_queries):
+    record_hits(articles)
+    buffer_status()
+
+    with sends() as trips, django_assert_num_queries(1):
+        buffer_status()
+    assert trips() == 2
