@@ -216,7 +216,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'verbose_name': 'hit slot',
-                'verbose_name_plural': 'hit slots',
+                'verbose_name_plural': 'hits',
                 'indexes': [models.Index(fields=['content_type', 'counter', 'is_compacted', 'hits'], name='hitcount_hitslot_most'), django_hitcount.db.fields.SlotIndex(fields=['is_compacted', 'content_type', 'object_id', 'counter', 'slot'], name='hitcount_hitslot_compact')],
                 'constraints': [models.UniqueConstraint(fields=('content_type', 'object_id', 'counter', 'slot'), name='hitcount_hitslot_key')],
             },

@@ -31,6 +31,9 @@ MOST_WEEKS = 92
 MOST_LABELS = 6
 """Days written below the axis. So many fit beside each other on a telephone."""
 
+FURTHEST_MIDDLE = 94
+"""In percent of the chart. A day written around a later point would be cut off at the edge."""
+
 WIDEST_BAR = 6.0
 """In percent of the chart. A few days are not drawn as a wall."""
 
@@ -191,7 +194,7 @@ def _bar(column: Column, start: float, step: float, scale: Sequence[int], *, is_
         before=before,
         front=_box(hits, start, step, share, scale),
         behind=None if before is None else _box(before, start, step, SHARE_BEHIND, scale),
-        position=_position(start + step / 2, edge=100 / 3),
+        position=_third(start + step / 2),
     )
 
 
@@ -210,19 +213,18 @@ def _top(hits: int, scale: Sequence[int]) -> float:
     return round(BOTTOM - (hits - scale[0]) / (scale[-1] - scale[0]) * (BOTTOM - TOP), 2)
 
 
-def _position(middle: float, *, edge: float) -> Position:
-    if middle < edge:
+def _third(middle: float) -> Position:
+    if middle < 100 / 3:
         return "start"
-    return "end" if middle > 100 - edge else "middle"
+    return "end" if middle > 200 / 3 else "middle"
 
 
 def _label_days(days: Sequence[datetime.date], step: float) -> Iterator[DayTick]:
     every = -(-len(days) // MOST_LABELS) if len(days) > MOST_LABELS + 1 else 1
     for number in range(0, len(days), every):
         middle = (number + 0.5) * step
-        yield DayTick(
-            day=days[number], start=round(middle, 3), anchor=_position(middle, edge=MOST_LABELS)
-        )
+        anchor: Position = "end" if middle > FURTHEST_MIDDLE else "middle"
+        yield DayTick(day=days[number], start=round(middle, 3), anchor=anchor)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,6 +6,7 @@ import datetime
 
 from django import template
 from django.utils.formats import date_format, get_format, number_format
+from django.utils.translation import pgettext
 
 from django_hitcount.reports.charts import BarChart, Sparkline
 from django_hitcount.short_numbers import format_short
@@ -14,7 +15,9 @@ register = template.Library()
 
 
 @register.inclusion_tag("django_hitcount/charts/bar_chart.html")
-def bar_chart(chart: BarChart, *, name: str, label: str) -> dict[str, object]:
+def bar_chart(
+    chart: BarChart, *, name: str, label: str, csv_address: str = ""
+) -> dict[str, object]:
     """
     Draw a chart, with its values on hover and focus, and a table of them all.
 
@@ -22,10 +25,11 @@ def bar_chart(chart: BarChart, *, name: str, label: str) -> dict[str, object]:
         chart: what django_hitcount.reports.charts.bar_chart() returns.
         name: the id of the chart, of its own on the page.
         label: what the chart shows, as "Hits per day".
+        csv_address: where to download its values, if anywhere.
 
     The page needs the style sheet ``django_hitcount/charts.css``.
     """
-    return {"chart": chart, "name": name, "label": label}
+    return {"chart": chart, "name": name, "label": label, "csv_address": csv_address}
 
 
 @register.inclusion_tag("django_hitcount/charts/sparkline.svg")
@@ -35,7 +39,7 @@ def sparkline(sparkline: Sparkline) -> dict[str, object]:
 
 
 @register.filter
-def grouped(number: int) -> str:
+def grouped(number: float) -> str:
     """Write a number with the separators of the active language: 1,204."""
     return number_format(number, force_grouping=True)
 
@@ -44,6 +48,24 @@ def grouped(number: int) -> str:
 def short(number: int) -> str:
     """Write a number in few characters, see format_short()."""
     return format_short(number)
+
+
+@register.filter
+def decimal(number: float) -> str:
+    """Write a number with one decimal: 1,204.5."""
+    return number_format(number, decimal_pos=1, force_grouping=True)
+
+
+@register.filter
+def percent(number: float) -> str:
+    """Write a percentage with one decimal: 12.3%."""
+    return pgettext("percentage", "%(number)s%%") % {"number": decimal(number)}
+
+
+@register.filter
+def change(number: float) -> str:
+    """Write a percentage with its sign: +12.3%."""
+    return f"{'+' if number > 0 else ''}{percent(number)}"
 
 
 @register.filter

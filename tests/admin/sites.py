@@ -6,7 +6,8 @@ from django.contrib import admin
 from django.contrib.auth.models import Group, User
 from django.urls import path
 
-from django_hitcount.admin import HitCountAdmin
+from django_hitcount.admin import HitCountAdmin, HitReportAdmin
+from django_hitcount.models import HitSlot
 from tests.app.models import (
     Article,
     Essay,
@@ -92,6 +93,7 @@ class EssayAdmin(HitCountAdmin, admin.ModelAdmin):
 staff.register([Page, Photo, Small, Plain], type("KeyAdmin", (HitCountAdmin, admin.ModelAdmin), {}))
 staff.register(Novel, Downloads)
 staff.register(Tag, admin.ModelAdmin)
+staff.register(HitSlot, HitReportAdmin)
 staff.register([User, Group])
 
 urlpatterns = [

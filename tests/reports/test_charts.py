@@ -123,11 +123,13 @@ def test_no_hit_is_left_out(hits):
     assert len(chart.days) <= MOST_LABELS + 1
 
 
-def test_days_at_the_edges_are_written_inwards():
-    days = bar_chart(by_day(*[1] * 61)).days
+def test_a_day_at_the_far_edge_is_written_inwards():
+    days = bar_chart(by_day(*[1] * 30)).days
+    last = bar_chart(by_day(*[1] * 43)).days
 
     assert days[0].day == FIRST
-    assert [days[0].anchor, days[1].anchor] == ["start", "middle"]
+    assert {day.anchor for day in days} == {"middle"}
+    assert [day.anchor for day in last][-1] == "end"
 
 
 def test_values_are_shown_on_the_side_of_their_bar():

@@ -18,7 +18,7 @@ class HitSlot(HitRow):
 
     class Meta:
         verbose_name = _("hit slot")
-        verbose_name_plural = _("hit slots")
+        verbose_name_plural = _("hits")
         constraints = [
             models.UniqueConstraint(
                 fields=["content_type", "object_id", "counter", "slot"],

@@ -1,0 +1,165 @@
+"""The report of all hits, in the admin's index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import admin
+from django.contrib.admin.utils import quote
+from django.core.exceptions import PermissionDenied
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import NoReverseMatch, URLPattern, path, reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from django_hitcount.admin.pages import Crumb, crumbs_of_model, page_context
+from django_hitcount.admin.report_contents import counts_visitors, read_report, shows_visitors
+from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.tables import HitSlot
+from django_hitcount.reports.labels import counter_choices
+from django_hitcount.reports.periods import named_period
+from django_hitcount.reports.rows import ObjectRow, Report
+from django_hitcount.reports.selection import (
+    CountedModel,
+    Selection,
+    find_counted_models,
+    read_selection,
+)
+from django_hitcount.reports.tables import TABLES, file_name
+
+
+class HitReportAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """
+    The report, in place of a list of slots. It needs the permission to view hit slots.
+
+    Register it with an AdminSite of your own: ``site.register(HitSlot, HitReportAdmin)``.
+    """
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: HitSlot | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: HitSlot | None = None) -> bool:
+        return False
+
+    def get_urls(self) -> list[URLPattern]:
+        """Return the address of the report alone: a slot has no page."""
+        view = self.admin_site.admin_view(self.changelist_view)
+        return [path("", view, name="django_hitcount_hitslot_changelist")]
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show the report, or return one of its tables as CSV."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        models = find_counted_models(using=hits_alias())
+        selection = read_selection(request.GET.dict(), models)
+        report = read_report(selection, models)
+        table = request.GET.get("csv", "")
+        if table in TABLES:
+            return csv_response(table, report)
+        request.current_app = self.admin_site.name
+        context = {
+            **page_context(self.admin_site, request, crumbs=self._crumbs(request)),
+            **self._context(request, report, models),
+            **(extra_context or {}),
+        }
+        return TemplateResponse(request, "admin/django_hitcount/report.html", context)
+
+    def _crumbs(self, request: HttpRequest) -> list[Crumb]:
+        *others, last = crumbs_of_model(self, request)
+        return [*others, Crumb(last.label)]
+
+    def _context(
+        self, request: HttpRequest, report: Report, models: Sequence[CountedModel]
+    ) -> dict[str, object]:
+        selection = report.selection
+        return {
+            "title": _("Hits"),
+            "opts": self.opts,
+            "report": report,
+            "selection": selection,
+            "problems": [*selection.problems, *_name_unknown_table(request)],
+            "chart": report.chart,
+            "address": urlencode(selection.parameters),
+            "days_address": "?" + urlencode({**selection.parameters, "csv": "days"}),
+            "periods": period_links(selection),
+            "counters": counter_choices(),
+            "models": models,
+            "top": self._link(request, report.top),
+            "trending": self._link(request, report.trending),
+            "counts_visitors": counts_visitors(selection),
+            "shows_visitors": shows_visitors(selection),
+            "time_zone": timezone.get_default_timezone_name(),
+        }
+
+    def _link(self, request: HttpRequest, rows: Sequence[ObjectRow]) -> list[tuple[ObjectRow, str]]:
+        """Return rows, each with the address of its object in the admin, or an empty text."""
+        return [(row, self._url_of(request, row.obj) if row.obj else "") for row in rows]
+
+    def _url_of(self, request: HttpRequest, obj: Model) -> str:
+        """Return the address of the statistics of ``obj``, or else of its form."""
+        site, meta = self.admin_site, obj._meta
+        if not site.is_registered(meta.model):
+            return ""
+        if not site.get_model_admin(meta.model).has_view_or_change_permission(request):
+            return ""
+        for page in ("hit_statistics", "change"):
+            name = f"admin:{meta.app_label}_{meta.model_name}_{page}"
+            try:
+                return reverse(name, args=[quote(obj.pk)], current_app=site.name)
+            except NoReverseMatch:  # Only a HitCountAdmin has statistics.
+                continue
+        return ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PeriodLink:
+    """A link to the same report of other days."""
+
+    label: str
+    address: str
+    is_current: bool
+
+
+def period_links(selection: Selection) -> list[PeriodLink]:
+    """Return a link for each named period."""
+    labels = {
+        "today": _("Today"),
+        "7": _("7 days"),
+        "30": _("30 days"),
+        "90": _("90 days"),
+        "365": _("One year"),
+    }
+    return [
+        PeriodLink(
+            label=label,
+            address=urlencode(replace(selection, period=named_period(name)).parameters),
+            is_current=selection.period.name == name,
+        )
+        for name, label in labels.items()
+    ]
+
+
+def _name_unknown_table(request: HttpRequest) -> list[str]:
+    """Return what is wrong with the parameter ``csv``, if anything."""
+    table = request.GET.get("csv")
+    return [_("There is no table “%(table)s”.") % {"table": table}] if table else []
+
+
+def csv_response(table: str, report: Report) -> HttpResponse:
+    """Return a table of the report as a file."""
+    name = file_name(table, report)
+    return HttpResponse(
+        TABLES[table](report),
+        content_type="text/csv; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )

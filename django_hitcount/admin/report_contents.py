@@ -1,0 +1,136 @@
+"""Read what the report shows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from django_hitcount.conf import get_config
+from django_hitcount.counters.keys import CounterKey, ObjectKey
+from django_hitcount.counters.rankings import TREND_UNIT, RankedKey
+from django_hitcount.db.model_rankings import rank_objects, rank_trending
+from django_hitcount.exceptions import BufferUnavailable
+from django_hitcount.refusals import reasons_by_name
+from django_hitcount.refused_hits import refused_between
+from django_hitcount.reports.objects import load_objects, name_object
+from django_hitcount.reports.rows import (
+    RefusedRow,
+    Report,
+    TopRow,
+    TrendingRow,
+    refused_rows,
+    share_of,
+    split_days,
+)
+from django_hitcount.reports.selection import CountedModel, Selection
+from django_hitcount.series import hits_by_day
+from django_hitcount.unique_visitors import get_visitors_of
+
+ROWS = 10
+"""Objects of a ranking."""
+
+HALF_LIFE_DAYS = 3
+"""A trend forgets half of a hit in these days: what is new shows, and a weekend hides nothing."""
+
+MOST_VISITOR_DAYS = 92
+"""Days whose visitors are read. Redis is asked for each day of each object."""
+
+
+def read_report(selection: Selection, models: Sequence[CountedModel]) -> Report:
+    """
+    Read all numbers of a report about some of ``models``.
+
+    Costs up to ten queries, whatever the number of models, objects and hits: one for the hits by
+    day, two for each ranking at most, one for the refused hits, one for the visitors if they are
+    counted, and one for the objects of each of up to three models.
+    """
+    period = selection.period
+    days = hits_by_day(
+        selection.model.model if selection.model else None,
+        period.before.first_day,
+        period.last_day,
+        counter=selection.counter,
+    )
+    before, hits = split_days(days, period.first_day)
+    ranked = [selection.model] if selection.model else models
+    ids = [counted.content_type_id for counted in ranked]
+    top = rank_objects(
+        ids,
+        ROWS,
+        counter=selection.counter,
+        first_day=period.first_day,
+        last_day=period.last_day,
+    )
+    trending = rank_trending(ids, ROWS, counter=selection.counter, half_life_days=HALF_LIFE_DAYS)
+    described = _describe([*top, *trending], models)
+    visitors = _read_visitors([row.object_key for row in top], selection)
+    total = sum(hits.values())
+    return Report(
+        selection=selection,
+        hits=hits,
+        before=before,
+        top=[
+            TopRow(
+                number=number,
+                **described[row.object_key],
+                hits=row.hits,
+                share=share_of(row.hits, total),
+                visitors=visitors.get(row.object_key),
+            )
+            for number, row in enumerate(top, start=1)
+        ],
+        trending=[
+            TrendingRow(number=number, **described[row.object_key], score=row.hits / TREND_UNIT)
+            for number, row in enumerate(trending, start=1)
+        ],
+        refused=_read_refused(selection),
+    )
+
+
+def _describe(
+    ranked: Iterable[RankedKey], models: Sequence[CountedModel]
+) -> dict[ObjectKey, Mapping[str, Any]]:
+    """Return what the rows of an object say about it, by object."""
+    keys = {row.object_key for row in ranked}
+    objects = load_objects(keys, models)
+    names = {counted.content_type_id: counted.model._meta.verbose_name for counted in models}
+    return {
+        key: {
+            "key": key,
+            "name": name_object(key, objects),
+            "obj": objects.get(key),
+            "model_name": str(names[key[0]]),
+        }
+        for key in keys
+    }
+
+
+def shows_visitors(selection: Selection) -> bool:
+    """Return whether the report has a column of visitors."""
+    return counts_visitors(selection) and selection.period.days <= MOST_VISITOR_DAYS
+
+
+def counts_visitors(selection: Selection) -> bool:
+    """Return whether the visitors of the counter are counted."""
+    return get_config().options_of(selection.counter).visitors
+
+
+def _read_visitors(keys: Collection[ObjectKey], selection: Selection) -> dict[ObjectKey, int]:
+    """Return the visitors of the period by object; nothing if they cannot be read."""
+    if not keys or not shows_visitors(selection):
+        return {}
+    counters = [CounterKey(*key, selection.counter) for key in keys]
+    period = selection.period
+    try:
+        found = get_visitors_of(counters, period.first_day, period.last_day)
+    except BufferUnavailable:
+        return {}
+    return {(key.content_type_id, key.object_id): int(count) for key, count in found.items()}
+
+
+def _read_refused(selection: Selection) -> list[RefusedRow]:
+    """Return the refused hits of the counter by reason. Those of all models are counted as one."""
+    period = selection.period
+    found = refused_between(period.first_day, period.last_day)
+    of_counter = ((row.refusal, row.hits) for row in found if row.counter == selection.counter)
+    return refused_rows(of_counter, reasons_by_name())

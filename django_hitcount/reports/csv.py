@@ -1,0 +1,45 @@
+"""Tables as CSV, for spreadsheets."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import io
+from collections.abc import Iterable, Sequence
+
+BYTE_ORDER_MARK = "\ufeff"
+"""
+Begins a file. Without it, Excel reads UTF-8 as the code page of the computer, and spoils titles.
+
+LibreOffice and Google Sheets skip it. In Python, read the file as ``utf-8-sig``.
+"""
+
+STARTS_OF_FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+Cell = str | int | datetime.date | None
+
+
+def write_csv(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
+    """
+    Return a table as text in the dialect that every spreadsheet reads: commas, quotes, CR LF.
+
+    Numbers have no separators, and days are like 2026-11-22, so that spreadsheets can calculate
+    with them whatever the language.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow([defuse(name) for name in header])
+    writer.writerows([[defuse(cell) for cell in row] for row in rows])
+    return BYTE_ORDER_MARK + text.getvalue()
+
+
+def defuse(cell: Cell) -> Cell:
+    """
+    Return a cell that no spreadsheet takes for a formula.
+
+    Titles are written by strangers on some sites, and ``=HYPERLINK(...)`` would run on the computer
+    of whoever opens the file. An apostrophe before it says that it is text (OWASP, CSV Injection).
+    """
+    if isinstance(cell, str) and cell.lstrip(" ").startswith(STARTS_OF_FORMULAS):
+        return f"'{cell}"
+    return cell

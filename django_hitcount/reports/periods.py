@@ -1,0 +1,108 @@
+"""The days that a report is about, and those before them."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.utils.dateparse import parse_date
+from django.utils.translation import gettext as _
+
+from django_hitcount.counters.days import LONGEST_RANGE_DAYS, day_of
+from django_hitcount.exceptions import InvalidDay
+
+DAYS_BY_NAME = {"today": 1, "7": 7, "30": 30, "90": 90, "365": 365}
+"""How many days the named periods have, today included."""
+
+DEFAULT_PERIOD = "30"
+
+LONGEST_PERIOD_DAYS = LONGEST_RANGE_DAYS // 2
+"""A report reads the period before as well, in one range of days."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Period:
+    """Calendar days in TIME_ZONE, the last one included."""
+
+    first_day: datetime.date
+    last_day: datetime.date
+    name: str = ""
+    """The key in DAYS_BY_NAME; empty if somebody chose the days."""
+
+    @property
+    def days(self) -> int:
+        return (self.last_day - self.first_day).days + 1
+
+    @property
+    def before(self) -> Period:
+        """As many days, up to the day before the first one."""
+        length = datetime.timedelta(days=self.days)
+        return Period(
+            first_day=self.first_day - length,
+            last_day=self.first_day - datetime.timedelta(days=1),
+        )
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """What read_period() makes this period of."""
+        if self.name:
+            return {"period": self.name}
+        return {"first": self.first_day.isoformat(), "last": self.last_day.isoformat()}
+
+
+def named_period(name: str) -> Period:
+    """Return the days of a name in DAYS_BY_NAME, up to today."""
+    today = day_of()
+    first_day = today - datetime.timedelta(days=DAYS_BY_NAME[name] - 1)
+    return Period(name=name, first_day=first_day, last_day=today)
+
+
+def read_period(parameters: Mapping[str, str]) -> Period:
+    """
+    Return the period that the parameters of an address name, 30 days if none.
+
+    ``first`` and ``last`` are days such as 2026-11-22, and win over ``period``. Without ``last``,
+    the period ends today.
+
+    Raises InvalidDay with a message in the active language.
+    """
+    if parameters.get("first") or parameters.get("last"):
+        return _read_days(parameters)
+    name = parameters.get("period") or DEFAULT_PERIOD
+    if name not in DAYS_BY_NAME:
+        known = ", ".join(DAYS_BY_NAME)
+        raise InvalidDay(
+            _("Invalid period: “%(name)s”. Use one of %(known)s.") % {"name": name, "known": known}
+        )
+    return named_period(name)
+
+
+def _read_days(parameters: Mapping[str, str]) -> Period:
+    first_day = _read_day(parameters.get("first", ""))
+    last_day = _read_day(parameters["last"]) if parameters.get("last") else day_of()
+    period = Period(first_day=first_day, last_day=last_day)
+    if not 1 <= period.days <= LONGEST_PERIOD_DAYS:
+        raise InvalidDay(
+            _(
+                "Invalid days: %(first)s to %(last)s. Give the earlier day first, and at most "
+                "%(most)s days."
+            )
+            % {"first": first_day, "last": last_day, "most": LONGEST_PERIOD_DAYS}
+        )
+    if first_day.toordinal() <= period.days:
+        raise InvalidDay(_("Invalid day: “%(day)s”. Give a later day.") % {"day": first_day})
+    return period
+
+
+def _read_day(text: str) -> datetime.date:
+    try:
+        day = parse_date(text)
+    except ValueError:  # It looks like a day but is none, such as February 30.
+        day = None
+    if day is None:
+        raise InvalidDay(
+            _("Invalid day: “%(day)s”. Give both days as year-month-day, such as 2026-11-22.")
+            % {"day": text}
+        )
+    return day

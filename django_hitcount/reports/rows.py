@@ -1,0 +1,155 @@
+"""What a report shows: typed rows, and the numbers that are calculated from them."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.db.models import Model
+
+from django_hitcount.counters.keys import ObjectKey
+from django_hitcount.reports.charts import BarChart, bar_chart
+from django_hitcount.reports.selection import Selection
+
+Days = Mapping[datetime.date, int]
+"""Hits by day, in order and without gaps."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Totals:
+    """The hits of a period beside those of the period before."""
+
+    hits: int
+    before: int
+    days: int
+    best_day: datetime.date
+    best_hits: int
+
+    @property
+    def change(self) -> float | None:
+        """How many percent more hits than before; None if there were none to compare with."""
+        return 100 * (self.hits - self.before) / self.before if self.before > 0 else None
+
+    @property
+    def per_day(self) -> float:
+        """The mean of all days, rounded: a small one to one decimal."""
+        mean = self.hits / self.days
+        return round(mean) if abs(mean) >= 10 else round(mean, 1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ObjectRow:
+    """An object of a ranking."""
+
+    key: ObjectKey
+    number: int
+    """Its place, from 1."""
+
+    name: str
+    obj: Model | None
+    """None if it is deleted, or was not loaded."""
+
+    model_name: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TopRow(ObjectRow):
+    """An object with many hits."""
+
+    hits: int
+    share: float | None
+    """Percent of all hits of the period."""
+
+    visitors: int | None
+    """None if they are not counted, or cannot be read now."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrendingRow(ObjectRow):
+    """An object with recent hits."""
+
+    score: float
+    """Its hits, each worth half as much for each half-life since."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RefusedRow:
+    """The hits that were refused for one reason."""
+
+    refusal: str
+    reason: str
+    hits: int
+    share: float | None
+    """Percent of all refused hits."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """All numbers of a report."""
+
+    selection: Selection
+    hits: Days
+    before: Days
+    top: Sequence[TopRow]
+    trending: Sequence[TrendingRow]
+    refused: Sequence[RefusedRow]
+
+    @property
+    def totals(self) -> Totals:
+        best = max(self.hits, key=lambda day: (self.hits[day], day))
+        return Totals(
+            hits=sum(self.hits.values()),
+            before=sum(self.before.values()),
+            days=len(self.hits),
+            best_day=best,
+            best_hits=self.hits[best],
+        )
+
+    @property
+    def refused_hits(self) -> int:
+        return sum(row.hits for row in self.refused)
+
+    @property
+    def refused_share(self) -> float | None:
+        """Percent of all hits of the period, counted or refused."""
+        return share_of(self.refused_hits, self.refused_hits + self.totals.hits)
+
+    @property
+    def chart(self) -> BarChart:
+        return bar_chart(self.hits, self.before if any(self.before.values()) else None)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no hits were counted, neither in the period nor before."""
+        return not any(self.hits.values()) and not any(self.before.values())
+
+
+def split_days(days: Days, first_day: datetime.date) -> tuple[Days, Days]:
+    """Return the days before ``first_day``, and the others."""
+    before = {day: hits for day, hits in days.items() if day < first_day}
+    return before, {day: hits for day, hits in days.items() if day >= first_day}
+
+
+def share_of(part: int, whole: int) -> float | None:
+    """Return the percentage; None if there is none, as of hits that were taken back."""
+    return 100 * part / whole if 0 <= part <= whole and whole else None
+
+
+def refused_rows(
+    refused: Iterable[tuple[str, int]], reasons: Mapping[str, str]
+) -> list[RefusedRow]:
+    """Add up refused hits by reason, the most frequent first."""
+    sums: Counter[str] = Counter()
+    for refusal, hits in refused:
+        sums[refusal] += hits
+    return [
+        RefusedRow(
+            refusal=refusal,
+            reason=reasons.get(refusal, ""),
+            hits=hits,
+            share=share_of(hits, sums.total()),
+        )
+        for refusal, hits in sorted(sums.items(), key=lambda item: (-item[1], item[0]))
+    ]

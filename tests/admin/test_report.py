@@ -1,0 +1,484 @@
+"""The report of all hits."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import html
+import io
+import re
+
+import pytest
+import time_machine
+from django.contrib.contenttypes.models import ContentType
+from django.test import RequestFactory, TestCase
+from django.urls import reverse
+
+from django_hitcount.compaction import compact
+from django_hitcount.db.content_types import clear_content_types
+from django_hitcount.flushing import flush
+from django_hitcount.models import HitSlot
+from django_hitcount.recording import record_hit
+from tests.app.models import Article, OldPhoto, Page, Photo, Plain, Tag
+
+URL = "/admin/django_hitcount/hitslot/"
+STAFF_URL = "/staff/django_hitcount/hitslot/"
+TODAY = datetime.date(2026, 11, 22)
+
+
+@pytest.fixture(autouse=True)
+def on_a_sunday():
+    with time_machine.travel("2026-11-22T12:00:00+00:00", tick=False):
+        yield
+
+
+def record(obj, hits, days_ago=0, *, request=None, **options):
+    """Record hits as if the transaction of the test were committed."""
+    at = TODAY - datetime.timedelta(days=days_ago)
+    with TestCase.captureOnCommitCallbacks(execute=True):
+        record_hit(obj, request, amount=hits, at=at, **options)
+
+
+def make(model, hits, days_ago=0, **fields):
+    obj = model.objects.create(**fields)
+    record(obj, hits, days_ago)
+    return obj
+
+
+def table(response):
+    """The rows of a CSV file."""
+    assert response["Content-Type"] == "text/csv; charset=utf-8"
+    return [*csv.reader(io.StringIO(response.content.decode("utf-8-sig"), newline=""))]
+
+
+def visit(user_agent="Mozilla/5.0 (X11; Linux x86_64) Chrome/143.0", *, method="GET"):
+    """A request that shows a page."""
+    return RequestFactory().generic(method, "/", headers={"User-Agent": user_agent})
+
+
+# Who may see it
+
+
+def test_anonymous_users_are_sent_to_the_login(client, db):
+    response = client.get(URL)
+
+    assert response.status_code == 302
+    assert response.url == f"/admin/login/?next={URL}"
+
+
+def test_staff_without_the_permission_get_403(allow):
+    client = allow("view_article", "view_dailyhitslot")
+
+    assert client.get(URL).status_code == 403
+    assert client.get(f"{URL}?csv=top").status_code == 403
+    assert URL not in client.get("/admin/").content.decode()
+
+
+def test_the_permission_to_view_slots_is_enough(allow):
+    client = allow("view_hitslot")
+
+    assert client.get(URL).status_code == 200
+    assert f'href="{URL}"' in client.get("/admin/").content.decode()
+
+
+@pytest.mark.parametrize("path", ["add/", "1/change/", "1/delete/", "1/history/", "1/"])
+def test_slots_have_no_pages(admin, path):
+    assert admin.get(URL + path).status_code == 404
+    assert admin.post(URL + path).status_code == 404
+
+
+def test_nothing_can_be_posted_to_the_report(admin, db):
+    make(Article, 1)
+    admin.post(URL, {"action": "delete_selected", "_selected_action": [HitSlot.objects.get().pk]})
+
+    assert HitSlot.objects.exists()
+
+
+def test_another_site_of_the_admin_may_have_it(admin):
+    page = admin.get(STAFF_URL).content.decode()
+
+    assert 'href="/staff/django_hitcount/"' in page
+    assert 'href="/admin/' not in page
+
+
+# What it shows
+
+
+def test_totals_are_beside_those_of_the_period_before(admin, text):
+    article = make(Article, 300)
+    record(article, 1000, 29)
+    record(article, 1000, 30)
+    record(article, 7, 60)
+
+    assert "Hits 1,300 +30.0% after 1,000 in the 30 days before" in text(admin.get(URL))
+
+
+def test_without_hits_before_there_is_no_change(admin, text):
+    make(Article, 3)
+
+    page = text(admin.get(f"{URL}?period=today"))
+    assert "Hits 3 no hits on the day before" in page
+    assert "The period before" not in page
+
+
+def test_hits_count_before_and_after_compaction(admin, text):
+    article = make(Article, 3)
+    before = text(admin.get(URL))
+    compact()
+    record(article, 2)
+
+    assert "Hits 3 " in before
+    assert "Hits 5 " in text(admin.get(URL))
+
+
+def test_top_objects_have_their_share(admin):
+    tea = make(Article, 30)
+    make(Page, 10, path="/coffee & cake/")
+    make(Article, 99, days_ago=30)
+    page = admin.get(f"{URL}?period=7").content.decode()
+    top = page[page.index('id="top-heading"') : page.index('id="trending-heading"')]
+
+    assert re.findall(r'<th scope="row">(.*?)</th>', top) == [
+        str(tea),
+        "Page object (/coffee &amp; cake/)",
+    ]
+    assert re.findall(r">([\d.]+%)<", top) == ["75.0%", "25.0%"]
+
+
+def test_titles_are_escaped(admin):
+    make(Page, 30, path="<script>alert(1)</script>")
+
+    assert "<script>alert" not in admin.get(URL).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("model", "permission", "page"),
+    [
+        (Article, "view_article", "hit_statistics"),
+        (Article, "change_article", "hit_statistics"),
+        (Tag, "view_tag", "change"),
+        (Article, "add_article", None),
+        (OldPhoto, "view_oldphoto", None),  # This site does not have it.
+    ],
+)
+def test_objects_are_linked_for_those_who_may_view_them(allow, model, permission, page):
+    obj = make(model, 1)
+    page_html = allow("view_hitslot", permission).get(STAFF_URL).content.decode()
+
+    links = re.findall(r'<th scope="row"><a href="([^"]*)"', page_html)
+    if page is None:
+        assert links == []
+        return
+    name = f"admin:app_{model._meta.model_name}_{page}"
+    assert links == [reverse(name, args=[obj.pk], current_app="staff")] * 2
+
+
+def test_keys_of_any_characters_are_linked(admin):
+    page = make(Page, 1, path="/a_b/ü?.#%")
+    (link, _) = re.findall(
+        r'<th scope="row"><a href="([^"]*)"', admin.get(STAFF_URL).content.decode()
+    )
+
+    assert page.path in admin.get(link).content.decode()
+
+
+def test_deleted_objects_are_named_after_their_key(admin, text):
+    article = make(Article, 5)
+    Article.objects.filter(pk=article.pk)._raw_delete("default")
+
+    assert f" 1 {article.pk} article 5 100.0%" in text(admin.get(URL))
+
+
+def test_models_that_are_gone_do_not_break_it(admin, text):
+    make(Article, 5)
+    gone = ContentType.objects.create(app_label="gone", model="thing")
+    HitSlot.objects.create(content_type=gone, object_id="1", counter="views", slot=0, hits=9)
+
+    assert "Hits 5 " in text(admin.get(URL))
+
+
+def test_trending_objects_are_those_with_recent_hits(admin, text):
+    past = make(Article, 16, days_ago=6)
+    present = make(Article, 5)
+    page = text(admin.get(URL))
+
+    assert f"1 {past} article 16" in page
+    assert f"1 {present} article 5.0 2 {past} article 4.0" in page
+
+
+def test_visitors_are_shown_if_they_are_counted(admin, text, settings):
+    settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": {"visitors": True}}}
+    article = Article.objects.create()
+    for _ in range(3):
+        record(article, 1, request=visit())
+    page = text(admin.get(URL))
+
+    assert f"Visitors 1 {article} article 3 100.0% 1 A visitor who came on several days" in page
+    assert "To see visitors, choose fewer days." in text(admin.get(f"{URL}?period=365"))
+
+
+def test_without_visitors_it_says_which_setting_counts_them(admin, text):
+    make(Article, 1)
+    expected = 'set HITCOUNT = {"COUNTERS": {"views": {"visitors": True}}}.'
+
+    assert expected in html.unescape(text(admin.get(URL)))
+
+
+def test_refused_hits_are_shown_by_reason(admin, text):
+    article = make(Article, 1)
+    for _ in range(3):
+        record(article, 1, request=visit(method="HEAD"))
+    record(article, 1, request=visit("curl"))
+    record(article, 1, request=visit("curl"), counter="downloads")
+    page = text(admin.get(URL))
+
+    assert "Refused hits 4 80.0% of all hits" in page
+    assert "method The request is not a GET, so it does not show a page. 3 75.0%" in page
+    assert "bot The user agent is that of a bot, or empty. 1 25.0%" in page
+
+
+def test_the_chart_has_the_hits_of_each_day(admin):
+    article = make(Article, 3)
+    record(article, 2, 1)
+    record(article, 5, 7)
+    values = re.findall(
+        r"<strong>([\d,]+)</strong>(?: <span>before: (\d+))?",
+        admin.get(f"{URL}?period=7").content.decode(),
+    )
+
+    assert values[-2:] == [("2", "0"), ("3", "5")]
+    assert len(values) == 7
+
+
+# What it is about
+
+
+def test_a_model_and_a_counter_can_be_chosen(admin, text):
+    article = make(Article, 3)
+    page = make(Page, 4, path="/cake/")
+    record(article, 5, counter="downloads")
+
+    assert "Hits 7 " in text(admin.get(URL))
+    assert "Hits 3 " in text(admin.get(f"{URL}?model=app.article"))
+    assert "Hits 3 " in text(admin.get(f"{URL}?model=app.Article"))
+    assert "Hits 5 " in text(admin.get(f"{URL}?counter=downloads"))
+    assert str(page) in text(admin.get(URL))
+    assert str(page) not in text(admin.get(f"{URL}?model=app.article"))
+
+
+def test_models_with_hits_can_be_chosen(admin):
+    make(Article, 1)
+    Page.objects.create(path="/cake/")
+
+    assert re.findall(r'<option value="(app[^"]*)"', admin.get(URL).content.decode()) == [
+        "app.article"
+    ]
+
+
+def test_links_to_other_periods_keep_model_and_counter(admin):
+    record(make(Article, 1), 1, counter="downloads")
+    page = admin.get(f"{URL}?first=2026-11-01&last=2026-11-22&counter=downloads&model=app.article")
+    links = re.findall(r'<li><a href="\?([^"]*)"', page.content.decode())
+
+    assert [html.unescape(link) for link in links] == [
+        f"period={name}&counter=downloads&model=app.article"
+        for name in ("today", "7", "30", "90", "365")
+    ]
+
+
+def test_the_form_shows_what_was_chosen(admin):
+    make(Article, 1)
+    named = admin.get(f"{URL}?period=90&model=app.article").content.decode()
+    chosen = admin.get(f"{URL}?first=2026-11-01&last=2026-11-22").content.decode()
+
+    assert '<input type="hidden" name="period" value="90">' in named
+    assert '<option value="app.article" selected>' in named
+    assert '<input type="date" name="first">' in named
+    assert 'name="period"' not in chosen
+    assert '<input type="date" name="first" value="2026-11-01">' in chosen
+    assert '<input type="date" name="last" value="2026-11-22">' in chosen
+
+
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ("period=8", "Invalid period: “8”."),
+        ("period=%00", "Invalid period"),
+        ("first=2026-02-30", "Invalid day: “2026-02-30”."),
+        ("first=9999-12-31&last=9999-12-30", "Give the earlier day first"),
+        ("first=0001-01-01&last=0001-01-01", "Give a later day."),
+        ("counter=x", "Unknown counter: “x”."),
+        ("model=app.page", "No hits of “app.page” are counted."),
+        ("model='", "No hits of “'” are counted."),
+        ("csv=x", "There is no table “x”."),
+    ],
+)
+def test_an_invalid_parameter_is_named_and_the_default_shown(admin, text, query, problem):
+    make(Article, 3)
+    response = admin.get(f"{URL}?{query}")
+
+    assert response.status_code == 200
+    assert problem in html.unescape(text(response))
+    assert "Hits 3 " in text(response)
+
+
+def test_days_far_ahead_are_empty(admin, text):
+    make(Article, 3)
+
+    assert "No hits yet" in text(admin.get(f"{URL}?first=9999-12-01&last=9999-12-31"))
+
+
+# What it says if there is nothing
+
+
+def test_without_hits_it_says_how_to_record_them(admin, text):
+    page = text(admin.get(URL))
+
+    assert "No hits yet" in page
+    assert "{% load hitcount %} {% hit_count object %}" in page
+    assert "Most hits" not in page
+
+
+def test_without_refused_hits_it_says_which_would_be(admin, text):
+    make(Article, 1)
+
+    assert 'HITCOUNT["REFUSALS"] says which hits are' in html.unescape(text(admin.get(URL)))
+
+
+def test_a_period_without_objects_says_why(admin, text):
+    make(Article, 5, days_ago=30)
+
+    assert "No object has hits in these days." in text(admin.get(URL))
+
+
+# CSV
+
+
+def test_days_as_csv_are_those_of_the_page(admin):
+    article = make(Article, 1204)
+    record(article, 7, 8)
+    rows = table(admin.get(f"{URL}?period=7&csv=days"))
+
+    assert rows[0] == ["Day", "Hits", "Day before", "Hits before"]
+    assert rows[-2] == ["2026-11-21", "0", "2026-11-14", "7"]
+    assert rows[-1] == ["2026-11-22", "1204", "2026-11-15", "0"]
+    assert len(rows) == 8
+
+
+def test_top_objects_as_csv_are_those_of_the_page(admin):
+    article = make(Article, 3000)
+    make(Page, 1000, path="=1+1")
+    rows = table(admin.get(f"{URL}?csv=top"))
+
+    assert rows == [
+        ["Rank", "Object", "Model", "Primary key", "Hits", "Share in percent", "Visitors"],
+        ["1", str(article), "article", str(article.pk), "3000", "75.0", ""],
+        ["2", "Page object (=1+1)", "page", "'=1+1", "1000", "25.0", ""],
+    ]
+
+
+def test_trending_objects_as_csv_are_those_of_the_page(admin):
+    article = make(Article, 8, days_ago=3)
+
+    assert table(admin.get(f"{URL}?csv=trending"))[1:] == [
+        ["1", str(article), "article", str(article.pk), "4.0"]
+    ]
+
+
+def test_refused_hits_as_csv_are_those_of_the_page(admin):
+    record(make(Article, 1), 1, request=visit("curl"))
+
+    assert table(admin.get(f"{URL}?csv=refused"))[1:] == [
+        ["bot", "The user agent is that of a bot, or empty.", "1", "100.0"]
+    ]
+
+
+def test_a_file_is_named_after_its_days(admin):
+    make(Article, 1)
+
+    for query in ("period=7&csv=top", "first=2026-11-16&last=2026-11-22&csv=top"):
+        name = 'attachment; filename="hits-top-2026-11-16-2026-11-22.csv"'
+        assert admin.get(f"{URL}?{query}")["Content-Disposition"] == name
+
+
+def test_the_links_to_files_keep_what_was_chosen(admin):
+    article = make(Article, 3)
+    record(article, 1, request=visit("curl"))
+    page = admin.get(f"{URL}?period=7&model=app.article").content.decode()
+    links = re.findall(r'class="hitcount-csv" href="([^"]*)"', page)
+
+    assert [html.unescape(link) for link in links] == [
+        f"?period=7&model=app.article&csv={name}" for name in ("days", "top", "trending", "refused")
+    ]
+
+
+def test_numbers_in_a_file_do_not_depend_on_the_language(admin, settings):
+    settings.LANGUAGE_CODE = "de"
+    make(Article, 3000)
+    make(Article, 1000)
+
+    assert table(admin.get(f"{URL}?csv=top"))[1][4:6] == ["3000", "75.0"]
+
+
+# How it is made
+
+
+@pytest.mark.django_db(transaction=True)  # Without savepoints, which are queries, too.
+@pytest.mark.parametrize("period", ["30", "365"])
+def test_queries_do_not_grow_with_the_data(admin, django_assert_max_num_queries, period):
+    for model in (Article, Photo, Plain):
+        objects = model.objects.bulk_create(model() for _ in range(100))
+        for number, obj in enumerate(objects):
+            record(obj, 1000 - number, number % 40)
+    clear_content_types()
+
+    with django_assert_max_num_queries(12):
+        assert admin.get(f"{URL}?period={period}").status_code == 200
+
+
+@pytest.mark.django_db(transaction=True)
+def test_objects_of_three_models_are_loaded(admin, text):
+    made = [make(model, 10) for model in (Article, Photo, Plain, Tag)]
+    page = text(admin.get(URL))
+
+    assert sum(f" {obj} " in page for obj in made) == 3
+
+
+def test_it_has_no_inline_style_or_script(admin):
+    make(Article, 3)
+    page = admin.get(URL).content.decode()
+    ours = page[page.index('id="content-main"') : page.index("<footer")]
+
+    assert not re.search(r"<script|<style|\sstyle=|\son\w+=|javascript:", ours)
+    for sheet in ("charts", "report"):
+        assert f'<link rel="stylesheet" href="/static/django_hitcount/{sheet}.css">' in page
+
+
+@pytest.mark.parametrize(("language", "hits"), [("de", "1.204"), ("ar", "1204")])
+def test_numbers_are_those_of_the_language(admin, settings, language, hits):
+    settings.LANGUAGE_CODE = language
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE, "django.middleware.locale.LocaleMiddleware"]
+    make(Article, 1204)
+    page = admin.get(URL, headers={"Accept-Language": language}).content.decode()
+
+    assert f'<dd class="hitcount-figure">{hits}</dd>' in page
+    assert 'width="100.0%"' in page
+
+
+def test_without_redis_it_says_so(admin, text, redis_buffer, settings):
+    make(Article, 3)
+    flush()
+    settings.CACHES = {
+        **settings.CACHES,
+        "hitcount": {**settings.CACHES["hitcount"], "LOCATION": "redis://127.0.0.1:1/0"},
+    }
+
+    assert "Hits 3 " in text(admin.get(URL))
+
+
+def test_hits_that_wait_in_redis_are_in_the_totals(admin, text, patient_redis, redis_buffer):
+    article = make(Article, 3)
+    flush()
+    record(article, 2)
+
+    assert "Hits 5 " in text(admin.get(URL))

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import datetime
+
+import pytest
+
+from django_hitcount.reports.periods import Period
+from django_hitcount.reports.rows import Report, refused_rows, share_of, split_days
+from django_hitcount.reports.selection import Selection
+
+FIRST = datetime.date(2026, 11, 20)
+
+
+def days(*hits, first=FIRST):
+    return {first + datetime.timedelta(days=number): value for number, value in enumerate(hits)}
+
+
+def report(hits, before, refused=()):
+    last_day = FIRST + datetime.timedelta(days=len(hits) - 1)
+    return Report(
+        selection=Selection(period=Period(first_day=FIRST, last_day=last_day)),
+        hits=days(*hits),
+        before=days(*before, first=FIRST - datetime.timedelta(days=len(before))),
+        top=[],
+        trending=[],
+        refused=refused_rows(refused, {}),
+    )
+
+
+def test_totals_are_those_of_all_days():
+    totals = report([1, 5, 4], [2, 2, 1]).totals
+
+    assert (totals.hits, totals.before, totals.days) == (10, 5, 3)
+    assert (totals.best_day, totals.best_hits) == (FIRST + datetime.timedelta(days=1), 5)
+    assert totals.change == 100
+
+
+@pytest.mark.parametrize(
+    ("hits", "before", "change"),
+    [([3], [4], -25), ([0], [4], -100), ([3], [0], None), ([0], [0], None), ([3], [-1], None)],
+)
+def test_change_needs_hits_to_compare_with(hits, before, change):
+    assert report(hits, before).totals.change == change
+
+
+@pytest.mark.parametrize(("hits", "per_day"), [([100, 51], 76), ([1, 0], 0.5), ([0, 0], 0)])
+def test_hits_per_day_are_rounded(hits, per_day):
+    assert report(hits, hits).totals.per_day == per_day
+
+
+def test_the_newest_of_the_best_days_is_the_best():
+    assert report([5, 5], [0, 0]).totals.best_day == FIRST + datetime.timedelta(days=1)
+
+
+def test_a_report_is_empty_without_any_hits():
+    assert report([0, 0], [0, 0]).is_empty
+    assert not report([0, 1], [0, 0]).is_empty
+    assert not report([0, 0], [0, -1]).is_empty
+
+
+def test_a_period_before_without_hits_is_not_drawn():
+    assert not report([1, 2], [0, 0]).chart.has_before
+    assert report([1, 2], [0, 1]).chart.has_before
+
+
+def test_refused_hits_are_added_up_by_reason():
+    refused = [("bot", 2), ("repeat", 3), ("bot", 2), ("method", 3)]
+    rows = report([6], [0], refused).refused
+
+    assert [(row.refusal, row.hits, row.share) for row in rows] == [
+        ("bot", 4, 40),
+        ("method", 3, 30),
+        ("repeat", 3, 30),
+    ]
+    assert report([6], [0], refused).refused_share == 62.5
+
+
+def test_refused_hits_have_the_sentence_about_their_reason():
+    assert [row.reason for row in refused_rows([("bot", 1), ("old", 1)], {"bot": "A bot."})] == [
+        "A bot.",
+        "",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "share"), [(1, 4, 25), (0, 4, 0), (0, 0, None), (-1, 4, None), (5, 4, None)]
+)
+def test_share_of(part, whole, share):
+    assert share_of(part, whole) == share
+
+
+def test_split_days():
+    before, hits = split_days(days(1, 2, 3), FIRST + datetime.timedelta(days=2))
+
+    assert [*before.values()] == [1, 2]
+    assert [*hits.values()] == [3]
