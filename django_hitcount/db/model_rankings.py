@@ -69,7 +69,7 @@ def _rank_first(
     if not scope.content_type_ids:
         return []
     depth = max(FEWEST_ROWS, 2 * limit)
-    if scope.canread_heads(depth):
+    if scope.can_read_heads(depth):
         ranking = read_heads(scope, depth)
         if len(ranking.keys) >= limit or ranking.is_complete:
             return [*ranking.keys[:limit]]

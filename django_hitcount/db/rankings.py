@@ -76,7 +76,7 @@ class Scope:
         days: Collection[datetime.date | None] = self.weights or [None]
         return [RowList(*of) for of in product(self.content_type_ids, days, (True, False))]
 
-    def canread_heads(self, depth: int) -> bool:
+    def can_read_heads(self, depth: int) -> bool:
         """Return whether one statement may read the first ``depth`` rows of all lists."""
         lists = len(self.content_type_ids) * len(self.weights or [None]) * 2
         if lists > MOST_LISTS_IN_SQLITE and connections[hits_alias()].vendor == "sqlite":
@@ -96,7 +96,7 @@ def read_rankings(scope: Scope, *, at_least: int) -> Iterator[Ranking]:
     size = max(FEWEST_ROWS, 2 * at_least)
     is_complete = False
     while not is_complete:
-        read = read_heads if scope.canread_heads(size) else read_table
+        read = read_heads if scope.can_read_heads(size) else read_table
         ranking = read(scope, size)
         yield ranking
         is_complete, size = ranking.is_complete, 4 * size
