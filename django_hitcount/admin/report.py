@@ -19,6 +19,8 @@ from django.utils.translation import gettext as _
 
 from django_hitcount.admin.pages import Crumb, crumbs_of_model, page_context
 from django_hitcount.admin.report_contents import counts_visitors, read_report, shows_visitors
+from django_hitcount.buffers import get_buffer
+from django_hitcount.buffers.database import DatabaseBuffer
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.tables import HitSlot
 from django_hitcount.reports.labels import counter_choices
@@ -31,6 +33,7 @@ from django_hitcount.reports.selection import (
     read_selection,
 )
 from django_hitcount.reports.tables import TABLES, file_name
+from django_hitcount.status import buffer_status
 
 
 class HitReportAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
@@ -98,6 +101,8 @@ class HitReportAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             "trending": self._link(request, report.trending),
             "counts_visitors": counts_visitors(selection),
             "shows_visitors": shows_visitors(selection),
+            "buffer": buffer_status(),
+            "hits_wait": not isinstance(get_buffer(), DatabaseBuffer),
             "time_zone": timezone.get_default_timezone_name(),
         }
 
