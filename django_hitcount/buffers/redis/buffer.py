@@ -29,6 +29,7 @@ from django_hitcount.buffers.redis import (
 )
 from django_hitcount.buffers.redis.catching_up import CatchUp
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
+from django_hitcount.buffers.redis.kept_visitors import build_drops
 from django_hitcount.buffers.redis.keys import PartitionKeys
 from django_hitcount.buffers.redis.page_reads import PageRead
 from django_hitcount.buffers.redis.record_call import build_record_calls, read_reply
@@ -261,13 +262,16 @@ class RedisBuffer(Buffer):
         groups = group_items(
             [visitors.key.partition(self._partitions) for visitors in known], known
         )
-        return {
+        merged = {
             key: sketch
             for p, keys in groups.items()
             for key, sketch in sketches.merge(
                 self.redis, PartitionKeys(p), {key: known[key] for key in keys}
             ).items()
         }
+        counters = [visitors.key for visitors in known]
+        self.redis.send_to_run(partial(build_drops, counters, self._partitions))
+        return merged
 
     def count_visitors(
         self, keys: Collection[CounterKey], first_day: datetime.date, last_day: datetime.date

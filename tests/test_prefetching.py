@@ -1,0 +1,191 @@
+"""A list that shows the numbers of its objects reads them together."""
+
+from __future__ import annotations
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.core.paginator import Paginator
+from django.db import OperationalError, connections
+from django.template import Context, Template
+
+from django_hitcount.exceptions import (
+    InvalidDay,
+    InvalidHit,
+    UnknownCounter,
+    UnsavedObject,
+    VisitorsNotCounted,
+)
+from django_hitcount.maintenance.flushing import flush
+from django_hitcount.prefetching import aprefetch_hits, prefetch_hits
+from django_hitcount.recording import record_hits
+from tests.app.models import Article, Page, Photo, Plain, Small
+from tests.redis_server import sends
+from tests.visiting import request_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+LIST = (
+    "{% load hitcount %}{% prefetch_hits objects counters='views,downloads' visitors_days='1, 7' %}"
+    "{% for o in objects %}{% hit_total o %} {% hit_total o counter='downloads' %} "
+    "{% hit_visitors o %} {% hit_visitors o days=7 %};{% endfor %}"
+)
+
+
+@pytest.fixture(params=["Database", "Redis"])
+def site(request, patient_redis, settings):
+    path = f"django_hitcount.buffers.{request.param.lower()}.{request.param}Buffer"
+    settings.HITCOUNT = {
+        **settings.HITCOUNT,
+        "BUFFER": path,
+        "COUNTERS": {"views": {"visitors": True}, "downloads": {}},
+    }
+    return request.param
+
+
+@pytest.fixture
+def objects(site):
+    """Objects of several models: with the mixin and without it, with keys of several types."""
+    objects = [
+        Article.objects.create(title="Tea"),
+        Small.objects.create(),
+        Photo.objects.create(),
+        Page.objects.create(path="/a:b/"),
+        Plain.objects.create(name="no mixin"),
+    ]
+    record_hits(objects, request_of(1))
+    record_hits(objects, request_of(2))
+    record_hits(objects, counter="downloads", amount=5)
+    return objects
+
+
+def test_list_costs_nothing_more(objects, site, django_assert_num_queries):
+    prefetch_hits(objects, counters=["views", "downloads"], visitors_days=(1, 7))
+
+    with sends() as sent, django_assert_num_queries(3 if site == "Database" else 0):
+        shown = Template(LIST).render(Context({"objects": objects}))
+    assert shown == "2 5 2 2;" * 5
+    assert sent() == (0 if site == "Database" else 1)
+    with sends() as sent, django_assert_num_queries(0):
+        assert [obj.hits for obj in objects[:4]] == [2] * 4
+    assert sent() == 0
+
+
+def test_totals_are_one_query_without_redis_and_none_with_it(
+    objects, site, django_assert_num_queries
+):
+    with sends() as sent, django_assert_num_queries(1 if site == "Database" else 0):
+        prefetch_hits(objects)
+    assert sent() == (0 if site == "Database" else 1)
+
+
+def test_what_redis_does_not_know_is_one_query_more(objects, redis, django_assert_num_queries):
+    flush()
+    redis.flushall()
+    prefetch_hits([])
+
+    with django_assert_num_queries(1):
+        prefetch_hits(objects)
+
+
+def test_queryset_is_evaluated_once(objects, django_assert_num_queries):
+    queryset = Article.objects.all()
+    prefetch_hits(queryset)
+
+    with django_assert_num_queries(0), sends() as sent:
+        assert [article.hits for article in queryset] == [2]
+    assert sent() == 0
+
+
+def test_page_of_a_paginator(objects):
+    page = Paginator(Article.objects.order_by("pk"), 10).page(1)
+    prefetch_hits(page)
+
+    with sends() as sent:
+        assert [article.hits for article in page] == [2]
+    assert sent() == 0
+
+
+def test_what_has_no_hits_is_skipped(objects):
+    unsaved = Article(title="preview")
+    again = Article.objects.get(pk=objects[0].pk)
+
+    prefetch_hits([None, unsaved, objects[0], again, objects[0]])
+    record_hits(objects[1:2])
+    assert (objects[0].hits, again.hits) == (2, 2)
+
+
+@pytest.mark.parametrize("nothing", [[], None, Article.objects.none(), [None]])
+def test_nothing_costs_nothing(site, nothing, django_assert_num_queries):
+    template = Template("{% load hitcount %}{% prefetch_hits objects visitors_days=7 %}")
+    with django_assert_num_queries(0), sends() as sent:
+        assert template.render(Context({"objects": nothing})) == ""
+    assert sent() == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"objects": ["tea"]}, UnsavedObject, "Cannot count hits of 'tea'"),
+        ({"counters": ["likes"]}, UnknownCounter, "'likes'"),
+        ({"visitors_days": 0}, InvalidDay, "Invalid number of days: 0"),
+        ({"visitors_days": ["x"]}, InvalidDay, "Invalid number of days: 'x'"),
+        (
+            {"visitors_days": 1, "counters": ["downloads"]},
+            VisitorsNotCounted,
+            "'downloads' does not count visitors",
+        ),
+    ],
+)
+def test_invalid_arguments_are_errors(site, arguments, error, message):
+    with pytest.raises(error, match=message):
+        prefetch_hits(**{"objects": [], **arguments})
+
+
+def test_single_object_is_an_error(objects):
+    with pytest.raises(InvalidHit, match=r"Invalid objects: .*Pass a list or a queryset"):
+        prefetch_hits(objects[0])
+
+
+def test_number_is_read_again_after_a_hit_on_the_object(objects):
+    prefetch_hits(objects, visitors_days=1)
+    objects[0].record_hit(request_of(3))
+
+    source = "{% load hitcount %}{% hit_total o %} {% hit_visitors o %}"
+    assert Template(source).render(Context({"o": objects[0]})) == "3 3"
+    assert Template(source).render(Context({"o": objects[1]})) == "2 2"
+
+
+def test_tags_cost_nothing_after_with_hits_and_with_visitors(objects, django_assert_num_queries):
+    (article,) = Article.objects.with_hits().with_visitors(days=7)
+
+    source = "{% load hitcount %}{% hit_total o %} {% hit_visitors o days=7 %}"
+    with django_assert_num_queries(0), sends() as sent:
+        assert Template(source).render(Context({"o": article})) == "2 2"
+    assert sent() == 0
+
+
+def test_server_that_is_away_breaks_no_page(objects, monkeypatch):
+    def fail(*args, **kwargs):
+        raise OperationalError("away")
+
+    monkeypatch.setattr("django_hitcount.prefetching.counter_key", fail)
+    prefetch_hits(objects)
+    monkeypatch.undo()
+    assert objects[0].hits == 2
+
+
+@pytest.fixture
+async def no_connection_of_the_thread_is_left():
+    yield
+    await sync_to_async(connections.close_all)()
+
+
+@pytest.mark.usefixtures("no_connection_of_the_thread_is_left")
+async def test_async_twin_does_the_same(site):
+    article = await Article.objects.acreate(title="Tea")
+    await article.arecord_hit()
+    await aprefetch_hits([article], visitors_days=1)
+
+    with sends() as sent:
+        assert article.hits == 1
+    assert sent() == 0
