@@ -101,6 +101,7 @@ def test_every_check_is_documented(check):
             "partition_full",
             "django_hitcount.deletion",
         ),
+        *("prefetch_hits", "aprefetch_hits"),
         *("hit_visitors", "with_visitors", "visitors_on", "visitors_between", "get_visitors"),
         *("refused_hits", "refused_between", "Throttle", "aadmit", "@refusal"),
         *("DailyVisitors", "RefusedHitSlot", "SeenVisitor", "VisitorSalt", "Admission"),

@@ -47,9 +47,6 @@ class Buffer(ABC):
     merges_sketches: ClassVar[bool] = False
     """Whether count_unions() can count the visitors of several days together."""
 
-    keeps_visitors: ClassVar[bool] = False
-    """Whether read_numbers() counts the visitors of the last days, with keep_visitors()."""
-
     @abstractmethod
     def record(self, hits: Sequence[NewHits]) -> list[RecordResult]:
         """

@@ -73,7 +73,6 @@ class RedisBuffer(Buffer):
     """
 
     merges_sketches = True
-    keeps_visitors = True
 
     def __init__(self) -> None:
         config = conf.get_config()
