@@ -45,6 +45,12 @@ MOST_LISTS_IN_SQLITE = 490
 IDS_PER_STATEMENT = 1000
 """Objects whose hits one statement reads."""
 
+NO_LIST = -1
+"""In the column for the number of a list: the row has the highest slot."""
+
+Ends = dict[int, tuple[Any, Any]]
+"""For each list with rows: the hits of the last row that was read, and how many were read."""
+
 Sql = tuple[str, list[Any]]
 """SQL, and its parameters."""
 
@@ -103,12 +109,26 @@ def read_rankings(scope: Scope, *, at_least: int) -> Iterator[Ranking]:
 
 
 def read_heads(scope: Scope, depth: int) -> Ranking:
-    """
-    Rank the objects in the first ``depth`` rows of each list, as far as their order is certain.
+    """Rank the objects in the first ``depth`` rows of each list, as far as their order is sure."""
+    connection: Any = connections[hits_alias()]
+    is_mariadb = connection.vendor == "mysql" and connection.mysql_is_mariadb
+    candidates, ends = (_read_with_sums if is_mariadb else _read_and_join)(scope, depth)
+    highest_slot, _ = ends.pop(NO_LIST)
+    lists, found = scope.lists(), []
+    for number, (last_hits, count) in ends.items():
+        pk, day, is_compacted = lists[number]
+        weight = 1 if scope.weights is None or day is None else scope.weights[day]
+        # An object has one row in slot 0, and elsewhere one for each slot.
+        most_rows = 1 if is_compacted else int(highest_slot)
+        found.append(Head(count, int(last_hits), weight, most_rows, pk))
+    return prove(_to_keys(candidates), found, depth=depth)
 
-    A row of the answer is (None, content type id, object id, hits, None), or (number of a list,
-    None, None, hits of the last row of its head, number of rows), or (-1, None, None, highest slot,
-    None).
+
+def _read_and_join(scope: Scope, depth: int) -> tuple[list[tuple[Any, ...]], Ends]:
+    """
+    Read the heads, and join all rows of their objects.
+
+    Returns the content type id, object id and hits of each object, and where the lists end.
     """
     heads, heads_params = _select_heads(scope, depth)
     score, score_params = _score(scope)
@@ -121,20 +141,48 @@ def read_heads(scope: Scope, depth: int) -> Ranking:
         f"AND hit.object_id = candidate.object_id AND {where} "
         "GROUP BY hit.content_type_id, hit.object_id "
         "UNION ALL SELECT list, NULL, NULL, MIN(hits), COUNT(*) FROM heads GROUP BY list "
-        f"UNION ALL SELECT -1, NULL, NULL, MAX(slot), NULL FROM {scope.table} WHERE slot > 0",
+        f"UNION ALL {_select_highest_slot(scope)}",
         heads_params + score_params + where_params,
     )
-    # An object has one row in slot 0, and elsewhere one for each slot.
-    highest_slot = next(int(slot or 0) for number, *_, slot, _ in rows if number == -1)
-    lists, found = scope.lists(), []
-    for number, *_, hits, count in rows:
-        if number is not None and number >= 0:
-            pk, day, is_compacted = lists[number]
-            weight = 1 if scope.weights is None or day is None else scope.weights[day]
-            most_rows = 1 if is_compacted else highest_slot
-            found.append(Head(count, int(hits), weight, most_rows, pk))
-    candidates = [row[1:4] for row in rows if row[0] is None]
-    return prove(_to_keys(candidates), found, depth=depth)
+    ends = {number: (hits, count) for number, *_, hits, count in rows if number is not None}
+    return [row[1:4] for row in rows if row[0] is None], ends
+
+
+def _read_with_sums(scope: Scope, depth: int) -> tuple[list[tuple[Any, ...]], Ends]:
+    """
+    Read the heads, each row with the sum of its object. Returns the same as _read_and_join().
+
+    MariaDB reads a common table expression anew for each reference, and caches the sums of an
+    object that is in several heads. An index has all that a sum needs. It begins with
+    ``is_compacted``: a sum over both values would not use it.
+    """
+    heads, heads_params = _select_heads(scope, depth)
+    score, score_params = _score(scope)
+    where, where_params = _where(scope)
+    sums = [
+        f"COALESCE((SELECT {score} FROM {scope.table} hit WHERE {where} "
+        "AND hit.content_type_id = head.content_type_id AND hit.object_id = head.object_id "
+        f"AND is_compacted = {is_compacted}), 0)"
+        for is_compacted in (True, False)
+    ]
+    rows = _read(
+        f"SELECT list, content_type_id, object_id, hits, {' + '.join(sums)} FROM ({heads}) head "
+        f"UNION ALL {_select_highest_slot(scope)}",
+        len(sums) * (score_params + where_params) + heads_params,
+    )
+    candidates: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    ends: Ends = {}
+    for number, pk, object_id, hits, total in rows:
+        last_hits, count = ends.get(number, (hits, 0))
+        ends[number] = min(hits, last_hits), count + 1
+        candidates[pk, object_id] = pk, object_id, total
+    del candidates[None, None]
+    return [*candidates.values()], ends
+
+
+def _select_highest_slot(scope: Scope) -> str:
+    highest = f"SELECT MAX(slot) FROM {scope.table} WHERE is_compacted = False"
+    return f"SELECT {NO_LIST}, NULL, NULL, COALESCE(({highest}), 0), NULL"
 
 
 def _select_heads(scope: Scope, depth: int) -> Sql:

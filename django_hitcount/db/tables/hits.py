@@ -33,7 +33,9 @@ class HitSlot(HitRow):
             SlotIndex(
                 fields=["is_compacted", "content_type", "object_id", "counter", "slot"],
                 name="hitcount_hitslot_compact",
+                has_hits=True,
             ),
+            SlotIndex(fields=["is_compacted", "slot"], name="hitcount_hitslot_slot"),
         ]
 
 
@@ -61,6 +63,7 @@ class DailyHitSlot(HitRow):
             SlotIndex(
                 fields=["is_compacted", "content_type", "object_id", "counter", "day", "slot"],
                 name="hitcount_daily_compact",
+                has_hits=True,
             ),
         ]
 
