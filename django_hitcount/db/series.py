@@ -16,11 +16,15 @@ from typing import Any
 from django.db import models
 
 from django_hitcount.counters.batches import BatchId
+from django_hitcount.counters.days import list_days
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db.expressions import KeyText
 from django_hitcount.db.slots import match_counters
 from django_hitcount.db.sums import find_applied, match_batches
 from django_hitcount.db.tables import DailyHitSlot, DailyModelHits, FlushedBatch
+
+BATCHES_PER_SELECT = 400
+"""Batches that one part of a union looks for. SQLite takes up to 1,000 conditions."""
 
 Rows = models.QuerySet[Any, Any]
 
@@ -74,11 +78,14 @@ def read_days_of_model(
     counter: str,
 ) -> tuple[Counter[datetime.date], set[BatchId]]:
     """As read_days_of_counters(), for all objects of a model; None: of all models."""
-    wanted = models.Q(counter=counter)
+    compacted = days.rows(DailyModelHits).filter(counter=counter)
+    uncompacted = days.rows(DailyHitSlot).filter(counter=counter, is_compacted=False)
     if content_type_id is not None:
-        wanted &= models.Q(content_type_id=content_type_id)
-    uncompacted = days.rows(DailyHitSlot).filter(wanted, is_compacted=False)
-    return _read([days.rows(DailyModelHits).filter(wanted), uncompacted], days, batch_ids)
+        compacted = compacted.filter(content_type_id=content_type_id)
+        # With each day by name, an index finds the few rows. With a range alone, it reads all rows.
+        each_day = list_days(days.first_day, days.last_day)
+        uncompacted = uncompacted.filter(content_type_id=content_type_id, day__in=each_day)
+    return _read([compacted, uncompacted], days, batch_ids)
 
 
 def _read(
@@ -96,15 +103,9 @@ def _read(
         .annotate(sum=models.Sum("hits"))
         for rows in tables
     )
-    if batch_ids:
-        no_day = models.Value(None, output_field=models.DateField())
-        others.append(
-            FlushedBatch.objects.using(days.using)
-            .filter(match_batches(batch_ids))
-            .annotate(day=no_day)
-            .values_list("partition", "generation", "day")
-            .annotate(last=models.Max("number"))
-        )
+    wanted = sorted(batch_ids)
+    for start in range(0, len(wanted), BATCHES_PER_SELECT):
+        others.append(_last_batches(wanted[start : start + BATCHES_PER_SELECT], days.using))
     sums: Counter[datetime.date] = Counter()
     last = {}
     for partition, generation, day, number in first.union(*others, all=True) if others else first:
@@ -113,3 +114,15 @@ def _read(
         else:
             sums[day] += int(number)
     return sums, find_applied(batch_ids, last)
+
+
+def _last_batches(batch_ids: Iterable[BatchId], using: str) -> Rows:
+    """Return the last batch of each generation that one of ``batch_ids`` belongs to."""
+    no_day = models.Value(None, output_field=models.DateField())
+    return (
+        FlushedBatch.objects.using(using)
+        .filter(match_batches(batch_ids))
+        .annotate(day=no_day)
+        .values_list("partition", "generation", "day")
+        .annotate(last=models.Max("number"))
+    )
