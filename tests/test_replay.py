@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from datetime import timedelta
 from itertools import chain
 
 import pytest
@@ -99,6 +100,34 @@ def test_refused_requests_by_day_and_reason_are_exact(replay):
 def test_hits_of_each_page_and_day_are_exact(replay):
     assert of_counter(replay.found.hits, "views") == of_counter(replay.due.hits, "views")
     assert of_counter(replay.found.totals, "views") == of_counter(replay.due.totals, "views")
+
+
+def test_series_have_the_hits_of_each_day_of_the_log(source, replay):
+    counted = [asked for asked in log_of(source) if asked.method == "GET" and not asked.refusal]
+    days = [asked.day for asked in counted]
+    first_day, last_day = min(days), max(days)
+    lines = {
+        first_day + timedelta(days=number): days.count(first_day + timedelta(days=number))
+        for number in range((last_day - first_day).days + 1)
+    }
+
+    assert len(lines) > 3
+    assert replay.series["views"] == lines
+    assert replay.series_later == replay.series
+
+
+def test_report_of_the_admin_has_the_figures_of_the_log(source, replay):
+    log = log_of(source)
+    days = Counter(str(asked.day) for asked in log if not asked.refusal)
+    pages = Counter(asked.page for asked in log if not asked.refusal)
+    refused = Counter(asked.refusal for asked in log if asked.refusal)
+    top = [(replay.pages[pk], int(hits)) for _, _, _, pk, hits, *_ in replay.report["top"]]
+
+    assert {day: int(hits) for day, hits, *_ in replay.report["days"] if hits != "0"} == days
+    assert {reason: int(hits) for reason, _, hits, _ in replay.report["refused"]} == refused
+    assert [hits for _, hits in top] == [hits for _, hits in pages.most_common(len(top))]
+    assert all(pages[page] == hits for page, hits in top)
+    assert len(top) > 5
 
 
 def test_visitors_of_each_page_and_day(replay):

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Self
 
 from django.core.exceptions import ValidationError
@@ -47,11 +46,6 @@ class Article(HitCountMixin, models.Model):
         self.path = clean_path(self.path)
         if is_reserved(self.path):
             raise ValidationError({"path": "The site uses this path itself. Choose another one."})
-
-    def hits_last_week(self) -> int:
-        """Hits of the last seven days, today included."""
-        today = timezone.localdate()
-        return self.hits_between(today - timedelta(days=6), today)
 
 
 class Page(HitCountMixin, models.Model):

@@ -15,7 +15,8 @@ from demo.progress import Progress
 from demo.report import Report
 from demo.sending import Outcome, send_all
 from demo.tables import read_tables
-from django_hitcount.models import MissedRecord, SeenVisitor
+from django_hitcount.compaction import run_upkeep
+from django_hitcount.models import MissedRecord
 
 FLUSH_SECONDS = 60.0
 POLL_SECONDS = 0.2
@@ -47,6 +48,9 @@ def replay(log: AccessLog, *, port: int, output: TextIO) -> bool:
     output.flush()
     if not wait_for_flush():
         output.write(f"After {FLUSH_SECONDS:.0f} seconds there are still hits in the buffer.\n")
+    # Visitors who came while Redis was too slow are in a table of their own. Flushing counts those
+    # of today and yesterday, and this the earlier ones.
+    run_upkeep()
     failures = len(outcome.failures)
     report = Report.compare(due(outcome.answered), read_tables(), failures=failures)
     output.writelines(f"{line}\n" for line in report.lines())
@@ -63,12 +67,12 @@ def wait_for_flush() -> bool:
 
 
 def something_waits() -> bool:
-    """True if a hit, a refused hit or a visitor is not in the tables yet."""
+    """True if a hit or a refused hit is not in the tables yet, or a visitor that Redis knows."""
     redis = get_redis_connection("hitcount")
     patterns = ("hitcount:{*}:*:pending*", "hitcount:{*}:*:batch*")
     if any(key for pattern in patterns for key in redis.scan_iter(pattern)):
         return True
-    return MissedRecord.objects.exists() or SeenVisitor.objects.exists()
+    return MissedRecord.objects.exists()
 
 
 def _show_failures(outcome: Outcome, output: TextIO) -> None:

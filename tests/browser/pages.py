@@ -14,7 +14,7 @@ PAGES_OF_SITE = {
     "about": "/-/pages/about",
 }
 
-REPORTS = {"statistics": STATISTICS}
+REPORTS = {"statistics": STATISTICS, "report": REPORT}
 """Pages with a chart."""
 
 PAGES_OF_ADMIN = {

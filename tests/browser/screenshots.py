@@ -15,7 +15,7 @@ from playwright.sync_api import Browser
 
 from tests.browser.chromium import log_in, open_context, run_chromium
 from tests.browser.demo_site import ROOT, DemoSite, run_demo
-from tests.browser.pages import ARTICLE
+from tests.browser.pages import ARTICLE, ARTICLES_IN_ADMIN, REPORT, STATISTICS
 
 IMAGES = ROOT / "docs" / "images"
 COLORS = 64
@@ -37,6 +37,10 @@ class Picture(NamedTuple):
 PICTURES = [
     Picture("example", "/?order=popular", 1100, 760),
     Picture("example-article", ARTICLE, 760, 900),
+    Picture("admin-report", f"{REPORT}?period=30", 1100, 1000),
+    Picture("admin-report-dark", f"{REPORT}?period=30", 1100, 1000, is_dark=True),
+    Picture("admin-list", ARTICLES_IN_ADMIN, 1100, 640),
+    Picture("admin-statistics", STATISTICS, 1100, 1000),
 ]
 
 

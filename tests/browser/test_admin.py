@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+
 import pytest
 
 from tests.browser.accessibility import violations
-from tests.browser.pages import ARTICLES_IN_ADMIN, REPORTS, STATISTICS
+from tests.browser.pages import ARTICLES_IN_ADMIN, REPORT, REPORTS, STATISTICS
 
 BAR = ".hitcount-bars .hitcount-front"
 COLOR = "element => getComputedStyle(element).fill"
+CELLS = "rows => rows.map(row => [...row.querySelectorAll('td')].map(cell => cell.textContent))"
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 
 
@@ -58,3 +61,35 @@ def test_bar_shows_its_value_on_hover_and_by_arrow_keys(report, page):
 
 def is_shown(column) -> bool:
     return column.locator(".hitcount-value").evaluate("e => getComputedStyle(e).opacity") == "1"
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "column"),
+    [
+        ("days", "#hits", 0),
+        ("top", "section:has(#top-heading)", 2),
+        ("refused", "section:has(#refused-heading)", 0),
+    ],
+)
+def test_csv_has_the_figures_of_the_page(name, table, column, page):
+    page.goto(f"{REPORT}?period=30")
+    shown = page.locator(f"{table} tbody tr").evaluate_all(CELLS)
+    with page.expect_download() as download:
+        page.locator(f"a[href$='csv={name}']").click()
+    with open(download.value.path(), encoding="utf-8-sig", newline="") as file:
+        rows = [*csv.DictReader(file)]
+
+    assert len(rows) > 2
+    assert [row["Hits"] for row in rows] == [figures[column].replace(",", "") for figures in shown]
+
+
+def test_report_of_other_days_has_an_address_of_its_own(page):
+    page.goto(REPORT)
+    page.get_by_role("link", name="7 days", exact=True).click()
+    title, address = page.title(), page.url
+    bars = page.locator(".hitcount-column").count()
+    page.goto(address)
+
+    assert address.endswith("?period=7")
+    assert page.title() == title
+    assert page.locator(".hitcount-column").count() == bars == 7

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import datetime
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from functools import cache
 
 import time_machine
 from django.apps import apps
+from django.contrib import admin
 from django.contrib.auth.models import User
 from django.db.models import Sum
 from django.http import HttpRequest, HttpResponse
@@ -19,6 +21,7 @@ from django.urls import path
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.maintenance.upkeep import run_upkeep
 from django_hitcount.models import DailyHitSlot, DailyVisitors, HitSlot, RefusedHitSlot
+from django_hitcount.series import hits_by_day
 from django_hitcount.unique_visitors import get_visitors
 from tests.app.models import Article
 from tests.replay.access_log import NOT_SENT, Asked
@@ -31,6 +34,18 @@ REQUESTS_PER_FLUSH = 250
 class Replay:
     due: Counts
     found: Counts
+    series: dict[str, dict[datetime.date, int]]
+    """The hits of the model by day, of each counter, with the last of them still in the buffer."""
+
+    series_later: dict[str, dict[datetime.date, int]]
+    """The same of the whole site, some days later, when only the tables have them."""
+
+    report: dict[str, list[list[str]]]
+    """The rows of the tables of the admin's report about these days."""
+
+    pages: dict[str, str]
+    """The pages of the log, by primary key."""
+
     visitors_later: dict[tuple[str, datetime.date], int]
     """The visitors some days later, when only the tables have them."""
 
@@ -53,7 +68,7 @@ def template() -> Template:
     return Template("{% load hitcount %}" + "".join(tags))
 
 
-urlpatterns = [path("<int:pk>/", show_page)]
+urlpatterns = [path("<int:pk>/", show_page), path("admin/", admin.site.urls)]
 
 
 def browser_of(name: str) -> Client:
@@ -116,6 +131,14 @@ class Site:
         return {(self.pages[pk], day): n for pk, day, n in rows.annotate(Sum("count"))}
 
 
+def read_report(first_day: datetime.date, last_day: datetime.date) -> dict[str, list[list[str]]]:
+    editor = Client()
+    editor.force_login(User.objects.create_superuser("editor"))
+    address = f"/admin/django_hitcount/hitslot/?first={first_day}&last={last_day}"
+    tables = {name: editor.get(f"{address}&csv={name}").text for name in ("days", "top", "refused")}
+    return {name: [*csv.reader(text.splitlines())][1:] for name, text in tables.items()}
+
+
 def everything(redis) -> bytes:
     """All rows of the app and all keys and values in Redis, as they are."""
     kept = [
@@ -147,14 +170,21 @@ def run(log: list[Asked], redis, *, is_exact: bool) -> Replay:
             if number % REQUESTS_PER_FLUSH == 0:
                 site.flush()
                 run_upkeep()
+        days = log[0].day, log[-1].day
+        series = {counter: hits_by_day(Article, *days, counter=counter) for counter in COUNTERS}
         site.flush()
         found = site.counts({asked.day for asked in log})
+        report = read_report(*days)
         clock.shift(datetime.timedelta(days=3))
         site.flush()
         run_upkeep()
         return Replay(
             due=due(log),
             found=found,
+            series=series,
+            series_later={name: hits_by_day(None, *days, counter=name) for name in COUNTERS},
+            report=report,
+            pages=site.pages,
             visitors_later=site.visitors_in_table(),
             kept=site.kept + everything(redis),
             session_keys=[
