@@ -109,7 +109,7 @@ class CorrectionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
     @admin.display(description=_("hits"), ordering="amount")
     def hits(self, correction: Correction) -> str:
-        return signed(correction.amount)
+        return format_html('<bdi dir="ltr">{}</bdi>', signed(correction.amount))
 
 
 _VIEWS = ("hit_statistics", "change")

@@ -108,4 +108,7 @@ def test_who_may_not_see_them(allow):
 def test_no_other_table_is_in_the_admin():
     ours = {model for model in vars(models).values() if isinstance(model, type)}
 
-    assert {model for model in django_admin.site._registry if model in ours} == {Correction}
+    assert {model for model in django_admin.site._registry if model in ours} == {
+        Correction,
+        models.HitSlot,
+    }
