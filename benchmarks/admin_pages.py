@@ -46,6 +46,7 @@ def measure(alias: str, *, quick: bool) -> list[Target]:
             ratio=seconds[BY_FIELD] / seconds[BY_KEY],
             at_most=2,
         ),
+        Target(what=f"{alias}: queries of the {REPORT}", ratio=queries[REPORT], at_most=12),
     ]
 
 
@@ -54,6 +55,7 @@ def _urls() -> dict[str, str]:
     return {
         BY_KEY: f"{stories}?o=-1",
         BY_FIELD: f"{stories}?o=-3",
+        REPORT: f"{reverse('admin:django_hitcount_hitslot_changelist')}?period=30",
     }
 
 

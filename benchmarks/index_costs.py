@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from statistics import median
+from unittest.mock import patch
 
 from django.db import connections
 
@@ -19,6 +20,7 @@ from benchmarks.traffic_files import COUNTER
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey
+from django_hitcount.db import model_hits
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush
@@ -63,6 +65,7 @@ def measure(alias: str, *, objects: int, quick: bool) -> None:
 def _variants() -> dict[str, Callable[[], AbstractContextManager[object]]]:
     return {
         "all": nullcontext,
+        "without DailyModelHits": _no_model_hits,
         f"without the index {INDEX}": _no_index,
     }
 
@@ -101,6 +104,12 @@ def _draw_hits(objects: int) -> list[NewHits]:
         NewHits(CounterKey(model, str(key), COUNTER), day, amount)
         for key, amount in amounts.items()
     ]
+
+
+@contextmanager
+def _no_model_hits() -> Iterator[None]:
+    with patch.object(model_hits, "sum_rows", lambda *_, **__: Counter()):
+        yield
 
 
 @contextmanager
