@@ -158,7 +158,8 @@ def test_children_are_some_of_the_objects_of_their_parent(articles):
 @pytest.mark.parametrize("limit", [5000, 1])
 def test_each_type_of_key(model, limit, monkeypatch):
     monkeypatch.setattr(series, "OBJECTS_AT_A_TIME", limit)
-    keys = {Page: ["a:b", "2026-02-26:x"], Legacy: ["b", "c"], Word: ["d", "e"]}.get(model, [None, None])
+    texts = {Page: ["a:b", "2026-02-26:x"], Legacy: ["b", "c"], Word: ["d", "e"]}
+    keys = texts.get(model, [None, None])
     first, second = (model(pk=key) if key else model() for key in keys)
     for obj, hits in [(first, 3), (second, 40)]:
         obj.save()
