@@ -11,7 +11,7 @@ from operator import itemgetter
 from django.db import models
 
 from django_hitcount.counters.keys import ObjectKey
-from django_hitcount.db import locks, model_hits
+from django_hitcount.db import locks, model_hits, stale_totals
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.tables import (
     Correction,
@@ -22,6 +22,7 @@ from django_hitcount.db.tables import (
     SeenVisitor,
     SlotRow,
 )
+from django_hitcount.db.total_columns import counters_in_columns
 from django_hitcount.db.transactions import in_transaction, take_write_lock
 
 ROWS_PER_TRANSACTION = 500
@@ -77,6 +78,9 @@ def _delete_rows(
         sums: Counter[model_hits.ModelDay] = Counter()
         if model is DailyHitSlot and locked:
             sums = model_hits.sum_rows(locked, is_compacted=True, using=using)
+        if model is HitSlot:
+            # If an object was created again with the same key, its column may have the old total.
+            stale_totals.mark_counters_of(locked, counters_in_columns(), using=using)
         rows.filter(pk__in=locked)._raw_delete(using)
         model_hits.add(Counter({key: -sums[key] for key in sums}), using=using)
 

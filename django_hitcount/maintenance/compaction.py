@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 
 from django.db.models import Max
 
-from django_hitcount.db import daily_visitors, folding, locks, model_hits
+from django_hitcount.db import daily_visitors, folding, locks, model_hits, stale_totals
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.tables import DailyHitSlot, HitSlot, RefusedHitSlot, SlotRow
+from django_hitcount.db.total_columns import counters_in_columns
 from django_hitcount.db.transactions import in_transaction
 
 BATCH_SIZE = 2000
@@ -66,10 +68,11 @@ def compact(*, batch_size: int = BATCH_SIZE) -> Compaction:
 
 def _fold_all(model: type[SlotRow], batch_size: int, using: str) -> list[int]:
     newest = model._default_manager.using(using).aggregate(newest=Max("pk"))["newest"]
+    columns = counters_in_columns() if model is HitSlot else set()
     after: folding.Position | None = None
     sizes: list[int] = []
     while newest is not None:
-        fold = partial(_fold, model, after, newest, batch_size, using)
+        fold = partial(_fold, model, after, newest, batch_size, columns, using)
         size, after = in_transaction(
             fold, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True
         )
@@ -84,6 +87,7 @@ def _fold(
     after: folding.Position | None,
     newest: int,
     batch_size: int,
+    columns: Collection[tuple[int, str]],
     using: str,
 ) -> tuple[int, folding.Position | None]:
     """
@@ -99,6 +103,7 @@ def _fold(
             return 0, after
         after = folding.read_position(model, pks[-1], using=using)
         folding.add_to_slot_0(model, pks, using=using)
+        stale_totals.mark_counters_of(pks, columns, using=using)
         sums: Counter[model_hits.ModelDay] = Counter()
         if model is DailyHitSlot:
             sums = model_hits.sum_rows(pks, is_compacted=False, using=using)

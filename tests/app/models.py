@@ -9,6 +9,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.db import models
 from django.utils.functional import cached_property
 
+from django_hitcount.fields import HitTotalField
 from django_hitcount.models import HitCountMixin, HitCountQuerySet
 from tests.app import keys  # noqa: F401 - its models are those of the app, too
 
@@ -234,3 +235,38 @@ class Reply(HitCountMixin, models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
     story = models.ForeignKey(Story, related_name="replies", on_delete=models.CASCADE)
+
+
+class Viewed(models.Model):
+    """An abstract base with a column that holds a total."""
+
+    views = HitTotalField()
+
+    class Meta:
+        abstract = True
+
+
+class Recipe(HitCountMixin, Viewed):
+    """Two columns with totals, and one that each save changes."""
+
+    title = models.CharField(max_length=50)
+    saved_at = models.DateTimeField(auto_now=True)
+    downloads = HitTotalField(db_index=False)
+
+
+class Dessert(Recipe):
+    """A child with its parent's key: its columns are those of the parent."""
+
+    sweetness = models.IntegerField(default=1)
+
+
+class Dish(HitCountMixin, Viewed):
+    """The key is a UUID in a column of 32 digits."""
+
+    id = Char32UUIDField(primary_key=True, default=uuid.uuid4)
+
+
+class Menu(HitCountMixin, Viewed):
+    """The key is text."""
+
+    path = models.CharField(primary_key=True, max_length=300)

@@ -1,0 +1,44 @@
+"""SQL on StaleTotal: which totals have changed since their columns were written."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from django.db import connections
+
+from django_hitcount.counters.keys import CounterKey
+from django_hitcount.db.model_hits import match_rows
+from django_hitcount.db.tables import HitSlot, StaleTotal
+
+
+def mark_counters_of(
+    pks: Sequence[int], columns: Collection[tuple[int, str]], *, using: str
+) -> None:
+    """
+    Mark the totals of rows of HitSlot as stale, if there are columns for them.
+
+    Call it in the transaction that folds or deletes the rows, before they are deleted. Costs a
+    statement, and nothing if there are no ``columns``; see counters_in_columns().
+    """
+    if not columns or not pks:
+        return
+    quote, key = connections[using].ops.quote_name, ", ".join(StaleTotal.KEY)
+    table, source = quote(StaleTotal._meta.db_table), quote(HitSlot._meta.db_table)
+    wanted = " OR ".join(["content_type_id = %s AND counter = %s"] * len(columns))
+    with connections[using].cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO {table} ({key}) SELECT DISTINCT {key} FROM {source} "  # noqa: S608
+            f"WHERE {match_rows(pks)} AND ({wanted})",
+            [value for column in columns for value in column],
+        )
+
+
+def mark(keys: Iterable[CounterKey], *, using: str) -> None:
+    """Mark totals as stale. Costs a statement."""
+    rows = [
+        StaleTotal(
+            content_type_id=key.content_type_id, object_id=key.object_id, counter=key.counter
+        )
+        for key in keys
+    ]
+    StaleTotal.objects.using(using).bulk_create(rows, batch_size=300)

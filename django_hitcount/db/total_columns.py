@@ -1,0 +1,113 @@
+"""Columns of a project's own models that hold the total of a counter: HitTotalField."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from django.apps import apps
+from django.core.checks import CheckMessage, Error
+from django.db import models
+
+from django_hitcount import conf
+from django_hitcount.conf.caches import cached_for_settings
+from django_hitcount.counters.counted_models import counted_model
+from django_hitcount.counters.names import check_counter
+from django_hitcount.counters.primary_keys import key_type
+from django_hitcount.db.counter_keys import content_type_id_of
+from django_hitcount.exceptions import InvalidKey, UnknownCounter
+
+if TYPE_CHECKING:
+    BigIntegerField = models.BigIntegerField[int, int]
+else:
+    BigIntegerField = models.BigIntegerField
+
+
+class HitTotalField(BigIntegerField):
+    """
+    A column with the total of a counter, for a model whose hits are counted.
+
+    ``compact_hits`` keeps it up to date, and the command ``fill_hit_totals`` fills it the first
+    time. So it is as old as the last run of ``compact_hits``, and lacks what waited in the buffer
+    then. It has an index, unless you pass ``db_index=False``.
+
+    Saving an object never changes the column: a new row begins with 0, and an existing one keeps
+    its value. A fixture is loaded with the value that it has.
+    """
+
+    non_db_attrs = (*models.BigIntegerField.non_db_attrs, "counter")
+
+    def __init__(self, *args: Any, counter: str = conf.DEFAULT_COUNTER, **kwargs: Any) -> None:
+        self.counter = counter
+        kwargs = {"db_index": True, **kwargs, "default": 0, "editable": False}
+        super().__init__(*args, **kwargs)
+
+    def deconstruct(self) -> Any:
+        name, path, args, kwargs = super().deconstruct()
+        del kwargs["default"], kwargs["editable"]
+        if not kwargs.pop("db_index", False):
+            kwargs["db_index"] = False
+        if self.counter != conf.DEFAULT_COUNTER:
+            kwargs["counter"] = self.counter
+        return name, path.replace(__name__, "django_hitcount.fields"), args, kwargs
+
+    def pre_save(self, model_instance: models.Model, add: bool) -> Any:
+        """Return what leaves the column as it is: the value in memory may be old."""
+        if not add:
+            return models.F(self.attname)
+        setattr(model_instance, self.attname, 0)
+        return 0
+
+    def check(self, **kwargs: Any) -> list[CheckMessage]:
+        return [*super().check(**kwargs), *self._check_counter(), *self._check_model()]
+
+    def _check_counter(self) -> list[CheckMessage]:
+        if conf.find_setting_errors():
+            return []
+        try:
+            check_counter(self.counter)
+        except UnknownCounter as exc:
+            hint = "Pass the name of a counter to HitTotalField, or add it to the setting."
+            return [Error(str(exc), hint=hint, obj=self, id="django_hitcount.E007")]
+        return []
+
+    def _check_model(self) -> list[CheckMessage]:
+        try:
+            key_type(self.model)
+        except InvalidKey as exc:
+            return [Error(str(exc), hint="Remove the field.", obj=self, id="django_hitcount.E008")]
+        counted = counted_model(self.model)
+        if counted is self.model:
+            return []
+        return [
+            Error(
+                f"{self.model._meta.label} has a HitTotalField, but its hits are counted as those "
+                f"of {counted._meta.label}.",
+                hint=f"Move the field to {counted._meta.label}.",
+                obj=self,
+                id="django_hitcount.E008",
+            )
+        ]
+
+
+@cached_for_settings("INSTALLED_APPS")
+def total_columns() -> Mapping[type[models.Model], Sequence[HitTotalField]]:
+    """Return all models that have such columns, with these."""
+    found = {
+        model: [f for f in model._meta.local_concrete_fields if isinstance(f, HitTotalField)]
+        for model in apps.get_models()
+    }
+    return {model: fields for model, fields in found.items() if fields}
+
+
+def counters_in_columns() -> set[tuple[int, str]]:
+    """
+    Return the content type id and the counter of each column.
+
+    Costs one query per model at the first call of a process, and none at later calls.
+    """
+    return {
+        (content_type_id_of(model), field.counter)
+        for model, fields in total_columns().items()
+        for field in fields
+    }

@@ -1,0 +1,201 @@
+"""
+Write totals into columns of a project's own models: HitTotalField.
+
+Each write locks the rows of the objects, then reads the sums, then writes those that differ. So
+two processes that write one column at once never write an older sum over a newer one. No signals
+are sent, and no other column changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from django.db import connections, models, router
+from django.db.models import Case, Max, Value, When
+
+from django_hitcount.counters.keys import CounterKey
+from django_hitcount.counters.primary_keys import convert_key, find_by_texts
+from django_hitcount.db import locks, stale_totals
+from django_hitcount.db.counter_keys import content_type_id_of
+from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.sums import read_sums
+from django_hitcount.db.tables import StaleTotal
+from django_hitcount.db.total_columns import HitTotalField, total_columns
+from django_hitcount.db.transactions import in_transaction
+from django_hitcount.maintenance.error_collection import collect_errors
+
+OBJECTS_AT_A_TIME = 300
+"""Few enough for the 999 parameters of an old SQLite: an UPDATE has three for each object."""
+
+LOCK_WAIT_SECONDS = 0.05
+"""How long a write waits for locks of the site, while it holds some itself."""
+
+PATIENCE_SECONDS = 10.0
+"""How long to retry a write that meets locks. After that, the next run does it."""
+
+
+class Written(NamedTuple):
+    """What a write did."""
+
+    objects: int
+    """How many objects were read."""
+
+    changed: int
+    """How many columns of them were not up to date."""
+
+    locked: frozenset[str]
+    """The keys of objects that another session has locked, as text."""
+
+
+def write_stale_totals() -> int:
+    """
+    Write the totals that have changed since their columns were written.
+
+    Leaves objects that another session has locked to the next call, and skips deleted ones. Returns
+    how many columns were changed. If this fails for one model, continues with the others.
+
+    Costs nothing if no model has a HitTotalField. Otherwise, costs a query, and for each model and
+    300 objects a query, a transaction of three statements or more, and a DELETE.
+
+    Raises an ExceptionGroup of the errors.
+    """
+    errors: list[Exception] = []
+    changed = 0
+    for model, fields in total_columns().items():
+        with collect_errors(errors, f"writing the totals of {model._meta.label}"):
+            changed += sum(written.changed for written in _write_stale(model, fields))
+    if errors:
+        raise ExceptionGroup("Some total columns were not written.", errors)
+    return changed
+
+
+def _write_stale(model: type[models.Model], fields: Sequence[HitTotalField]) -> Iterator[Written]:
+    stale = StaleTotal.objects.using(hits_alias()).filter(content_type_id=content_type_id_of(model))
+    newest = stale.aggregate(newest=Max("pk"))["newest"] or 0
+    after = 0
+    while piece := [
+        *stale.filter(pk__gt=after, pk__lte=newest)
+        .order_by("pk")
+        .values_list("pk", "object_id")[:OBJECTS_AT_A_TIME]
+    ]:
+        written = write_totals(model, fields, {object_id for _, object_id in piece})
+        # After the COMMIT of the write: if this process dies before, the next one writes again.
+        done = [pk for pk, object_id in piece if object_id not in written.locked]
+        stale.filter(pk__in=done)._raw_delete(hits_alias())
+        yield written
+        after = piece[-1][0]
+
+
+def fill_totals(model: type[models.Model]) -> Iterator[Written]:
+    """
+    Write the totals of all objects of a model that has a HitTotalField, 300 at a time.
+
+    Yields after each piece what it did. May end at any time, and be called again. Marks objects
+    that another session has locked, so that the next compact_hits writes them.
+
+    Costs for each 300 objects what write_totals() costs, and a query.
+    """
+    fields, using = total_columns()[model], router.db_for_write(model)
+    rows: models.QuerySet[Any, Any] = models.QuerySet(model, using=using).order_by("pk")
+    some = rows
+    while pks := [*some.values_list("pk", flat=True)[:OBJECTS_AT_A_TIME]]:
+        written = write_totals(model, fields, {convert_key(model, pk) for pk in pks})
+        stale_totals.mark(_keys(model, fields, written.locked), using=hits_alias())
+        yield written
+        some = rows.filter(pk__gt=pks[-1])
+
+
+def write_totals(
+    model: type[models.Model], fields: Sequence[HitTotalField], object_ids: Collection[str]
+) -> Written:
+    """
+    Write the totals of up to 300 objects into their columns, where they differ.
+
+    Costs a transaction of three statements or more.
+
+    Raises OperationalError if it meets locks for longer than 10 seconds.
+    """
+    using = router.db_for_write(model)
+    write = partial(_write, model, fields, object_ids, using)
+    return in_transaction(write, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True)
+
+
+def _write(
+    model: type[models.Model],
+    fields: Sequence[HitTotalField],
+    object_ids: Collection[str],
+    using: str,
+) -> Written:
+    names = [field.attname for field in fields]
+    with locks.limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
+        _take_write_lock(model, fields[0], using)
+        rows = find_by_texts(model, object_ids, using=using).order_by("pk")
+        found = {
+            convert_key(model, pk): (pk, *values)
+            for pk, *values in _lock(rows, using).values_list("pk", *names)
+        }
+        # Read the sums only now: until the COMMIT, no other process writes these columns.
+        sums, _ = read_sums(_keys(model, fields, found), (), using=hits_alias())
+        changed = 0
+        for number, field in enumerate(fields, start=1):
+            totals = {key.object_id: sums[key] for key in sums if key.counter == field.counter}
+            changes = {
+                row[0]: totals.get(object_id, 0)
+                for object_id, row in found.items()
+                if row[number] != totals.get(object_id, 0)
+            }
+            changed += _update(model, field, changes, using)
+        unlocked = {*object_ids} - found.keys()
+        return Written(len(found), changed, _find_existing(model, unlocked, using))
+
+
+def _keys(
+    model: type[models.Model], fields: Sequence[HitTotalField], object_ids: Collection[str]
+) -> list[CounterKey]:
+    content_type_id = content_type_id_of(model)
+    return [
+        CounterKey(content_type_id, object_id, field.counter)
+        for object_id in object_ids
+        for field in fields
+    ]
+
+
+def _take_write_lock(model: type[models.Model], field: HitTotalField, using: str) -> None:
+    """Take the write lock of SQLite, which has no locks of rows. See transactions.py."""
+    connection = connections[using]
+    if not connection.features.has_select_for_update:
+        table, column = map(connection.ops.quote_name, (model._meta.db_table, str(field.column)))
+        with connection.cursor() as cursor:
+            cursor.execute(f"UPDATE {table} SET {column} = {column} WHERE 1 = 0")  # noqa: S608
+
+
+def _lock(rows: models.QuerySet[Any, Any], using: str) -> models.QuerySet[Any, Any]:
+    """Lock rows that no other session has locked. Rows may still be inserted that refer to them."""
+    features = connections[using].features
+    return rows.select_for_update(
+        skip_locked=features.has_select_for_update_skip_locked,
+        no_key=features.has_select_for_no_key_update,
+    )
+
+
+def _update(
+    model: type[models.Model], field: HitTotalField, totals: dict[Any, int], using: str
+) -> int:
+    """Set the column of rows by primary key. Costs a statement, and nothing without rows."""
+    if not totals:
+        return 0
+    cases = [When(pk=pk, then=Value(total)) for pk, total in totals.items()]
+    rows: models.QuerySet[Any, Any] = models.QuerySet(model, using=using).order_by()
+    value = Case(*cases, output_field=models.BigIntegerField())
+    return rows.filter(pk__in=[*totals]).update(**{field.attname: value})
+
+
+def _find_existing(
+    model: type[models.Model], object_ids: Collection[str], using: str
+) -> frozenset[str]:
+    if not object_ids:
+        return frozenset()
+    rows = find_by_texts(model, object_ids, using=using)
+    return frozenset(convert_key(model, pk) for pk in rows.values_list("pk", flat=True))

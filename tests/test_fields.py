@@ -1,0 +1,134 @@
+"""HitTotalField: its options, its migrations, its checks, and where it is shown."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+from django.core.exceptions import FieldError
+from django.db import models
+from django.db.migrations.writer import MigrationWriter
+from django.forms import modelform_factory
+from django.test.utils import isolate_apps
+
+from django_hitcount.db.total_columns import total_columns
+from django_hitcount.fields import HitTotalField
+from tests.app.models import Article, Event, Recipe
+
+
+class Downloads(HitTotalField):
+    pass
+
+
+def ids(model: type[models.Model]) -> list[str]:
+    return [message.id for message in model.check() if "hitcount" in str(message.id)]
+
+
+def test_options():
+    field = Recipe._meta.get_field("views")
+    assert (field.counter, field.default, field.editable, field.db_index) == (
+        "views",
+        0,
+        False,
+        True,
+    )
+    assert not Recipe._meta.get_field("downloads").db_index
+
+
+@pytest.mark.parametrize(
+    ("field", "kwargs"),
+    [
+        (HitTotalField(), {}),
+        (HitTotalField(counter="downloads"), {"counter": "downloads"}),
+        (HitTotalField("seen", db_index=False), {"verbose_name": "seen", "db_index": False}),
+        (HitTotalField(default=7, editable=True), {}),
+    ],
+)
+def test_migrations_name_the_public_path_and_what_differs(field, kwargs):
+    _, path, args, found = field.deconstruct()
+    assert (path, args, found) == ("django_hitcount.fields.HitTotalField", [], kwargs)
+    for other in (field.clone(), copy.deepcopy(field)):
+        assert other.deconstruct() == field.deconstruct()
+        assert (other.default, other.editable) == (0, False)
+
+
+def test_migration_file():
+    text, imports = MigrationWriter.serialize(HitTotalField(counter="downloads"))
+    assert text == "django_hitcount.fields.HitTotalField(counter='downloads')"
+    assert imports == {"import django_hitcount.fields"}
+
+
+def test_subclass_keeps_its_own_path():
+    assert Downloads().deconstruct()[1] == "tests.test_fields.Downloads"
+
+
+def test_counter_is_no_change_of_the_table():
+    assert "counter" in HitTotalField().non_db_attrs
+
+
+def test_is_in_no_form():
+    assert "views" not in modelform_factory(Recipe, fields="__all__").base_fields
+    with pytest.raises(FieldError):
+        modelform_factory(Recipe, fields=["views"])
+
+
+class TestChecks:
+    def test_correct_models(self):
+        assert [ids(model) for model in total_columns()] == [[], [], []]
+
+    @isolate_apps("tests.app")
+    def test_unknown_counter(self):
+        class Song(models.Model):
+            plays = HitTotalField(counter="plays")
+
+            class Meta:
+                app_label = "app"
+
+        [error] = Song.check()
+        assert error.id == "django_hitcount.E007"
+        assert "Unknown counter 'plays'" in error.msg
+        assert error.obj is Song._meta.get_field("plays")
+
+    @isolate_apps("tests.app")
+    def test_child_that_counts_as_its_parent(self):
+        class Story(Article):
+            views = HitTotalField()
+
+            class Meta:
+                app_label = "app"
+
+        assert "django_hitcount.E008" in ids(Story)
+
+    @isolate_apps("tests.app")
+    def test_child_with_its_own_key(self):
+        class Pass(Event):
+            number = models.AutoField(primary_key=True)
+            event = models.OneToOneField(Event, parent_link=True, on_delete=models.CASCADE)
+            views = HitTotalField()
+
+            class Meta:
+                app_label = "app"
+
+        assert ids(Pass) == []
+
+    @isolate_apps("tests.app")
+    def test_key_that_cannot_be_counted(self):
+        class Price(models.Model):
+            amount = models.DecimalField(primary_key=True, max_digits=5, decimal_places=2)
+            views = HitTotalField()
+
+            class Meta:
+                app_label = "app"
+
+        assert ids(Price) == ["django_hitcount.E008"]
+
+    @isolate_apps("tests.app")
+    def test_wrong_settings_are_reported_by_their_own_check(self, settings):
+        class Song(models.Model):
+            plays = HitTotalField(counter="plays")
+
+            class Meta:
+                app_label = "app"
+
+        settings.HITCOUNT = {"SLOTS": "many"}
+        assert ids(Song) == []
