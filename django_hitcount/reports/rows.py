@@ -36,7 +36,8 @@ class Totals:
     def per_day(self) -> float:
         """The mean of all days, rounded: a small one to one decimal."""
         mean = self.hits / self.days
-        return round(mean) if abs(mean) >= 10 else round(mean, 1)
+        is_small = abs(mean) < 10 and not mean.is_integer()
+        return round(mean, 1) if is_small else round(mean)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
