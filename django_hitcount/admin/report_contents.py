@@ -42,7 +42,8 @@ def read_report(selection: Selection, models: Sequence[CountedModel]) -> Report:
 
     Costs up to ten queries, whatever the number of models, objects and hits: one for the hits by
     day, two for each ranking at most, one for the refused hits, one for the visitors if they are
-    counted, and one for the objects of each of up to three models.
+    counted, and one for the objects of each of up to three models. Visitors cost one more if those
+    of several days are counted together, see visitors_between().
     """
     period = selection.period
     days = hits_by_day(

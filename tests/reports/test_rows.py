@@ -43,7 +43,9 @@ def test_change_needs_hits_to_compare_with(hits, before, change):
     assert report(hits, before).totals.change == change
 
 
-@pytest.mark.parametrize(("hits", "per_day"), [([100, 51], 76), ([1, 0], 0.5), ([2, 2], 2), ([0, 0], 0)])
+@pytest.mark.parametrize(
+    ("hits", "per_day"), [([100, 51], 76), ([1, 0], 0.5), ([2, 2], 2), ([0, 0], 0)]
+)
 def test_hits_per_day_are_rounded(hits, per_day):
     assert repr(report(hits, hits).totals.per_day) == repr(per_day)
 
