@@ -45,6 +45,9 @@ class TestIndexes:
     def rows(self):
         """Many counters, few of them not compacted."""
         self.model = ContentType.objects.get_for_model(Article).pk
+        self.add_rows(range(3000), one_not_compacted_of=100)
+
+    def add_rows(self, numbers, *, one_not_compacted_of):
         for table in (HitSlot, DailyHitSlot):
             days = {"day": "2026-01-01"} if table is DailyHitSlot else {}
             table.objects.bulk_create(
@@ -52,11 +55,11 @@ class TestIndexes:
                     content_type_id=self.model,
                     object_id=str(n),
                     counter="views",
-                    slot=0 if n % 100 else 1,
+                    slot=0 if n % one_not_compacted_of else 1,
                     hits=n,
                     **days,
                 )
-                for n in range(3000)
+                for n in numbers
             )
         with connection.cursor() as cursor:
             if connection.vendor == "mysql":
@@ -85,6 +88,8 @@ class TestIndexes:
         [(HitSlot, "hitcount_hitslot_most"), (DailyHitSlot, "hitcount_daily_most")],
     )
     def test_most_viewed_walks_an_index(self, table, index, is_compacted):
+        # MariaDB sorts a few rows, which it finds by another index.
+        self.add_rows(range(3000, 6000), one_not_compacted_of=1)
         most = table.objects.filter(
             content_type=self.model, counter="views", is_compacted=is_compacted
         )

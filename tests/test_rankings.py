@@ -188,6 +188,13 @@ class TestQueryset:
         assert Article.objects.order_by("pk").most_viewed(2) == articles[4:2:-1]
         assert Article.objects.order_by("?").reverse().most_viewed(1) == [articles[4]]
 
+    def test_is_not_sorted_by_the_database(self, articles, django_assert_num_queries):
+        with django_assert_num_queries(2) as queries:
+            Article.objects.order_by("title").most_viewed(1)
+
+        assert "title" in queries[1]["sql"]
+        assert "ORDER BY" not in queries[1]["sql"]
+
     def test_keeps_what_it_says_about_objects(self, articles, django_assert_num_queries):
         tag = Tag.objects.create()
         tag.articles.add(articles[4])

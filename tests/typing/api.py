@@ -49,6 +49,7 @@ async def twins(article: Article, day: datetime.date) -> None:
     assert_type(await article.arecord_hit(), Hit)
     assert_type(await article.arecord_hit(None, counter="downloads", amount=2), Hit)
     assert_type(await article.avisitors_between(day, day), Visitors)
+    assert_type(await app.Article.objects.all().amost_viewed(3, days=7), list[app.Article])
     await article.ahits_between("2026-01-01", day)  # type: ignore[arg-type]
     assert_type(await aget_total(article), int)
 
@@ -61,6 +62,10 @@ def managers() -> None:
     assert_type(app.Article.objects, HitCountManager[app.Article])
     assert_type(app.Article.objects.with_hits(), HitCountQuerySet[app.Article])
     assert_type(app.Featured.objects.with_visitors(days=7), HitCountQuerySet[app.Featured])
+    assert_type(app.Article.objects.most_viewed(3, days=7), list[app.Article])
+    assert_type(app.Novel.published.live().trending(3), list[app.Novel])
+    app.Article.objects.most_viewed(3, "views")  # type: ignore[call-arg]
+    app.Article.objects.most_viewed("3")  # type: ignore[arg-type]
     assert_type(app.Reader.objects, UserManager[app.Reader])
     assert_type(with_hits(app.Reader.objects.all()), QuerySet[app.Reader, app.Reader])
     assert_type(app.Novel.published.with_hits(), LiveHitCountQuerySet)
