@@ -22,6 +22,7 @@ from django_hitcount.db.expressions import TotalInTables
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.tables import HitSlot
+from django_hitcount.db.total_columns import HitTotalField
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.page_reads import page_read_breaker
@@ -87,12 +88,16 @@ class BoundHitsColumn:
         return gettext("Hits") if is_default else label_counter(self._counter)
 
     @property
-    def admin_order_field(self) -> TotalInTables | None:
+    def admin_order_field(self) -> str | TotalInTables | None:
         """
-        What to order by: the total in the tables.
+        What to order by: a HitTotalField of the model, or the total in the tables.
 
-        None if the counts are in another database: SQL cannot order by them there.
+        None if there is no such field and the counts are in another database: SQL cannot order by
+        them there.
         """
+        for field in self._model._meta.concrete_fields:
+            if isinstance(field, HitTotalField) and field.counter == self._counter:
+                return field.name
         homes = {router.db_for_read(HitSlot), router.db_for_write(HitSlot)}
         if router.db_for_read(self._model) not in homes:
             return None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from django import forms
 from django.contrib import messages
 from django.contrib.admin.utils import quote, unquote
+from django.core.checks import CheckMessage, Error
 from django.core.exceptions import PermissionDenied
 from django.db import models
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -14,11 +15,15 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 
+from django_hitcount import conf
 from django_hitcount.admin.columns import HitsColumn, fill_cells
 from django_hitcount.admin.corrections import CorrectionForm, can_correct, describe, make_admin_form
 from django_hitcount.admin.pages import Crumb, crumbs_of_model, page_context
 from django_hitcount.admin.statistics import Choice, read_choice, read_statistics
 from django_hitcount.conf import DEFAULT_COUNTER
+from django_hitcount.counters.names import check_counter
+from django_hitcount.counters.primary_keys import key_type
+from django_hitcount.exceptions import InvalidHit
 
 ModelT = TypeVar("ModelT", bound=models.Model)
 
@@ -57,6 +62,18 @@ class HitCountAdmin(ModelAdmin[ModelT]):
 
     hits_column = HitsColumn()
     """Name it in ``list_display`` to choose its place. Otherwise it comes last."""
+
+    def check(self, **kwargs: Any) -> list[CheckMessage]:
+        """Report a counter that is not declared, and a model whose objects cannot be counted."""
+        messages = super().check(**kwargs)
+        if conf.find_setting_errors():
+            return messages  # Reported as E001.
+        try:
+            check_counter(self.hit_counter)
+            key_type(self.model)
+        except InvalidHit as exc:
+            messages.append(Error(str(exc), obj=type(self), id="django_hitcount.E009"))
+        return messages
 
     @property
     def media(self) -> forms.Media:
