@@ -10,6 +10,7 @@ from django_hitcount.admin import HitCountAdmin, HitReportAdmin
 from django_hitcount.models import HitSlot
 from tests.app.models import (
     Article,
+    Dessert,
     Essay,
     Featured,
     Novel,
@@ -17,6 +18,7 @@ from tests.app.models import (
     Photo,
     Plain,
     Reader,
+    Recipe,
     Review,
     Small,
     Tag,
@@ -92,6 +94,7 @@ class EssayAdmin(HitCountAdmin, admin.ModelAdmin):
 
 staff.register([Page, Photo, Small, Plain], type("KeyAdmin", (HitCountAdmin, admin.ModelAdmin), {}))
 staff.register(Novel, Downloads)
+staff.register([Recipe, Dessert], type("TotalAdmin", (HitCountAdmin, admin.ModelAdmin), {}))
 staff.register(Tag, admin.ModelAdmin)
 staff.register(HitSlot, HitReportAdmin)
 staff.register([User, Group])

@@ -5,7 +5,8 @@ import re
 from unittest import mock
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, connection
+from django.test.utils import CaptureQueriesContext
 
 from django_hitcount.admin import columns
 from django_hitcount.counters.days import day_of
@@ -14,6 +15,7 @@ from django_hitcount.maintenance.flushing import flush
 from django_hitcount.recording import record_hit, record_hits
 from tests.app.models import (
     Article,
+    Dessert,
     Essay,
     Featured,
     Novel,
@@ -21,6 +23,7 @@ from tests.app.models import (
     Photo,
     Plain,
     Reader,
+    Recipe,
     Review,
     Small,
 )
@@ -177,6 +180,21 @@ def test_a_popup_has_no_links_to_statistics(admin, articles, cells):
 
     assert cells(page) == ["0", "0", "0"]
     assert "statistics" not in page.content.decode()
+
+
+@pytest.mark.parametrize("cls", [Recipe, Dessert])
+def test_a_column_of_the_model_sorts_the_list(admin, cells, cls):
+    """The list shows exact totals, whatever the column says."""
+    first, second = cls.objects.create(), cls.objects.create()
+    record_hit(first, amount=5)
+    Recipe.objects.filter(pk=second.pk).update(views=9)
+    url = f"/staff/app/{cls._meta.model_name}/"
+
+    with CaptureQueriesContext(connection) as queries:
+        assert cells(admin.get(url, {"o": "-2"})) == ["0", "5"]
+
+    (listing,) = [q["sql"] for q in queries if "ORDER BY" in q["sql"] and "recipe" in q["sql"]]
+    assert "hitslot" not in listing
 
 
 @pytest.mark.django_db(transaction=True, databases="__all__")
