@@ -8,13 +8,15 @@ it there, that was some microseconds of Redis, and no query.
 
 from __future__ import annotations
 
+import datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 from django.db.models import Model
 from django.http import HttpRequest
 
 from django_hitcount.conf.caches import cached_for_settings
-from django_hitcount.counters.days import last_days
+from django_hitcount.counters.days import day_of
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.page_numbers import LastDays, Wanted
 from django_hitcount.page_hits import has_recorded
@@ -63,14 +65,21 @@ def add_wish(request: HttpRequest, obj: Model, key: CounterKey, wish: Wish) -> N
 def find_wanted(request: HttpRequest, obj: Model, key: CounterKey) -> Wanted | None:
     """Return what the page of ``request`` will show of ``obj``; None if that is not known."""
     wishes = _find(request, obj).known
-    if not wishes:
-        return None
+    return _make_wanted(wishes, key[0], key[1], day_of()) if wishes else None
+
+
+@lru_cache(maxsize=1024)
+def _make_wanted(
+    wishes: tuple[Wish, ...], content_type_id: int, object_id: str, today: datetime.date
+) -> Wanted:
+    """Return what these wishes are about today, on one object."""
     totals: list[CounterKey] = []
     visitors: list[LastDays] = []
     for counter, days in wishes:
-        wanted = CounterKey(key.content_type_id, key.object_id, counter)
+        wanted = CounterKey(content_type_id, object_id, counter)
         if days:
-            visitors.append(LastDays(wanted, *last_days(days)))
+            first_day = today - datetime.timedelta(days=days - 1)
+            visitors.append(LastDays(wanted, first_day, today))
         else:
             totals.append(wanted)
-    return Wanted(totals, visitors)
+    return Wanted(tuple(totals), tuple(visitors))

@@ -19,8 +19,9 @@ class LastDays(NamedTuple):
     today: datetime.date
 
 
-class Wanted(NamedTuple):
-    """The numbers to read."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Wanted:
+    """The numbers to read. Equal to nothing but itself, so that what it needs can be cached."""
 
     totals: Collection[CounterKey] = ()
     visitors: Collection[LastDays] = ()

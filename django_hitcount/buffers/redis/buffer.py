@@ -31,7 +31,7 @@ from django_hitcount.buffers.redis.catching_up import CatchUp
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.kept_visitors import build_drops
 from django_hitcount.buffers.redis.keys import PartitionKeys
-from django_hitcount.buffers.redis.page_reads import PageRead
+from django_hitcount.buffers.redis.page_reads import PageRead, read_for_page
 from django_hitcount.buffers.redis.record_call import build_record_calls, read_reply
 from django_hitcount.buffers.redis.scripts import BuildCommands
 from django_hitcount.buffers.redis.totals import RunningTotals
@@ -101,7 +101,7 @@ class RedisBuffer(Buffer):
     def record_and_read(
         self, hits: Sequence[NewHits], wanted: Wanted
     ) -> tuple[list[RecordResult], BufferNumbers]:
-        reading = PageRead(wanted, self._partitions)
+        reading = read_for_page(wanted, self._partitions)
         results, sent = self._record(hits, reading)
         return results, reading.convert(self._totals, *sent)
 

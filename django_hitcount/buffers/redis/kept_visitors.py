@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 
 from django_hitcount import conf
 from django_hitcount.buffers.grouping import group_items
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
-from django_hitcount.buffers.redis.keys import VISITORS_SECONDS, RunKeys, run_keys
+from django_hitcount.buffers.redis.keys import VISITORS_SECONDS, run_keys
 from django_hitcount.buffers.redis.scripts import ScriptCall
 from django_hitcount.buffers.redis.sketches import run_in_chunks
 from django_hitcount.buffers.redis.transport import Reply
@@ -55,22 +54,13 @@ def build_read(group: Group, run_id: str) -> ScriptCall:
     partition, objects, ranges = group
     of_one = ranges[: len(ranges) // len(objects)]
     names = run_keys(partition, run_id)
-    return _read_call(names, tuple(objects), tuple((r.key.counter, *r[1:]) for r in of_one))
-
-
-@lru_cache(maxsize=1024)
-def _read_call(
-    names: RunKeys,
-    objects: tuple[ObjectKey, ...],
-    ranges: tuple[tuple[str, datetime.date, datetime.date], ...],
-) -> ScriptCall:
     keys = [names.epoch]
-    for key in objects:
-        keys += names.sketches_of(*key), names.kept_visitors_of(*key)
-    today = ranges[0][2]
+    for object_key in objects:
+        keys += names.sketches_of(*object_key), names.kept_visitors_of(*object_key)
+    today = of_one[0].today
     args = [names.sketches, names.kept_visitors, names.merged_days, *_open_until(today)]
-    for counter, first_day, _ in ranges:
-        args += counter, first_day.isoformat()
+    for key, first_day, _ in of_one:
+        args += key.counter, first_day.isoformat()
     return ScriptCall("read_visitors", keys, args)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from django_hitcount.buffers.grouping import group_by_partition
 from django_hitcount.buffers.redis import kept_visitors
 from django_hitcount.buffers.redis.scripts import BuildCommands, Command, ScriptCall
 from django_hitcount.buffers.redis.totals import RunningTotals, build_state_reads
 from django_hitcount.buffers.redis.transport import Reply
-from django_hitcount.counters.batches import FlushPosition
+from django_hitcount.counters.batches import BufferState, FlushPosition
 from django_hitcount.counters.page_numbers import BufferNumbers, LastDays, SpanCount, Wanted
 from django_hitcount.exceptions import BufferUnavailable
 
@@ -21,10 +22,16 @@ class PageRead:
         self._totals = group_by_partition(wanted.totals, partitions)
         self._ranges = kept_visitors.group_ranges(wanted.visitors, partitions)
 
+        self._built: tuple[str, list[ScriptCall | Command]] = "", []
+
     def build(self, run_id: str) -> list[ScriptCall | Command]:
-        """Make the commands."""
-        reads = [kept_visitors.build_read(group, run_id) for group in self._ranges]
-        return [*build_state_reads(self._totals, run_id), *reads]
+        """Make the commands. Makes those of one run only once."""
+        built_for, commands = self._built
+        if built_for != run_id:
+            reads = [kept_visitors.build_read(group, run_id) for group in self._ranges]
+            commands = [*build_state_reads(self._totals, run_id), *reads]
+            self._built = run_id, commands
+        return commands
 
     def after(self, build: BuildCommands) -> BuildCommands:
         """Make a function that makes the commands of ``build``, and then these."""
@@ -43,5 +50,13 @@ class PageRead:
         unkept: dict[LastDays, FlushPosition] = {}
         for group, reply in zip(self._ranges, replies[at:], strict=True):
             kept_visitors.add_reply(group, reply, run_id, known, unkept)
-        state = running.read_state_replies(self._totals, run_id, replies[:at])
+        state = BufferState()
+        if at:
+            state = running.read_state_replies(self._totals, run_id, replies[:at])
         return BufferNumbers(state=state, visitors=known, unkept=unkept)
+
+
+@lru_cache(maxsize=1024)
+def read_for_page(wanted: Wanted, partitions: int) -> PageRead:
+    """Return the PageRead of what a page wants. Pages of one object want the same ``wanted``."""
+    return PageRead(wanted, partitions)
