@@ -1,0 +1,69 @@
+"""The hits of a day are right at every instant, while hits are recorded, flushed and compacted."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from django_hitcount.counters.days import day_of
+from django_hitcount.maintenance.compaction import compact
+from django_hitcount.maintenance.flushing import flush
+from django_hitcount.recording import record_hit
+from django_hitcount.series import hits_by_day
+from tests import children
+from tests.app.models import Article
+from tests.concurrency.board import Board
+
+RECORDERS = 3
+HITS = 1500
+OBJECTS = 10
+SECONDS = 120
+
+
+@pytest.mark.long
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("kind", ["object", "queryset", "model", "site"])
+def test_never_less_than_recorded_nor_more_nor_back(patient_redis, redis_buffer, kind):
+    articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(OBJECTS))
+    source = {
+        "object": articles[0],
+        "queryset": Article.objects.filter(pk__gt=0),
+        "model": Article,
+        "site": None,
+    }[kind]
+    started, finished = Board(RECORDERS, OBJECTS), Board(RECORDERS, OBJECTS)
+    done = Board(1, 1)
+    first_day = day_of()
+
+    def count(board):
+        return board.column(0) if kind == "object" else board.total()
+
+    def record(row):
+        for n in range(HITS // RECORDERS):
+            started.add(row, n % OBJECTS)
+            record_hit(articles[n % OBJECTS])
+            finished.add(row, n % OBJECTS)
+
+    def forever(work):
+        while not done.total():
+            work()
+
+    recorders = [children.fork(lambda row=row: record(row)) for row in range(RECORDERS)]
+    workers = [
+        children.fork(lambda work=work: forever(work)) for work in (flush, flush, compact, compact)
+    ]
+    last = readings = 0
+    expected = HITS // OBJECTS if kind == "object" else HITS
+    deadline = time.monotonic() + SECONDS
+    while count(finished) < expected and time.monotonic() < deadline:
+        before = count(finished)
+        total = sum(hits_by_day(source, first_day, day_of()).values())
+        assert max(before, last) <= total <= count(started)
+        last, readings = total, readings + 1
+    assert [children.wait_for(pid) for pid in recorders] == [0] * RECORDERS
+    done.add(0, 0)
+    assert [children.wait_for(pid) for pid in workers] == [0] * len(workers)
+
+    assert sum(hits_by_day(source, first_day, day_of()).values()) == expected
+    assert readings > 3
