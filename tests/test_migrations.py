@@ -110,6 +110,8 @@ class TestIndexes:
         [(HitSlot, "hitcount_hitslot_compact"), (DailyHitSlot, "hitcount_daily_compact")],
     )
     def test_compaction_finds_its_rows_by_index(self, table, index):
+        # PostgreSQL sorts a few rows, which it finds by another index.
+        self.add_rows(range(3000, 6000), one_not_compacted_of=1)
         rows = table.objects.filter(is_compacted=False, pk__lte=10**9)
 
         assert index in rows.order_by(*table.KEY, "slot").values_list("pk")[:100].explain()
