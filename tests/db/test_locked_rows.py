@@ -8,11 +8,13 @@ from contextlib import ExitStack, contextmanager
 from unittest import mock
 
 import pytest
+from django.contrib.contenttypes.models import ContentType
 from django.db import connection
 from django.db.models import QuerySet
 from django.test import RequestFactory
 
 from django_hitcount.buffers import database, get_buffer
+from django_hitcount.counters.days import day_of
 from django_hitcount.db import locks, slots
 from django_hitcount.db.tables import DailyHitSlot, HitSlot, RefusedHitSlot
 from django_hitcount.maintenance.compaction import compact
@@ -99,7 +101,16 @@ def with_slots(article: Article) -> Article:
 
 
 def of(article: Article, model: type[HitSlot] = HitSlot) -> QuerySet:
-    return model.objects.filter(object_id=str(article.pk)).values_list("hits")
+    """Name the whole key: MariaDB also locks rows that it only looks at."""
+    model_of_article = ContentType.objects.get_for_model(Article)
+    key: dict[str, object] = {
+        "content_type": model_of_article,
+        "object_id": str(article.pk),
+        "counter": "views",
+    }
+    if model is DailyHitSlot:
+        key["day"] = day_of()
+    return model.objects.filter(**key).values_list("hits")
 
 
 @pytest.mark.parametrize("model", [HitSlot, DailyHitSlot])
