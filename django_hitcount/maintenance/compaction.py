@@ -17,7 +17,7 @@ from django_hitcount.db.transactions import in_transaction
 
 BATCH_SIZE = 2000
 """Rows that one transaction folds: many enough that the COMMITs take little time, and few enough to
-hold locks only for some hundredths of a second."""
+hold locks for about a tenth of a second."""
 
 VISITORS_BATCH_SIZE = 500
 """Rows of visitors that one transaction folds: few enough for the parameters of an old SQLite."""
@@ -51,7 +51,7 @@ def compact(*, batch_size: int = BATCH_SIZE) -> Compaction:
     locked them (SQLite and MariaDB before 10.6 wait for them). Any number of compactions and
     flushes may run at the same time.
 
-    Costs a read and a transaction of four statements per ``batch_size`` rows.
+    Costs a transaction of four to six statements per ``batch_size`` rows.
 
     Raises OperationalError if a batch meets locks for longer than 30 seconds. Rows that were
     folded before stay folded.
