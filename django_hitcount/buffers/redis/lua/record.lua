@@ -47,14 +47,15 @@ if has_visitors then
 end
 
 local function read_hit()
-  local hit = {repeat_keys = {}}
-  hit.total = next_key()
-  hit.field = next_arg()
-  hit.daily_field = next_arg()
-  hit.amount = next_arg()
-  hit.refused_field = next_arg() -- '' if no refusal has refused the hit.
+  local total = next_key()
+  local field, daily_field, amount, refused_field = next_arg(), next_arg(), next_arg(), next_arg()
+  local hit = {
+    total = total, field = field, daily_field = daily_field, amount = amount,
+    refused_field = refused_field, -- '' if no refusal has refused the hit.
+  }
   if has_visitors then
     hit.visitor = next_arg()
+    hit.repeat_keys = {}
     for i = 1, repeat_keys do
       hit.repeat_keys[i] = next_key() -- The first one is under the current visitor key.
     end
@@ -84,17 +85,6 @@ local function move_field(hash, field)
     redis.call('HSET', MALFORMED, place, redis.call('HGET', hash, field))
     redis.call('HDEL', hash, field)
   end
-end
-
--- Run a command. If it fails, a foreign value has the name that we need: move it, and try again.
--- Redis does not roll a script back, so no command may fail after a hit was written.
-local function attempt(in_the_way, ...)
-  local reply = redis.pcall(...)
-  if type(reply) == 'table' and reply.err then
-    move_away(in_the_way, MALFORMED)
-    return redis.call(...)
-  end
-  return reply
 end
 
 -- Name the generation of the pending hits before the first of them is written. So each state that
@@ -140,102 +130,121 @@ local function known_total(key)
   return total
 end
 
--- Add to the running total. If that fails, we did not write the key: drop it.
+-- Add to the running total, and return the sum. Ours has a TTL. If it has none, it begins here, so
+-- Redis did not know it; if the command fails, we did not write it. Then drop it, and return false.
 local function raise_total(key, amount)
   local total = redis.pcall('INCRBY', key, amount)
-  if type(total) == 'table' then
-    redis.call('DEL', key)
-    return false
+  local is_known = type(total) == 'number'
+  if is_known and total == tonumber(amount) then
+    is_known = redis.call('TTL', key) >= 0
   end
-  return total
+  if not is_known then
+    redis.call('DEL', key)
+  end
+  return is_known and total
 end
 
--- Whether the visitor was counted already. If not, remember the visitor.
-local function is_repeat(hit)
-  if rule == 'daily' then
-    return seen_before(filter, filter_geometry, filter_seconds, hit.visitor)
-  elseif rule == 'always' or repeat_keys == 0 then
-    return false
+-- Make the function that decides whether a hit counts, or is refused because of its visitor or
+-- address. It returns the verdict, and the field of the refused hits if the hit is refused. If the
+-- address is over its limit, nothing is kept of the visitor, who may be invented.
+--
+-- To make a function takes time. So these are made only if the hits have visitors.
+local function make_decision()
+  -- Run a command. If it fails, a foreign value has the name that we need: move it, and try again.
+  -- Redis does not roll a script back, so no command may fail after a hit was written.
+  local function attempt(in_the_way, ...)
+    local reply = redis.pcall(...)
+    if type(reply) == 'table' and reply.err then
+      move_away(in_the_way, MALFORMED)
+      return redis.call(...)
+    end
+    return reply
   end
-  for i = 2, repeat_keys do
-    if redis.call('EXISTS', hit.repeat_keys[i]) == 1 then
-      return true
+
+  -- Whether the visitor was counted already. If not, remember the visitor.
+  local function is_repeat(hit)
+    if rule == 'daily' then
+      return seen_before(filter, filter_geometry, filter_seconds, hit.visitor)
+    elseif rule == 'always' or repeat_keys == 0 then
+      return false
+    end
+    for i = 2, repeat_keys do
+      if redis.call('EXISTS', hit.repeat_keys[i]) == 1 then
+        return true
+      end
+    end
+    return not redis.call('SET', hit.repeat_keys[1], '1', 'NX', 'PX', hit.repeat_milliseconds)
+  end
+
+  -- Whether the address of the hit has reached its limit.
+  local function is_at_limit(hit)
+    local counted = redis.pcall('HGET', hit.addresses, hit.address_field)
+    return type(counted) == 'string' and (tonumber(counted) or 0) >= limit
+  end
+
+  local function count_address(hit)
+    local addresses = hit.addresses
+    local counted = attempt(addresses, 'HINCRBY', addresses, hit.address_field, 1)
+    if counted == 1 and redis.call('TTL', addresses) < 0 then
+      redis.call('PEXPIRE', addresses, hit.addresses_milliseconds)
     end
   end
-  return not redis.call('SET', hit.repeat_keys[1], '1', 'NX', 'PX', hit.repeat_milliseconds)
-end
 
--- Whether the address of the hit has reached its limit.
-local function is_at_limit(hit)
-  local counted = redis.pcall('HGET', hit.addresses, hit.address_field)
-  return type(counted) == 'string' and (tonumber(counted) or 0) >= limit
-end
+  -- Note in the kept numbers of the object that a sketch begins. If its day had no sketch when they
+  -- were merged with those of the table, this is the first, and lacks no visitor. If not, Redis has
+  -- lost a sketch: the table must be read again. See kept_visitors.lua.
+  local function note_beginning(sketches_of, field)
+    local kept = string.gsub(EPOCH, 'epoch$', 'kept_visitors:')
+      .. string.match(sketches_of, '}:sketches_of:(.*)$')
+    local counter, day = string.match(field, '^%d+:([^:]*):([^:]*):')
+    local day_field = 'day:' .. counter .. ':' .. day
+    if redis.pcall('HGET', kept, day_field) == '0' then
+      redis.call('HSET', kept, day_field, 1)
+    else
+      redis.pcall('HDEL', kept, day_field)
+    end
+  end
 
-local function count_address(hit)
-  local addresses = hit.addresses
-  local counted = attempt(addresses, 'HINCRBY', addresses, hit.address_field, 1)
-  if counted == 1 and redis.call('TTL', addresses) < 0 then
-    redis.call('PEXPIRE', addresses, hit.addresses_milliseconds)
+  -- Add the visitor to the sketch. A sketch that begins here has no TTL yet. Its name is added to
+  -- those of the object, so that both can be deleted together. The value '1' in PENDING_VISITORS
+  -- means that the sketch may lack visitors of the table: it begins here, or this is its first
+  -- change since Redis was started.
+  local function count_visitor(hit)
+    local sketch, sketches_of, milliseconds = hit.sketch, hit.sketches_of, hit.sketch_milliseconds
+    if attempt(sketch, 'PFADD', sketch, hit.visitor) == 0 then
+      return
+    end
+    local is_begun = redis.call('TTL', sketch) < 0
+    if is_begun then
+      redis.call('PEXPIRE', sketch, milliseconds)
+      attempt(sketches_of, 'SADD', sketches_of, sketch)
+      redis.call('PEXPIRE', sketches_of, milliseconds)
+      note_beginning(sketches_of, hit.visitors_field)
+    end
+    local field = hit.visitors_field
+    if attempt(MERGED_SKETCHES, 'SADD', MERGED_SKETCHES, field) == 1 or is_begun then
+      redis.call('PEXPIRE', MERGED_SKETCHES, milliseconds)
+      attempt(PENDING_VISITORS, 'HSET', PENDING_VISITORS, field, '1')
+    else
+      attempt(PENDING_VISITORS, 'HSETNX', PENDING_VISITORS, field, '0')
+    end
   end
-end
 
--- Note in the kept numbers of the object that a sketch begins. If its day had no sketch when they were
--- merged with those of the table, this is the first, and lacks no visitor. If not, Redis has lost a
--- sketch: the table must be read again. See kept_visitors.lua.
-local function note_beginning(sketches_of, field)
-  local kept = string.gsub(EPOCH, 'epoch$', 'kept_visitors:')
-    .. string.match(sketches_of, '}:sketches_of:(.*)$')
-  local counter, day = string.match(field, '^%d+:([^:]*):([^:]*):')
-  local day_field = 'day:' .. counter .. ':' .. day
-  if redis.pcall('HGET', kept, day_field) == '0' then
-    redis.call('HSET', kept, day_field, 1)
-  else
-    redis.pcall('HDEL', kept, day_field)
+  return function(hit)
+    if limit > 0 and is_at_limit(hit) then
+      return ADDRESS_LIMIT, limit_field
+    end
+    local verdict, refused_field = COUNTS, ''
+    if is_repeat(hit) then
+      verdict, refused_field = REPEAT, repeat_field
+    elseif limit > 0 then
+      count_address(hit)
+    end
+    if counts_visitors then
+      count_visitor(hit)
+    end
+    return verdict, refused_field
   end
-end
-
--- Add the visitor to the sketch. A sketch that begins here has no TTL yet. Its name is added to
--- those of the object, so that both can be deleted together. The value '1' in PENDING_VISITORS
--- means that the sketch may lack visitors of the table: it begins here, or this is its first change
--- since Redis was started.
-local function count_visitor(hit)
-  local sketch, sketches_of, milliseconds = hit.sketch, hit.sketches_of, hit.sketch_milliseconds
-  if attempt(sketch, 'PFADD', sketch, hit.visitor) == 0 then
-    return
-  end
-  local is_begun = redis.call('TTL', sketch) < 0
-  if is_begun then
-    redis.call('PEXPIRE', sketch, milliseconds)
-    attempt(sketches_of, 'SADD', sketches_of, sketch)
-    redis.call('PEXPIRE', sketches_of, milliseconds)
-    note_beginning(sketches_of, hit.visitors_field)
-  end
-  local field = hit.visitors_field
-  if attempt(MERGED_SKETCHES, 'SADD', MERGED_SKETCHES, field) == 1 or is_begun then
-    redis.call('PEXPIRE', MERGED_SKETCHES, milliseconds)
-    attempt(PENDING_VISITORS, 'HSET', PENDING_VISITORS, field, '1')
-  else
-    attempt(PENDING_VISITORS, 'HSETNX', PENDING_VISITORS, field, '0')
-  end
-end
-
--- Decide whether a hit counts, or is refused because of its visitor or address. Return the verdict,
--- and the field of the refused hits if it is refused. If the address is over its limit, nothing is
--- kept of the visitor, who may be invented.
-local function decide(hit)
-  if limit > 0 and is_at_limit(hit) then
-    return ADDRESS_LIMIT, limit_field
-  end
-  local verdict, refused_field = COUNTS, ''
-  if is_repeat(hit) then
-    verdict, refused_field = REPEAT, repeat_field
-  elseif limit > 0 then
-    count_address(hit)
-  end
-  if counts_visitors then
-    count_visitor(hit)
-  end
-  return verdict, refused_field
 end
 
 local last = redis.call('SET', RECORDER, command_number, 'EX', remembered_seconds, 'GET')
@@ -246,32 +255,32 @@ end
 if not batch_name_in(SEQUENCE) then
   begin_generation()
 end
+local decide = has_visitors and make_decision()
 local added = 0
 local all_known = true
 local totals, verdicts = {}, {}
 
 for n = 1, tonumber(number_of_hits) do
   local hit = read_hit()
-  local total = known_total(hit.total)
+  local total
   local verdict, refused_field = COUNTS, hit.refused_field
-  if is_new and refused_field == '' and has_visitors then
+  if is_new and refused_field == '' and decide then
     verdict, refused_field = decide(hit)
   end
   -- An amount of 0 only remembers a visitor. A refused hit with a negative amount is not counted.
-  if is_new and refused_field ~= '' then
-    if tonumber(hit.amount) > 0 then
-      add(PENDING_REFUSED, refused_field, hit.amount)
-    end
-  elseif is_new and hit.amount ~= '0' then
+  if is_new and refused_field == '' and hit.amount ~= '0' then
     if threshold > 0 and redis.pcall('HEXISTS', PENDING, hit.field) == 0 then
       added = added + 1
     end
     add(PENDING, hit.field, hit.amount)
     add(PENDING_DAILY, hit.daily_field, hit.amount)
     add_to_model(hit.daily_field, hit.amount)
-    if total then
-      total = raise_total(hit.total, hit.amount)
+    total = raise_total(hit.total, hit.amount)
+  else
+    if is_new and refused_field ~= '' and tonumber(hit.amount) > 0 then
+      add(PENDING_REFUSED, refused_field, hit.amount)
     end
+    total = known_total(hit.total)
   end
   all_known = all_known and total
   totals[n], verdicts[n] = total, verdict

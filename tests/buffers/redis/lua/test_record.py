@@ -44,6 +44,20 @@ def test_with_a_total(redis, record):
     assert redis.get(KEYS.total(A)) == b"14"
 
 
+@pytest.mark.parametrize("amount", [1, -3])
+def test_total_that_is_not_known_does_not_begin_with_the_hit(redis, record, amount):
+    assert record(1, amount)[1] == [None]
+    assert not redis.exists(KEYS.total(A))
+
+
+@pytest.mark.parametrize(("before", "amount"), [(0, 1), (0, -3), (4, -4)])
+def test_total_keeps_its_ttl(redis, record, before, amount):
+    redis.set(KEYS.total(A), before, ex=60)
+
+    assert record(1, amount)[1] == [before + amount]
+    assert 50 < redis.ttl(KEYS.total(A)) <= 60
+
+
 def test_while_a_batch_is_set_aside(redis, record):
     redis.mset({KEYS.epoch: 7, KEYS.batch_id: "id"})
 
@@ -55,7 +69,7 @@ def test_while_a_batch_is_set_aside(redis, record):
     [([1, 2, 3], 3), ([1, 1], 1), ([2, 1], 1), ([5, 5, 6, 5], 2)],
 )
 def test_a_number_runs_once_and_none_after_a_greater_one(redis, record, sequences, hits):
-    redis.set(KEYS.total(A), 0)
+    redis.set(KEYS.total(A), 0, ex=60)
     for sequence in sequences:
         _, (total,), _, _ = record(sequence)
 
