@@ -22,7 +22,7 @@ from django_hitcount.counters.rankings import (
 )
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.ranked_objects import RankedObject, rank_queryset
-from django_hitcount.db.rankings import Scope
+from django_hitcount.db.ranking_scopes import Scope
 from django_hitcount.exceptions import InvalidRanking
 
 __all__ = ["amost_viewed", "atrending", "most_viewed", "trending"]

@@ -14,7 +14,8 @@ from django_hitcount.counters.rankings import (
     weigh_days,
     weigh_trend,
 )
-from django_hitcount.db.rankings import Scope, read_heads, read_table
+from django_hitcount.db.ranking_scopes import Scope
+from django_hitcount.db.rankings import can_read_heads, read_heads, read_table
 
 FEWEST_ROWS = 200
 """
@@ -69,7 +70,7 @@ def _rank_first(
     if not scope.content_type_ids:
         return []
     depth = max(FEWEST_ROWS, 2 * limit)
-    if scope.can_read_heads(depth):
+    if can_read_heads(scope, depth):
         ranking = read_heads(scope, depth)
         if len(ranking.keys) >= limit or ranking.is_complete:
             return [*ranking.keys[:limit]]

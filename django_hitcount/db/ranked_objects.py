@@ -9,7 +9,8 @@ from django.db.models import Model, QuerySet
 
 from django_hitcount.counters.primary_keys import convert_key, filter_by_texts
 from django_hitcount.counters.rankings import RankedKey
-from django_hitcount.db.rankings import Scope, rank_these, read_rankings
+from django_hitcount.db.ranking_scopes import Scope
+from django_hitcount.db.rankings import rank_these, read_rankings
 
 FEW = 2000
 """How many objects a queryset may have so that their hits are read one by one. A ranking of all

@@ -7,7 +7,7 @@ import pytest
 from django_hitcount.db import ranked_objects, rankings
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.ranked_objects import rank_queryset
-from django_hitcount.db.rankings import Scope
+from django_hitcount.db.ranking_scopes import Scope
 from tests.app.models import Article
 from tests.ranked import add_totals
 

@@ -8,7 +8,8 @@ import time_machine
 from django_hitcount.counters.rankings import weigh_days
 from django_hitcount.db import rankings
 from django_hitcount.db.counter_keys import content_type_id_of
-from django_hitcount.db.rankings import Scope, rank_these, read_rankings
+from django_hitcount.db.ranking_scopes import Scope
+from django_hitcount.db.rankings import rank_these, read_rankings
 from tests.app.models import Article
 from tests.ranked import NOON, add_daily, add_totals, day
 
@@ -33,6 +34,10 @@ def scope(days=None):
     weights = weigh_days([day(ago) for ago in reversed(range(days))]) if days else None
     pk = content_type_id_of(Article)
     return Scope(content_type_ids=[pk], counter="views", weights=weights)
+
+
+def key_of(article):
+    return content_type_id_of(Article), str(article.pk)
 
 
 def hits(ranking):
@@ -91,6 +96,31 @@ def test_rows_that_are_not_compacted_raise_the_bound_by_their_number(articles):
 
     first = next(read_rankings(scope(), at_least=1))
     assert hits(first) == [100]  # 80 is not above 40 + 40.
+
+
+def test_rows_that_are_not_compacted_are_summed_up_if_they_prove_too_little(articles):
+    add_totals({(articles[n], 0): 100 - 20 * n for n in range(5)})
+    add_totals({(articles[10 + n], slot): 10 for n in range(5) for slot in range(1, 5)})
+
+    first, second = read_all()
+    assert hits(first) == [100]
+    assert hits(second) == [100, 80, 60] + 6 * [40] + [20]
+
+
+def test_rows_of_days_that_are_not_compacted_are_summed_up_at_once(articles):
+    """Many have a hit of today, so none has much: their number is no bound."""
+    add_daily({(articles[n], 0, 0): 30 - 5 * n for n in range(5)})
+    add_daily({(article, 1 + n % 50, 0): 1 for n, article in enumerate(articles)})
+
+    first = next(read_rankings(scope(days=1), at_least=1))
+    assert hits(first) == [31, 26, 21]  # 16 is not above 15 + 1.
+
+
+def test_a_table_has_objects_without_hits_left(articles, monkeypatch):
+    monkeypatch.setattr(rankings, "MOST_ROWS", 0)
+    add_totals({(article, 0): 2 - n for n, article in enumerate(articles)})
+
+    assert read_all() == [([(key_of(articles[0]), 2), (key_of(articles[1]), 1)], True)]
 
 
 def test_an_object_in_no_head_may_be_the_first(articles):

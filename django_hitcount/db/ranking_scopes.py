@@ -1,0 +1,111 @@
+"""What is ranked, and the SQL that all statements for it share."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from django.db import connections
+
+from django_hitcount.counters.rankings import Weights
+from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.savepoints import savepoint
+from django_hitcount.db.tables import DailyHitSlot, HitSlot
+
+Sql = tuple[str, list[Any]]
+"""SQL, and its parameters."""
+
+
+class RowList(NamedTuple):
+    """Rows, or objects, those with the most hits first."""
+
+    content_type_id: int
+    day: datetime.date | None
+    is_compacted: bool
+    is_summed: bool = False
+    """Whether each row is an object, with all its hits that are not compacted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """What is ranked: one counter of some models, over all time or over some days."""
+
+    content_type_ids: Sequence[int]
+    counter: str
+    weights: Weights | None = None
+    """How much a hit of each day counts. Without it, all hits count."""
+
+    sums_uncompacted: bool = False
+    """
+    Whether the rows that are not compacted are summed up by object, as those of days always are.
+
+    It takes longer, the more such rows there are: 50,000 take 20 ms. But it proves more. An object
+    may have such a row in each slot: of 64 slots, a row of 2 hits leaves 128 hits open.
+    """
+
+    @property
+    def table(self) -> str:
+        """The name of the table with the hits."""
+        return (HitSlot if self.weights is None else DailyHitSlot)._meta.db_table
+
+    def lists(self) -> list[RowList]:
+        """Return all lists of the models: a list for each day, if there are any, and one more."""
+        days: Collection[datetime.date | None] = self.weights or [None]
+        is_summed = self.sums_uncompacted or self.weights is not None
+        found = []
+        for pk in self.content_type_ids:
+            found += [RowList(pk, day, is_compacted=True) for day in days]
+            found.append(RowList(pk, None, is_compacted=False, is_summed=is_summed))
+        return found
+
+
+def sum_hits(scope: Scope) -> Sql:
+    """Return the sum of the hits of an object, each with the weight of its day."""
+    weights = scope.weights or {}
+    if {*weights.values()} <= {1}:
+        return "SUM(hit.hits)", []
+    weight, params = _choose_weight(sorted(weights.items()))
+    # As decimals, since the product may be too large for an integer.
+    return f"SUM(CAST(hit.hits AS DECIMAL(20, 0)) * {weight})", params
+
+
+def _choose_weight(weights: Sequence[tuple[datetime.date, int]]) -> Sql:
+    """Return the weight of a row. It takes five comparisons for a month: one a day is slow."""
+    if len(weights) == 1:
+        return str(weights[0][1]), []
+    middle = len(weights) // 2
+    earlier, earlier_params = _choose_weight(weights[:middle])
+    later, later_params = _choose_weight(weights[middle:])
+    return (
+        f"CASE WHEN hit.day < %s THEN {earlier} ELSE {later} END",
+        [to_param(weights[middle][0]), *earlier_params, *later_params],
+    )
+
+
+def match_rows(scope: Scope) -> Sql:
+    """Return a condition for the rows that are summed up."""
+    models = ", ".join(["%s"] * len(scope.content_type_ids))
+    where = f"hit.content_type_id IN ({models}) AND hit.counter = %s"
+    params: list[Any] = [*scope.content_type_ids, scope.counter]
+    if scope.weights is None:
+        return where, params
+    first_day, last_day = min(scope.weights), max(scope.weights)
+    return f"{where} AND hit.day BETWEEN %s AND %s", [
+        *params,
+        to_param(first_day),
+        to_param(last_day),
+    ]
+
+
+def to_param(day: datetime.date) -> Any:
+    return connections[hits_alias()].ops.adapt_datefield_value(day)
+
+
+def read_rows(sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
+    using = hits_alias()
+    with savepoint(using), connections[using].cursor() as cursor:
+        cursor.execute(sql, params)
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+    return rows
