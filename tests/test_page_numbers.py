@@ -117,6 +117,15 @@ def test_hits_of_others_are_shown_by_the_next_page(article):
         assert shown.split()[3:] == [str(expected(article, days)) for days in (1, 7)]
 
 
+def test_page_whose_record_is_the_first_of_a_run_includes_it(article, redis):
+    """Another page has loaded the script that reads, but none that which records."""
+    render(article)
+    redis.script_flush()
+    render(article, "{% hit_visitors a %}")
+
+    assert render(article, visitor=60).split()[:4] == ["23", "23", "0", "2"]
+
+
 def test_redis_that_lost_its_memory_does_not_show_fewer(article, redis, django_assert_num_queries):
     visit(article, range(50, 60))
     shown = render(article)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -58,6 +58,9 @@ class OpenConnection:
 RUN_ID_LETTERS = 12
 """How many of the 40 letters are used: two runs share them with a chance of 1 in 10^14."""
 
+
+READS = ("MGET", "read_visitors")
+"""The command and the script that follow scripts in a round trip, and read what these wrote."""
 
 UNKNOWN_RUN = "unknown"
 """The run of a server that does not report it. We assume that it never goes back in time."""
@@ -237,11 +240,23 @@ def _send_and_read(
         opened.run_id = found
         replies.clear()  # This run knows no script of the other run, and all else only reads.
         return False
-    for at in unknown:
+    for at in _find_late(commands, unknown):
+        command = commands[at]
         replies[at] = _make_answer_lost("connection lost")  # Replaced by the reply below.
-        connection.send_command(*commands[at].by_source(run_id))  # type: ignore[union-attr]
+        connection.send_command(
+            *(command.by_source(run_id) if isinstance(command, ScriptCall) else command)
+        )
         replies[at] = _read(connection)
     return True
+
+
+def _find_late(commands: Sequence[ScriptCall | Command], unknown: Sequence[int]) -> Iterator[int]:
+    """Return the places of unknown scripts, and of reads that came before what they follow."""
+    if unknown:
+        scripts = {*unknown}
+        for at in range(unknown[0], len(commands)):
+            if at in scripts or commands[at][0] in READS:
+                yield at
 
 
 def _is_usable(connection: Any) -> bool:
