@@ -85,6 +85,7 @@ class HitReportAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         self, request: HttpRequest, report: Report, models: Sequence[CountedModel]
     ) -> dict[str, object]:
         selection = report.selection
+        hits_wait = not isinstance(get_buffer(), DatabaseBuffer)
         return {
             "title": _("Hits"),
             "opts": self.opts,
@@ -101,8 +102,8 @@ class HitReportAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             "trending": self._link(request, report.trending),
             "counts_visitors": counts_visitors(selection),
             "shows_visitors": shows_visitors(selection),
-            "buffer": buffer_status(),
-            "hits_wait": not isinstance(get_buffer(), DatabaseBuffer),
+            "buffer": buffer_status() if hits_wait else None,
+            "hits_wait": hits_wait,
             "time_zone": timezone.get_default_timezone_name(),
         }
 

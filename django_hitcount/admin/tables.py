@@ -7,6 +7,7 @@ from collections.abc import Collection
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import quote
 from django.db import models, router
 from django.http import HttpRequest, HttpResponse
@@ -81,6 +82,13 @@ class CorrectionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         if changelist:
             _load_objects(changelist.result_list)
         return response
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        """Refuse the year 99999999999 as other invalid days; Django fails for it."""
+        try:
+            return super().get_changelist_instance(request)
+        except OverflowError as exc:
+            raise IncorrectLookupParameters(str(exc)) from exc
 
     @admin.display(description=_("object"), ordering="object_id")
     def corrected_object(self, correction: Correction) -> str:

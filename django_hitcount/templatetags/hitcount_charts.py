@@ -6,7 +6,7 @@ import datetime
 
 from django import template
 from django.utils.formats import date_format, get_format, number_format
-from django.utils.translation import pgettext
+from django.utils.translation import gettext, pgettext
 
 from django_hitcount.reports.charts import BarChart, Sparkline
 from django_hitcount.short_numbers import format_short
@@ -16,7 +16,7 @@ register = template.Library()
 
 @register.inclusion_tag("django_hitcount/charts/bar_chart.html")
 def bar_chart(
-    chart: BarChart, *, name: str, label: str, csv_address: str = ""
+    chart: BarChart, *, name: str, label: str, values: str = "", csv_address: str = ""
 ) -> dict[str, object]:
     """
     Draw a chart, with its values on hover and focus, and a table of them all.
@@ -25,11 +25,18 @@ def bar_chart(
         chart: what django_hitcount.reports.charts.bar_chart() returns.
         name: the id of the chart, of its own on the page.
         label: what the chart shows, as "Hits per day".
+        values: what its values are, "Hits" by default.
         csv_address: where to download its values, if anywhere.
 
     The page needs the style sheet ``django_hitcount/charts.css``.
     """
-    return {"chart": chart, "name": name, "label": label, "csv_address": csv_address}
+    return {
+        "chart": chart,
+        "name": name,
+        "label": label,
+        "values": values or gettext("Hits"),
+        "csv_address": csv_address,
+    }
 
 
 @register.inclusion_tag("django_hitcount/charts/sparkline.svg")

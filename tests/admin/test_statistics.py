@@ -58,6 +58,7 @@ def test_visitors_are_shown_where_they_are_counted(rule, admin, article, text):
 
     assert rows(page)["Views: visitors"] == ["2", "2", "2", "\u2013"]
     assert "Visitors per day" in text(page)
+    assert re.findall(r"Day (Hits|Visitors) ", text(page)) == ["Hits", "Visitors"]
     assert "Visitors per day" not in text(admin.get(url_of(article), {"counter": "downloads"}))
 
 
