@@ -9,7 +9,8 @@ from __future__ import annotations
 import datetime
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from django.db.models import Model
@@ -64,7 +65,30 @@ def record(
         return buffer.record(hits)
     recorded, known = buffer.record_and_read(hits, wanted)
     page_hits.remember_numbers(request, known.state.totals, known.visitors)
+    if page_hits.has_recorded(request, hits[0].key[:2]):
+        # The hit has waited for its COMMIT. Within the transaction, the page could not do this.
+        _load(wanted, known)
     return recorded
+
+
+def _load(wanted: Wanted, known: BufferNumbers) -> None:
+    """Let the buffer keep what it does not know of ``wanted``, so that the next page has it."""
+    loaded = known.state.totals
+    if known.state.positions:
+        totals_or_none([key for key in wanted.totals if key not in loaded], known.state)
+    with _errors_logged("Visitors cannot be read"):
+        _keep_visitors(known.unkept)
+
+
+@contextmanager
+def _errors_logged(failure: str) -> Iterator[None]:
+    """Suppress errors of the database and of Redis, so that a page does not fail."""
+    try:
+        yield
+    except BufferUnavailable:
+        pass  # The breaker has logged it.
+    except DATABASE_ERRORS as exc:
+        logger.error("%s: %s", failure, exc)
 
 
 def read_totals(
@@ -153,15 +177,10 @@ def page_hits_of_days(
 def _read_range(wanted: LastDays) -> int | None:
     """Read the hits of a range of days; None if they cannot be read now."""
     days = series.day_range(wanted.first_day, wanted.today)
-    try:
-        return sum(
-            series.read_counters([wanted.key], days, guard=page_read_breaker().guard).values()
-        )
-    except BufferUnavailable:
-        pass  # The breaker has logged it.
-    except DATABASE_ERRORS as exc:
-        logger.error("The hits of some days cannot be read: %s", exc)
-    return None
+    found: Mapping[datetime.date, int] | None = None
+    with _errors_logged("The hits of some days cannot be read"):
+        found = series.read_counters([wanted.key], days, guard=page_read_breaker().guard)
+    return None if found is None else sum(found.values())
 
 
 def _key_or_none(obj: Model, counter: str) -> CounterKey | None:
@@ -204,13 +223,9 @@ def complete_numbers(wanted: Wanted, known: BufferNumbers) -> Numbers:
     """Read what the buffer does not know; see read_numbers()."""
     totals = totals_or_none(wanted.totals, known.state) if wanted.totals else {}
     visitors = {last: Visitors(*count) for last, count in known.visitors.items()}
-    try:
+    with _errors_logged("Visitors cannot be read"):
         visitors |= _keep_visitors(known.unkept)
         _count_others([last for last in wanted.visitors if last not in visitors], visitors)
-    except BufferUnavailable:
-        pass  # The breaker has logged it.
-    except DATABASE_ERRORS as exc:
-        logger.error("Visitors cannot be read: %s", exc)
     return Numbers(totals, visitors)
 
 

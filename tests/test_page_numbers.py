@@ -224,6 +224,20 @@ def test_page_in_a_transaction_is_one_round_trip_before_and_one_after(
     assert render(article, "{% hit_visitors a %}") == "2"
 
 
+def test_pages_in_transactions_let_redis_keep_their_numbers(article, django_assert_num_queries):
+    """With ATOMIC_REQUESTS, all pages are. What they read there cannot be kept."""
+    for n in range(2):
+        with transaction.atomic():
+            render(article, visitor=n)
+    week = expected(article, 7)
+
+    with sends() as sent, django_assert_num_queries(2), transaction.atomic():  # BEGIN and COMMIT.
+        shown = render(article, visitor=2)
+        assert sent() == 1
+    assert sent() == 2
+    assert shown == f"24 24 0 2 {week}"
+
+
 def test_total_of_a_hit_that_was_rolled_back_is_read_again(article):
     request = request_of(1)
     with transaction.atomic():
