@@ -137,19 +137,20 @@ class _SetStatement:
     """
     Puts MariaDB's limits before each statement. They apply to that statement only.
 
-    Leaves out statements that skip locked rows: with a limit, MariaDB 10.11 ends them with error
-    1180 when there is one.
+    A statement that skips locked rows has the limit for tables alone: with a limit of 0 for rows,
+    MariaDB fails with error 1180 when it finds a locked one.
     """
 
     def __init__(self, seconds: float) -> None:
-        self._limits = f"SET STATEMENT {_mariadb_limits(seconds)} FOR "
+        self._limits = _mariadb_limits(seconds)
+        self._table_limit = self._limits.rpartition(", ")[-1]
 
     def __call__(
         self, execute: Execute, sql: str, params: Any, many: bool, context: dict[str, Any]
     ) -> Any:
-        is_limited = sql.startswith(("INSERT", "SELECT", "UPDATE", "DELETE"))
-        if is_limited and not sql.endswith("SKIP LOCKED"):
-            sql = self._limits + sql
+        if sql.startswith(("INSERT", "SELECT", "UPDATE", "DELETE")):
+            limits = self._table_limit if sql.endswith("SKIP LOCKED") else self._limits
+            sql = f"SET STATEMENT {limits} FOR {sql}"
         return execute(sql, params, many, context)
 
 

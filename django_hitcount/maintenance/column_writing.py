@@ -9,7 +9,6 @@ are sent, and no other column changes.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -130,7 +129,7 @@ def _write(
     using: str,
 ) -> Written:
     names = [field.attname for field in fields]
-    with _limit_waits(using):
+    with locks.limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
         _take_write_lock(model, fields[0], using)
         rows = find_by_texts(model, object_ids, using=using).order_by("pk")
         found = {
@@ -150,17 +149,6 @@ def _write(
             changed += _update(model, field, changes, using)
         unlocked = {*object_ids} - found.keys()
         return Written(len(found), changed, _find_existing(model, unlocked, using))
-
-
-def _limit_waits(using: str) -> AbstractContextManager[None]:
-    """
-    Limit waits, but not on MariaDB: there, a locking read with a limit fails if a row is locked.
-
-    It waits for no row without a limit either, as it skips locked ones.
-    """
-    if connections[using].vendor == "mysql":
-        return nullcontext()
-    return locks.limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True)
 
 
 def _keys(

@@ -107,8 +107,6 @@ def _fold(
         sums: Counter[model_hits.ModelDay] = Counter()
         if model is DailyHitSlot:
             sums = model_hits.sum_rows(pks, is_compacted=False, using=using)
-        # MariaDB scans a small table instead of using its index, and then also waits for rows that
-        # other sessions have locked.
         folding.delete_rows(model, pks, using=using)
         model_hits.add(sums, using=using)
     return len(pks), after

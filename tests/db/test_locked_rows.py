@@ -39,10 +39,12 @@ A_MOMENT_SECONDS = 1.0
 @contextmanager
 def locked(rows: QuerySet) -> Iterator[None]:
     """Another session has locked ``rows``, and does not say for how long."""
-    sql, params = rows.query.sql_with_params()
+    pks = [*rows.values_list("pk", flat=True)]
+    assert pks
+    table = rows.model._meta.db_table
     with another_session() as cursor:
-        cursor.execute(f"{sql} FOR UPDATE", params)
-        assert cursor.fetchall()
+        for pk in pks:  # One by one: or else MariaDB locks all rows of a table this small.
+            cursor.execute(f"SELECT hits FROM {table} WHERE id = %s FOR UPDATE", [pk])
         yield
 
 
@@ -293,20 +295,20 @@ class TestCompaction:
         children.kill(compactor)
         assert slot_sums(before) == {each: hits + 12 for each, hits in before.items()}
 
-    @pytest.mark.skipif(connection.vendor == "mysql", reason="MariaDB scans a table this small")
-    def test_locked_row_is_left_to_the_next_one(self, article, others):
-        with locked(of(article).filter(slot=1)):
+    @pytest.mark.parametrize("model", [HitSlot, DailyHitSlot])
+    def test_locked_row_is_left_to_the_next_one(self, article, others, model):
+        with locked(of(article, model).filter(slot=1)):
             assert children.run(compact, seconds=20) == 0
-            assert slots_of(article) == [0, 1]
-            assert slots_of(others[0]) == [0]
+            assert slots_of(article, model) == [0, 1]
+            assert slots_of(others[0], model) == [0]
 
         compact()
         assert slots_of(article) == [0]
         assert slot_sums([article]) == {article: 2}
 
 
-def slots_of(article: Article) -> list[int]:
-    return [*of(article).order_by("slot").values_list("slot", flat=True)]
+def slots_of(article: Article, model: type[HitSlot] = HitSlot) -> list[int]:
+    return [*of(article, model).order_by("slot").values_list("slot", flat=True)]
 
 
 def test_buffer_is_not_left_alone_for_a_lock(article):
