@@ -30,6 +30,10 @@ def test_page_is_whole_and_accessible(path, is_dark, new_context):
     assert violations(page) == []
 
 
+def test_browsers_that_ask_for_an_icon_find_one(page):
+    assert page.request.get("/favicon.ico").ok
+
+
 def test_narrow_page_does_not_scroll_sideways(path, new_context):
     page = new_context(width=NARROW).new_page()
     page.goto(path)

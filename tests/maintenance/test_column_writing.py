@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import contextmanager
 from io import StringIO
 from unittest import mock
@@ -45,7 +44,7 @@ def views(model: type = Recipe) -> list[int]:
 def fill(*labels: str) -> str:
     output = StringIO()
     call_command("fill_hit_totals", *labels, stdout=output)
-    return re.sub(r"[^\n]*\r", "", output.getvalue())
+    return output.getvalue()
 
 
 class TestCompactHits:

@@ -31,7 +31,8 @@ class Command(BaseCommand):
             objects += written.objects
             changed += written.changed
             locked += len(written.locked)
-            self.stdout.write(f"{model._meta.label}: {objects} objects", ending="\r")
+            if self.stdout.isatty():  # Elsewhere, each of these lines would stay.
+                self.stdout.write(f"{model._meta.label}: {objects} objects", ending="\r")
         self.stdout.write(f"{model._meta.label}: {objects} objects, {changed} totals changed.")
         if locked:
             self.stdout.write(f"{locked} objects were locked; the next compact_hits writes them.")
