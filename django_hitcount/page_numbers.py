@@ -177,10 +177,11 @@ def page_hits_of_days(
 def _read_range(wanted: LastDays) -> int | None:
     """Read the hits of a range of days; None if they cannot be read now."""
     days = series.day_range(wanted.first_day, wanted.today)
-    found: Mapping[datetime.date, int] | None = None
+    found: dict[LastDays, int] = {}
     with _errors_logged("The hits of some days cannot be read"):
-        found = series.read_counters([wanted.key], days, guard=page_read_breaker().guard)
-    return None if found is None else sum(found.values())
+        hits = series.read_counters([wanted.key], days, guard=page_read_breaker().guard)
+        found[wanted] = sum(hits.values())
+    return found.get(wanted)
 
 
 def _key_or_none(obj: Model, counter: str) -> CounterKey | None:
