@@ -159,6 +159,12 @@ def _check_queryset(queryset: QuerySet[Any, Any]) -> QuerySet[Any, Any]:
             f"Invalid queryset of {model._meta.label}: it is sliced, a union, or has "
             "distinct fields. Pass it without."
         )
+    annotated: Any = [query.where, *query.annotations.values()]
+    if any(part.contains_over_clause for part in annotated):
+        # A ranking loads some of the objects. A window function would take them for all.
+        raise InvalidRanking(
+            f"Invalid queryset of {model._meta.label}: it has a window function. Pass it without."
+        )
     if queryset._fields is not None:  # type: ignore[attr-defined]  # Set by values().
         raise InvalidRanking(
             f"Invalid queryset of {model._meta.label}: it returns values instead of "

@@ -216,7 +216,8 @@ def _read_queryset(queryset: QuerySet[Any, Any], days: DayRange, counter: str) -
     key_type(model)  # Raises InvalidKey if its objects cannot be counted.
     if _is_whole_model(queryset):
         return _read_model(content_type_id_of(model), days, counter)
-    can_nest = not (queryset.query.is_sliced or queryset.query.combinator)
+    query = queryset.query
+    can_nest = not (query.is_sliced or query.combinator or query.distinct_fields)
     if can_nest:
         queryset = queryset.order_by()
     pks = queryset.values_list("pk", flat=True)
@@ -249,7 +250,7 @@ def _is_whole_model(queryset: QuerySet[Any, Any]) -> bool:
     """Return whether a queryset has all objects of the model that its objects count as."""
     query = queryset.query
     model: type[Model] = queryset.model
-    is_filtered = query.where or query.is_sliced or query.combinator
+    is_filtered = query.where or query.is_sliced or query.combinator or query.distinct_fields
     return not is_filtered and counted_model(model) is model._meta.concrete_model
 
 

@@ -6,7 +6,8 @@ import pytest
 import time_machine
 from asgiref.sync import sync_to_async
 from django.db import connections
-from django.db.models import Count, Prefetch, QuerySet
+from django.db.models import Count, Prefetch, QuerySet, Window
+from django.db.models.functions import RowNumber
 
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.exceptions import InvalidDay, InvalidKey, InvalidRanking, UnknownCounter
@@ -35,6 +36,8 @@ from tests.app.models import (
 pytestmark = pytest.mark.django_db(transaction=True)
 
 TODAY = datetime.date(2026, 11, 22)
+
+PLACE = Window(RowNumber(), order_by="pk")
 
 
 def ago(days):
@@ -245,6 +248,8 @@ class TestQueryset:
             (lambda rows: rows.values("pk"), "values"),
             (lambda rows: rows.values_list("pk", flat=True), "values"),
             (lambda rows: rows.distinct("author"), "distinct"),
+            (lambda rows: rows.annotate(place=PLACE), "window function"),
+            (lambda rows: rows.alias(place=PLACE).filter(place__lt=3), "window function"),
         ],
     )
     def test_that_cannot_be_ranked_is_refused(self, db, make, why):

@@ -6,6 +6,7 @@ import datetime
 
 import pytest
 from asgiref.sync import async_to_sync
+from django.db import connection
 from django.utils import timezone
 
 from django_hitcount import series
@@ -127,6 +128,14 @@ def test_querysets(site, monkeypatch, limit):
 
     for source, expected in sources.items():
         assert without_zeros(series.hits_by_day(source, FIRST, LAST)) == expected
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="only PostgreSQL has DISTINCT ON")
+def test_distinct_fields(site):
+    last_of_author = Article.objects.order_by("author", "-pk").distinct("author")
+
+    found = series.hits_by_day(last_of_author, FIRST, LAST)
+    assert without_zeros(found) == {DAYS[3]: -50_000}
 
 
 def test_object_that_a_join_repeats_counts_once(site):

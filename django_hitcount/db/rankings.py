@@ -34,6 +34,7 @@ from django_hitcount.db.ranking_scopes import (
     to_param,
 )
 from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.slots import CORRECTION_SLOT
 
 FEWEST_ROWS = 20
 """Rows to read of each list at first. If they prove too few objects, four times as many follow."""
@@ -51,7 +52,7 @@ IDS_PER_STATEMENT = 1000
 """Objects whose hits one statement reads."""
 
 NO_LIST = -1
-"""In the column for the number of a list: the row has the highest slot."""
+"""In the column for the number of a list: the row has the highest slot of hits."""
 
 Ends = dict[int, tuple[Any, Any]]
 """For each list with rows: the hits of the last row that was read, and how many were read."""
@@ -94,8 +95,8 @@ def read_heads(scope: Scope, depth: int) -> Ranking:
     for number, (last_hits, count) in ends.items():
         pk, day, is_compacted, is_summed = lists[number]
         weight = 1 if scope.weights is None or day is None else scope.weights[day]
-        # An object has one row in slot 0, and elsewhere one for each slot.
-        most_rows = 1 if is_compacted or is_summed else int(highest_slot)
+        # An object has one row in slot 0, and elsewhere one for each slot, and one of corrections.
+        most_rows = 1 if is_compacted or is_summed else int(highest_slot) + 1
         found.append(Head(count, int(last_hits), weight, most_rows, pk))
     return prove(_to_keys(candidates), found, depth=depth)
 
@@ -160,7 +161,10 @@ def _select_highest_slot(scope: Scope) -> str:
     """Return one more part of a UNION, if a list has a row of an object for each slot."""
     if all(of.is_compacted or of.is_summed for of in scope.lists()):
         return ""
-    highest = f"SELECT MAX(slot) FROM {scope.table} WHERE is_compacted = False"
+    highest = (
+        f"SELECT MAX(slot) FROM {scope.table} "
+        f"WHERE is_compacted = False AND slot < {CORRECTION_SLOT}"
+    )
     return f" UNION ALL SELECT {NO_LIST}, NULL, NULL, COALESCE(({highest}), 0), NULL"
 
 

@@ -10,6 +10,7 @@ from django_hitcount.db import rankings
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.ranking_scopes import Scope
 from django_hitcount.db.rankings import rank_these, read_rankings
+from django_hitcount.db.slots import CORRECTION_SLOT
 from tests.app.models import Article
 from tests.ranked import NOON, add_daily, add_totals, day
 
@@ -90,12 +91,22 @@ def test_many_lists_are_summed_up_earlier(articles, monkeypatch):
 
 
 def test_rows_that_are_not_compacted_raise_the_bound_by_their_number(articles):
-    """The first one may have four more such rows: 4 x 10 hits."""
+    """Another one may have three such rows and a correction: 4 x 10 hits."""
     add_totals({(articles[n], 0): 100 - 20 * n for n in range(4)})
-    add_totals({(articles[10 + n], 4): 10 for n in range(5)})
+    add_totals({(articles[10 + n], 3): 10 for n in range(5)})
 
     first = next(read_rankings(scope(), at_least=1))
     assert hits(first) == [100]  # 80 is not above 40 + 40.
+
+
+def test_correction_raises_the_bound_by_one_row(articles):
+    """Its slot is the highest of all, but nobody has hits in all the slots below."""
+    add_totals({(articles[n], 0): 100 - 20 * n for n in range(4)})
+    add_totals({(articles[10 + n], 1): 10 for n in range(5)})
+    add_totals({(articles[0], CORRECTION_SLOT): 7})
+
+    first = next(read_rankings(scope(), at_least=1))
+    assert hits(first) == [107, 80]  # 60 is not above 40 + 2 x 10.
 
 
 def test_rows_that_are_not_compacted_are_summed_up_if_they_prove_too_little(articles):

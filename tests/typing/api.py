@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import datetime
-from typing import assert_type
+from typing import Any, assert_type
 
-from django.contrib.auth.models import UserManager
+from django.contrib.auth.models import User, UserManager
 from django.db import models
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from django_hitcount.corrections import correct_hits
+from django_hitcount.db.tables import Correction
+from django_hitcount.expressions import SumOfHits
+from django_hitcount.fields import HitTotalField
 from django_hitcount.maintenance.flushing import Flush, flush
 from django_hitcount.models import HitCountManager, HitCountMixin, HitCountQuerySet, with_hits
+from django_hitcount.prefetching import prefetch_hits
+from django_hitcount.rankings import atrending, most_viewed, trending
 from django_hitcount.recording import Hit, arecord_hit, record_hit, record_hits
+from django_hitcount.series import hits_by_day, hits_by_month, hits_by_week, visitors_by_day
+from django_hitcount.status import BufferStatus, buffer_status
 from django_hitcount.totals import aget_total, get_total, get_totals, hits_between
 from django_hitcount.unique_visitors import Visitors
 from tests.app import models as app
@@ -20,6 +28,8 @@ from tests.app.models import LiveHitCountQuerySet
 
 
 class Article(HitCountMixin, models.Model):
+    views = HitTotalField(counter="views", db_index=False)
+
     class Meta:
         app_label = "app"
 
@@ -32,6 +42,38 @@ def reads(article: Article, day: datetime.date) -> None:
     get_total(article, "downloads")  # type: ignore[call-arg]
     get_totals([article], "downloads")  # type: ignore[call-arg]
     assert_type(hits_between(article, day, day), int)
+
+
+def columns(article: Article) -> None:
+    assert_type(article.views, int)
+    app.Article.objects.annotate(sum=SumOfHits("tags", counter="downloads"))
+    SumOfHits("tags", "downloads")  # type: ignore[call-arg]
+
+
+def rankings(article: Article) -> None:
+    assert_type(most_viewed(Article, 3, days=7), list[Any])
+    trending([Article, app.Recipe.objects.all()], 3, half_life_days=0.5)
+    most_viewed(Article, 3, "views")  # type: ignore[call-arg]
+    most_viewed(Article)  # type: ignore[call-arg]
+    trending(article, 3)  # type: ignore[arg-type]
+
+
+def days(article: Article, day: datetime.date) -> None:
+    assert_type(hits_by_day(article, day, day), dict[datetime.date, int])
+    assert_type(hits_by_week([Article, app.Recipe], day, day), dict[datetime.date, int])
+    assert_type(hits_by_month(None, day, day, counter="views"), dict[datetime.date, int])
+    assert_type(visitors_by_day(article, day, day), dict[datetime.date, int])
+    assert_type(article.hits_by_day(day, day), dict[datetime.date, int])
+    assert_type(app.Article.objects.hits_by_week(day, day), dict[datetime.date, int])
+    hits_by_day(article, "2026-01-01", day)  # type: ignore[arg-type]
+    assert_type(buffer_status(), BufferStatus)
+    prefetch_hits([article], counters=["views"], visitors_days=7)
+
+
+def corrects(article: Article, day: datetime.date, user: User) -> None:
+    assert_type(correct_hits(article, -1, day=day, reason="bot", user=user), Correction)
+    correct_hits(article, 1, day=day, reason="bot", user="ann")  # type: ignore[arg-type]
+    correct_hits(article, 1, day=day, user=user)  # type: ignore[call-arg]
 
 
 def records(article: Article, request: HttpRequest) -> None:
@@ -50,6 +92,7 @@ async def twins(article: Article, day: datetime.date) -> None:
     assert_type(await article.arecord_hit(None, counter="downloads", amount=2), Hit)
     assert_type(await article.avisitors_between(day, day), Visitors)
     assert_type(await app.Article.objects.all().amost_viewed(3, days=7), list[app.Article])
+    await atrending(Article, 3, half_life_days=1)
     await article.ahits_between("2026-01-01", day)  # type: ignore[arg-type]
     assert_type(await aget_total(article), int)
 
