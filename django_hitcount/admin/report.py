@@ -21,6 +21,7 @@ from django_hitcount.admin.pages import Crumb, crumbs_of_model, page_context
 from django_hitcount.admin.report_contents import counts_visitors, read_report, shows_visitors
 from django_hitcount.buffers import get_buffer
 from django_hitcount.buffers.database import DatabaseBuffer
+from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.tables import HitSlot
 from django_hitcount.reports.labels import counter_choices
@@ -97,6 +98,7 @@ class HitReportAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             "days_address": "?" + urlencode({**selection.parameters, "csv": "days"}),
             "periods": period_links(selection),
             "counters": counter_choices(),
+            "is_default_counter": selection.counter == DEFAULT_COUNTER,
             "models": models,
             "top": self._link(request, report.top),
             "trending": self._link(request, report.trending),

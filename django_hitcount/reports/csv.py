@@ -14,7 +14,8 @@ Begins a file. Without it, Excel reads UTF-8 as the code page of the computer, a
 LibreOffice and Google Sheets skip it. In Python, read the file as ``utf-8-sig``.
 """
 
-STARTS_OF_FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")
+STARTS_OF_FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\t", "\r", "\n")
+"""The four after the first four are their wide forms, which East Asian spreadsheets read alike."""
 
 Cell = str | int | datetime.date | None
 

@@ -328,7 +328,10 @@ def test_an_invalid_parameter_is_named_and_the_default_shown(admin, text, query,
 def test_days_far_ahead_are_empty(admin, text):
     make(Article, 3)
 
-    assert "No hits yet" in text(admin.get(f"{URL}?first=9999-12-01&last=9999-12-31"))
+    page = text(admin.get(f"{URL}?first=9999-12-01&last=9999-12-31"))
+    assert "No hits in these days" in page
+    assert "Choose other days, another counter or another model above." in page
+    assert "hit_count" not in page
 
 
 # What it says if there is nothing
@@ -340,6 +343,12 @@ def test_without_hits_it_says_how_to_record_them(admin, text):
     assert "No hits yet" in page
     assert "{% load hitcount %} {% hit_count object %}" in page
     assert "Most hits" not in page
+
+
+def test_it_says_how_to_record_hits_of_the_chosen_counter(admin, text):
+    page = html.unescape(text(admin.get(f"{URL}?counter=downloads")))
+
+    assert '{% hit_count object counter="downloads" %}' in page
 
 
 def test_without_refused_hits_it_says_which_would_be(admin, text):

@@ -19,7 +19,11 @@ def test_a_spreadsheet_reads_what_was_written():
 
 
 @pytest.mark.parametrize(
-    "title", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "=HYPERLINK(1)"]
+    "title",
+    [
+        *("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "=HYPERLINK(1)"),
+        *("\uff1d1+1", "\uff0b1", "\uff0d1", "\uff20SUM(A1)"),
+    ],
 )
 def test_no_title_is_a_formula(title):
     assert defuse(title) == f"'{title}"
