@@ -55,7 +55,7 @@ SHELL = """<!DOCTYPE html>
   <meta charset="utf-8">
   <title>{% block title %}Articles{% endblock %}</title>
   <meta name="viewport" content="width=device-width, initial-scale=1">
-  <link rel="canonical" href="{% url 'page' kind article.pk %}">
+  <link rel="canonical" href="{% url kind article.pk %}">
 </head>
 <body class="{% if request.GET.print %}print{% else %}screen{% endif %}">
   <header>
@@ -124,6 +124,7 @@ SITE: dict[str, Any] = {
                 "context_processors": [
                     "django.template.context_processors.request",
                     "django.contrib.auth.context_processors.auth",
+                    "django.contrib.messages.context_processors.messages",
                 ],
                 "libraries": {"hitcount": "django_hitcount.templatetags.hitcount"},
                 "loaders": [
@@ -155,7 +156,8 @@ def show(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
     return render(request, f"{kind}.html", context)
 
 
-urlpatterns = [path("<slug:kind>/<int:pk>/", show, name="page")]
+# A URL pattern for each: what pages of one pattern show is read for all of them.
+urlpatterns = [path(f"{kind}/<int:pk>/", show, {"kind": kind}, name=kind) for kind in KINDS]
 
 
 def run(options: Options) -> list[Target]:

@@ -11,6 +11,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple
 
 from django.db.models import Model
@@ -32,6 +33,7 @@ from django_hitcount.counters.page_numbers import (
     Wanted,
 )
 from django_hitcount.db import daily_visitors
+from django_hitcount.db.commits import reports_commit, run_after_commit
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
@@ -65,19 +67,7 @@ def record(
         return buffer.record(hits)
     recorded, known = buffer.record_and_read(hits, wanted)
     page_hits.remember_numbers(request, known.state.totals, known.visitors)
-    if page_hits.has_recorded(request, hits[0].key[:2]):
-        # The hit has waited for its COMMIT. Within the transaction, the page could not do this.
-        _load(wanted, known)
     return recorded
-
-
-def _load(wanted: Wanted, known: BufferNumbers) -> None:
-    """Let the buffer keep what it does not know of ``wanted``, so that the next page has it."""
-    loaded = known.state.totals
-    if known.state.positions:
-        totals_or_none([key for key in wanted.totals if key not in loaded], known.state)
-    with _errors_logged("Visitors cannot be read"):
-        _keep_visitors(known.unkept)
 
 
 @contextmanager
@@ -212,15 +202,41 @@ def read_numbers(wanted: Wanted) -> Numbers:
 
     With Redis, costs one round trip. If there are totals that Redis does not know, costs one more
     and a query. If there are visitors that it does not know, costs one more and one or two queries;
-    Redis then knows them until midnight. Without Redis, costs a query for all totals, and a query
-    for the visitors of each range of days.
+    Redis then knows them until midnight. In a transaction, all that is read again after the COMMIT,
+    so that Redis knows it. Without Redis, costs a query for all totals, and a query for the
+    visitors of each range of days.
     """
     if not (wanted.totals or wanted.visitors):
         return Numbers({}, {})
-    return complete_numbers(wanted, get_buffer().read_numbers(wanted))
+    known = get_buffer().read_numbers(wanted)
+    _load_after_commit(wanted, known)
+    return _complete(wanted, known)
 
 
-def complete_numbers(wanted: Wanted, known: BufferNumbers) -> Numbers:
+def _load_after_commit(wanted: Wanted, known: BufferNumbers) -> None:
+    """If a transaction is open, let the buffer load what it does not know after the COMMIT."""
+    missing, using = _missing_totals(wanted, known), hits_alias()
+    if (missing or known.unkept) and reports_commit(using):
+        load = partial(_load, Wanted(missing, [*known.unkept]))
+        run_after_commit(load, databases=[using])
+
+
+def _missing_totals(wanted: Wanted, known: BufferNumbers) -> list[CounterKey]:
+    """Return the counters whose totals the buffer can keep, but does not know."""
+    state = known.state
+    return [key for key in wanted.totals if key not in state.totals] if state.positions else []
+
+
+def _load(wanted: Wanted) -> None:
+    """Let the buffer keep numbers that it does not know, so that the next page has them."""
+    known = get_buffer().read_numbers(wanted)
+    if missing := _missing_totals(wanted, known):
+        totals_or_none(missing, known.state)
+    with _errors_logged("Visitors cannot be read"):
+        _keep_visitors(known.unkept)
+
+
+def _complete(wanted: Wanted, known: BufferNumbers) -> Numbers:
     """Read what the buffer does not know; see read_numbers()."""
     totals = totals_or_none(wanted.totals, known.state) if wanted.totals else {}
     visitors = {last: Visitors(*count) for last, count in known.visitors.items()}

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextvars
 import datetime
 import uuid
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
 import time_machine
-from django.db import transaction
+from django.db import connection, transaction
 from django.template import Context, Template
+from django.test.utils import CaptureQueriesContext
 
 from django_hitcount import page_hits, page_wishes
 from django_hitcount.buffers import get_buffer
@@ -21,6 +23,7 @@ from django_hitcount.maintenance.flushing import flush
 from django_hitcount.models import DailyVisitors
 from django_hitcount.recording import record_hit, record_hits
 from django_hitcount.unique_visitors import get_visitors
+from tests import children
 from tests.app.models import Article, Page, Photo, Small
 from tests.redis_server import sends
 from tests.visiting import is_about, request_of, visit
@@ -44,6 +47,15 @@ def render(obj, source=PAGE, *, visitor=1, request=None):
     request = request or request_of(visitor)
     context = Context({"a": obj, "request": request})
     return Template("{% load hitcount %}" + source).render(context)
+
+
+@contextmanager
+def selects():
+    """Collect the queries that read a table."""
+    found = []
+    with CaptureQueriesContext(connection) as queries:
+        yield found
+    found += [query["sql"] for query in queries if "SELECT" in query["sql"]]
 
 
 @pytest.fixture
@@ -236,6 +248,47 @@ def test_pages_in_transactions_let_redis_keep_their_numbers(article, django_asse
         assert sent() == 1
     assert sent() == 2
     assert shown == f"24 24 0 2 {week}"
+
+
+@pytest.mark.parametrize(
+    "source", [PAGE, "{% hit_visitors a %} {% hit_visitors a days=7 %} " + PAGE]
+)
+def test_pages_in_transactions_run_no_sql_once_redis_knows_the_object(article, source):
+    """As those of a site with ATOMIC_REQUESTS."""
+    with transaction.atomic():
+        render(article, source)
+    with sends() as sent, selects() as queries, transaction.atomic():
+        shown = render(article, source, visitor=2)
+    assert not queries
+    assert sent() == (2 if source == PAGE else 4)
+    assert shown.split()[-5:-1] == ["23", "23", "0", "1"]
+
+
+@pytest.mark.parametrize("is_rolled_back", [False, True])
+def test_numbers_of_a_transaction_are_kept_after_the_commit(article, is_rolled_back):
+    source = "{% hit_total a counter='downloads' %} {% hit_visitors a days=7 %}"
+    with transaction.atomic():
+        first = render(article, source)
+        transaction.set_rollback(is_rolled_back)
+
+    with selects() as queries, transaction.atomic():
+        shown = render(article, source)
+    assert bool(queries) == is_rolled_back
+    assert shown == first == f"0 {expected(article, 7)}"
+
+
+@pytest.mark.skipif(
+    connection.vendor == "sqlite", reason="SQLite commits nothing beside a transaction that reads"
+)
+def test_numbers_kept_after_a_transaction_are_not_those_of_its_beginning(article, redis):
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM django_hitcount_dailyvisitors")
+        assert children.run(lambda: (visit(article, [1, 2, 3]), flush())) == 0
+        redis.delete(*redis.keys("hitcount:*:visitors:*"))
+        render(article, "{% hit_visitors a days=7 %}")
+
+    assert render(article, "{% hit_visitors a %}") == "3"
 
 
 def test_total_of_a_hit_that_was_rolled_back_is_read_again(article):

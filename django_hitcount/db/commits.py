@@ -19,14 +19,15 @@ def run_after_commit(work: Callable[[], object], *, databases: Iterable[str]) ->
     Does not wait for a transaction that was begun by hand, with autocommit off: Django does not
     report when it ends.
     """
-    opened = [using for using in {*databases} if _reports_commit(using)]
+    opened = [using for using in {*databases} if reports_commit(using)]
     if opened:
         return DelayedWork(work, opened)
     work()
     return None
 
 
-def _reports_commit(using: str) -> bool:
+def reports_commit(using: str) -> bool:
+    """Return whether a transaction is open whose COMMIT Django reports."""
     connection = connections[using]
     return connection.in_atomic_block and connection.commit_on_exit
 
