@@ -19,15 +19,13 @@ from django.http import HttpRequest
 
 from django_hitcount import page_hits, page_wishes, series
 from django_hitcount.buffers import Buffer, get_buffer
-from django_hitcount.conf import get_config
 from django_hitcount.counters.batches import FlushPosition, RecordResult
 from django_hitcount.counters.days import last_days
 from django_hitcount.counters.fresh_totals import find_fresh_total, find_fresh_visitors
 from django_hitcount.counters.hits import NewHits
-from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey
+from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.page_numbers import (
     BufferNumbers,
-    DayInTable,
     LastDays,
     SpanCount,
     Wanted,
@@ -267,50 +265,6 @@ def _keep_visitors(unkept: Mapping[LastDays, FlushPosition]) -> dict[LastDays, V
     if not unkept or is_in_transaction(using):
         return {}
     with page_read_breaker().guard(), savepoint(using):
-        rows = _read_days(unkept, using)
+        rows = daily_visitors.read_ranges(unkept, using=using)
     counts = get_buffer().keep_visitors(rows, unkept)
     return {last_days: Visitors(*count) for last_days, count in counts.items()}
-
-
-def _read_days(
-    ranges: Collection[LastDays], using: str
-) -> dict[LastDays, dict[DailyVisitorsKey, DayInTable]]:
-    """Read what the table has of each range, with the sketches of days that may be merged."""
-    days, undelivered = daily_visitors.read_days(
-        {last.key for last in ranges},
-        min(last.first_day for last in ranges),
-        max(last.today for last in ranges),
-        all_sketches=get_config().visitor_key_rotation != "day",
-        using=using,
-    )
-    days |= _read_missing_sketches(days, using)
-    of_key: dict[CounterKey, dict[DailyVisitorsKey, DayInTable]] = defaultdict(dict)
-    for day, found in days.items():
-        of_key[day.key][day] = found
-    return {
-        last: {
-            day: found
-            for day, found in of_key[last.key].items()
-            if last.first_day <= day.day <= last.today
-        }
-        for last in ranges
-        if last.key not in undelivered
-    }
-
-
-def _read_missing_sketches(
-    days: Mapping[DailyVisitorsKey, DayInTable], using: str
-) -> dict[DailyVisitorsKey, DayInTable]:
-    """
-    Read the sketches of days whose visitor key another day has, too.
-
-    Costs nothing unless VISITOR_KEY_ROTATION was changed to "day" not long ago.
-    """
-    spans: dict[tuple[CounterKey, str], list[DailyVisitorsKey]] = defaultdict(list)
-    for day in days:
-        spans[day.key, day.key_id].append(day)
-    missing = [
-        day for span in spans.values() for day in span if len(span) > 1 and days[day].sketch is None
-    ]
-    sketches = daily_visitors.read_sketches(missing, using=using)
-    return {day: days[day]._replace(sketch=sketch) for day, sketch in sketches.items()}

@@ -8,7 +8,7 @@ SeenVisitor, one per visitor, by their number in DailyVisitors.
 from __future__ import annotations
 
 import datetime
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ from django.db import connections, models
 from django_hitcount import conf
 from django_hitcount.counters.days import open_days
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey
-from django_hitcount.counters.page_numbers import DayInTable
+from django_hitcount.counters.page_numbers import DayInTable, LastDays
 from django_hitcount.counters.sketches import Sketch
 from django_hitcount.db import slots, upserts
 from django_hitcount.db.routing import hits_alias
@@ -170,6 +170,55 @@ def read_days(
             known.visitors + count, known.sketch if data is None else bytes(data)
         )
     return found, undelivered
+
+
+def read_ranges(
+    ranges: Collection[LastDays], *, using: str
+) -> dict[LastDays, dict[DailyVisitorsKey, DayInTable]]:
+    """
+    Read what the table has of each range, with the sketches of days that may be merged.
+
+    Leaves out ranges with visitors who wait in the table for the next flush. Costs one query, and
+    another one if VISITOR_KEY_ROTATION was changed to "day" not long ago.
+    """
+    days, undelivered = read_days(
+        {last.key for last in ranges},
+        min(last.first_day for last in ranges),
+        max(last.today for last in ranges),
+        all_sketches=conf.get_config().visitor_key_rotation != "day",
+        using=using,
+    )
+    days |= _read_missing_sketches(days, using)
+    of_key: dict[CounterKey, dict[DailyVisitorsKey, DayInTable]] = defaultdict(dict)
+    for day, found in days.items():
+        of_key[day.key][day] = found
+    return {
+        last: {
+            day: found
+            for day, found in of_key[last.key].items()
+            if last.first_day <= day.day <= last.today
+        }
+        for last in ranges
+        if last.key not in undelivered
+    }
+
+
+def _read_missing_sketches(
+    days: Mapping[DailyVisitorsKey, DayInTable], using: str
+) -> dict[DailyVisitorsKey, DayInTable]:
+    """
+    Read the sketches of days whose visitor key another day has, too.
+
+    Costs nothing unless VISITOR_KEY_ROTATION was changed to "day" not long ago.
+    """
+    spans: dict[tuple[CounterKey, str], list[DailyVisitorsKey]] = defaultdict(list)
+    for day in days:
+        spans[day.key, day.key_id].append(day)
+    missing = [
+        day for span in spans.values() for day in span if len(span) > 1 and days[day].sketch is None
+    ]
+    sketches = read_sketches(missing, using=using)
+    return {day: days[day]._replace(sketch=sketch) for day, sketch in sketches.items()}
 
 
 def _key(row: tuple[Any, ...]) -> DailyVisitorsKey:
