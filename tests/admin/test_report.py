@@ -450,6 +450,17 @@ def test_queries_do_not_grow_with_the_data(allow, django_assert_max_num_queries,
 
 
 @pytest.mark.django_db(transaction=True)
+def test_visitors_cost_a_query_more(admin, settings, django_assert_max_num_queries):
+    settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": {"visitors": True}}}
+    for model in (Article, Photo, Plain):
+        record(model.objects.create(), 1, request=visit())
+    clear_content_types()
+
+    with django_assert_max_num_queries(2 + 9):  # Session and user, and the report.
+        assert admin.get(URL).status_code == 200
+
+
+@pytest.mark.django_db(transaction=True)
 def test_objects_of_three_models_are_loaded(admin, text):
     made = [make(model, 10) for model in (Article, Photo, Plain, Tag)]
     page = text(admin.get(URL))
