@@ -146,6 +146,18 @@ def test_foreign_values_do_no_harm(patient_redis, redis, redis_buffer, articles)
     assert buffer_status() == NOTHING
 
 
+@pytest.mark.parametrize("text", ["1e999", "nan", "-1", "0x10", "9" * 15])
+def test_moment_that_nobody_can_have_noted_is_not_known(
+    patient_redis, redis, redis_buffer, articles, text
+):
+    record_hits([articles[0]])
+    names = names_of(redis, counter_key(articles[0], counter="views"))
+    redis.hset(names.pending_models, "since", text)
+
+    assert buffer_status().oldest_pending_at is None
+    assert buffer_status().pending_counters == 1
+
+
 def test_costs(patient_redis, redis_buffer, articles, django_assert_num_queries):
     record_hits(articles)
     buffer_status()

@@ -9,9 +9,11 @@ local function size(hash)
   return type(found) == 'number' and found or 0
 end
 
+-- A moment; false if there is none, or if we did not write it. We write ten digits.
 local function moment(hash, field)
   local seconds = redis.pcall('HGET', hash, field)
-  return type(seconds) == 'string' and tonumber(seconds) or false
+  local is_ours = type(seconds) == 'string' and string.match(seconds, '^%d+$') and #seconds <= 10
+  return is_ours and tonumber(seconds) or false
 end
 
 return {
