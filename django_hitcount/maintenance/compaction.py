@@ -47,6 +47,9 @@ def compact(*, batch_size: int = BATCH_SIZE) -> Compaction:
     Also replaces the rows of visitors of closed days by their number. A day is closed from the end
     of the next day on.
 
+    Marks the totals that it folds for HitTotalField, if a model has one. run_upkeep() then writes
+    the columns and deletes the marks.
+
     Leaves rows to the next call if they were written after the start, or if another session has
     locked them (SQLite and MariaDB before 10.6 wait for them). Any number of compactions and
     flushes may run at the same time.
