@@ -116,6 +116,34 @@ class TestIndexes:
 
         assert index in rows.order_by(*table.KEY, "slot").values_list("pk")[:100].explain()
 
+    def test_the_highest_slot_is_found_by_index(self):
+        # Databases read a few rows, which they find by another index.
+        self.add_rows(range(3000, 6000), one_not_compacted_of=1)
+        rows = HitSlot.objects.filter(is_compacted=False)
+
+        plan = rows.order_by("-slot").values_list("slot")[:1].explain()
+        assert "hitcount_hitslot_slot" in plan
+        assert "sort" not in plan.lower().replace("filesort: 0", "")
+
+    @pytest.mark.parametrize("table", [HitSlot, DailyHitSlot])
+    def test_an_index_has_the_hits_where_it_is_not_partial(self, table):
+        """The sum of an object reads it alone, unless the index is partial."""
+        (index,) = (index for index in table._meta.indexes if index.name.endswith("_compact"))
+        with connection.cursor() as cursor:
+            meta = connection.introspection.get_constraints(cursor, table._meta.db_table)
+        columns = ["is_compacted", *table.KEY, "slot", "hits"]
+        if connection.features.supports_partial_indexes:
+            columns = [*table.KEY, "slot"]
+        assert meta[index.name]["columns"] == columns
+
+    def test_an_index_without_hits_has_its_fields_alone(self):
+        with connection.cursor() as cursor:
+            meta = connection.introspection.get_constraints(cursor, HitSlot._meta.db_table)
+        columns = ["is_compacted", "slot"]
+        if connection.features.supports_partial_indexes:
+            columns = ["slot"]
+        assert meta["hitcount_hitslot_slot"]["columns"] == columns
+
     def test_partial_where_the_database_can(self):
         with connection.cursor() as cursor:
             constraints = connection.introspection.get_constraints(

@@ -17,11 +17,11 @@ from django_hitcount.counters.rankings import (
 from django_hitcount.db.ranking_scopes import Scope
 from django_hitcount.db.rankings import can_read_heads, read_heads, read_table
 
-FEWEST_ROWS = 200
+FEWEST_ROWS = 100
 """
 Rows to read of each list. If they prove too few objects, the whole table is summed up.
 
-Ten times as many as read_rankings() reads at first: a report must not cost many queries.
+Five times as many as read_rankings() reads at first: a report must not cost many queries.
 """
 
 
@@ -65,7 +65,10 @@ def _rank_first(
 ) -> list[RankedKey]:
     check_limit(limit)
     scope = Scope(
-        content_type_ids=[*content_type_ids], counter=check_counter(counter), weights=weights
+        content_type_ids=[*content_type_ids],
+        counter=check_counter(counter),
+        weights=weights,
+        sums_uncompacted=True,
     )
     if not scope.content_type_ids:
         return []

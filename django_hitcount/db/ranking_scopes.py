@@ -39,10 +39,10 @@ class Scope:
 
     sums_uncompacted: bool = False
     """
-    Whether the rows that are not compacted are summed up by object, as those of days always are.
+    Whether rows that are not compacted are summed up by object, instead of reading heads of them.
 
-    It takes longer, the more such rows there are: 50,000 take 20 ms. But it proves more. An object
-    may have such a row in each slot: of 64 slots, a row of 2 hits leaves 128 hits open.
+    It takes longer, the more such rows there are: 50,000 take about 50 ms. But it proves more. An
+    object may have such a row in each slot: with 64 slots, a row of 2 hits leaves 128 hits open.
     """
 
     @property
@@ -51,13 +51,15 @@ class Scope:
         return (HitSlot if self.weights is None else DailyHitSlot)._meta.db_table
 
     def lists(self) -> list[RowList]:
-        """Return all lists of the models: a list for each day, if there are any, and one more."""
+        """Return all lists of the models, and of the days if there are any."""
         days: Collection[datetime.date | None] = self.weights or [None]
-        is_summed = self.sums_uncompacted or self.weights is not None
         found = []
         for pk in self.content_type_ids:
             found += [RowList(pk, day, is_compacted=True) for day in days]
-            found.append(RowList(pk, None, is_compacted=False, is_summed=is_summed))
+            if not self.sums_uncompacted:
+                found += [RowList(pk, day, is_compacted=False) for day in days]
+            if self.sums_uncompacted or self.weights is not None:
+                found.append(RowList(pk, None, is_compacted=False, is_summed=True))
         return found
 
 

@@ -1,11 +1,11 @@
 """
 Rank objects by their hits in the tables.
 
-An index sorts the rows of slot 0 by hits. Over a range of days, each day has such a list. The rows
-of the other slots, which compaction keeps few, make one more list, see Scope.sums_uncompacted. One
-statement reads the heads of all lists and all hits of the objects in them. So both are from one
-instant: if two statements read them, a compaction in between could move hits from a list whose end
-bounds them to one whose end does not.
+An index sorts the rows of slot 0 by hits, and apart from them those of all other slots. Over a
+range of days, each day has these two lists. If the rows of other slots are few, they are summed up
+instead, and the sums sorted. One statement reads the heads of all lists and all hits of the objects
+in them. So both are from one instant: if two statements read them, a compaction in between could
+move hits from a list whose end bounds them to one whose end does not.
 """
 
 # ruff: noqa: S608 - the parts of the statements are our own; values are parameters.
@@ -51,8 +51,15 @@ MOST_LISTS_IN_SQLITE = 490
 IDS_PER_STATEMENT = 1000
 """Objects whose hits one statement reads."""
 
+FEW_UNCOMPACTED = 2000
+"""How many rows that are not compacted are summed up at first, over a range of days."""
+
 NO_LIST = -1
-"""In the column for the number of a list: the row has the highest slot of hits."""
+"""
+In the column for the number of a list: the row is about all rows that are not compacted.
+
+It has their highest slot of hits, and how many they are, up to one more than FEW_UNCOMPACTED.
+"""
 
 Ends = dict[int, tuple[Any, Any]]
 """For each list with rows: the hits of the last row that was read, and how many were read."""
@@ -79,10 +86,11 @@ def read_rankings(scope: Scope, *, at_least: int) -> Iterator[Ranking]:
 
 def can_read_heads(scope: Scope, depth: int) -> bool:
     """Return whether one statement may read the first ``depth`` rows of all lists."""
-    lists = len(scope.lists())
-    if lists > MOST_LISTS_IN_SQLITE and connections[hits_alias()].vendor == "sqlite":
+    lists = scope.lists()
+    if len(lists) > MOST_LISTS_IN_SQLITE and connections[hits_alias()].vendor == "sqlite":
         return False
-    return depth <= min(MOST_ROWS, MOST_ROWS_OF_ALL_LISTS // lists)
+    sorted_by_index = sum(not of.is_summed for of in lists)
+    return depth <= min(MOST_ROWS, MOST_ROWS_OF_ALL_LISTS // sorted_by_index)
 
 
 def read_heads(scope: Scope, depth: int) -> Ranking:
@@ -90,10 +98,13 @@ def read_heads(scope: Scope, depth: int) -> Ranking:
     connection: Any = connections[hits_alias()]
     is_mariadb = connection.vendor == "mysql" and connection.mysql_is_mariadb
     candidates, ends = (_read_with_sums if is_mariadb else _read_and_join)(scope, depth)
-    highest_slot, _ = ends.pop(NO_LIST, (1, None))
+    highest_slot, uncompacted = ends.pop(NO_LIST, (1, 0))
+    has_sums = scope.weights is not None and uncompacted <= FEW_UNCOMPACTED
     lists, found = scope.lists(), []
     for number, (last_hits, count) in ends.items():
         pk, day, is_compacted, is_summed = lists[number]
+        if has_sums and not is_compacted and not is_summed:
+            continue  # The sums bound the same hits, and better.
         weight = 1 if scope.weights is None or day is None else scope.weights[day]
         # An object has one row in slot 0, and elsewhere one for each slot, and one of corrections.
         most_rows = 1 if is_compacted or is_summed else int(highest_slot) + 1
@@ -118,7 +129,7 @@ def _read_and_join(scope: Scope, depth: int) -> tuple[list[tuple[Any, ...]], End
         f"AND hit.object_id = candidate.object_id AND {where} "
         "GROUP BY hit.content_type_id, hit.object_id "
         "UNION ALL SELECT list, NULL, NULL, MIN(hits), COUNT(*) FROM heads GROUP BY list"
-        f"{_select_highest_slot(scope)}",
+        f"{_select_uncompacted(scope)}",
         heads_params + score_params + where_params,
     )
     ends = {number: (hits, count) for number, *_, hits, count in rows if number is not None}
@@ -129,8 +140,8 @@ def _read_with_sums(scope: Scope, depth: int) -> tuple[list[tuple[Any, ...]], En
     """
     Read the heads, each row with the sum of its object. Returns the same as _read_and_join().
 
-    MariaDB reads a common table expression anew for each reference, and caches the sums of an
-    object that is in several heads. An index has all that a sum needs. It begins with
+    MariaDB reads a common table expression anew for each reference. So this sums up the hits of an
+    object at the first of its rows. An index has all that a sum needs. It begins with
     ``is_compacted``: a sum over both values would not use it.
     """
     heads, heads_params = _select_heads(scope, depth)
@@ -143,29 +154,35 @@ def _read_with_sums(scope: Scope, depth: int) -> tuple[list[tuple[Any, ...]], En
         for is_compacted in (True, False)
     ]
     rows = read_rows(
-        f"SELECT list, content_type_id, object_id, hits, {' + '.join(sums)} FROM ({heads}) head"
-        f"{_select_highest_slot(scope)}",
+        "SELECT list, content_type_id, object_id, hits, "
+        f"CASE WHEN number = 1 THEN {' + '.join(sums)} END FROM (SELECT heads.*, ROW_NUMBER() OVER "
+        f"(PARTITION BY content_type_id, object_id) AS number FROM ({heads}) heads) head"
+        f"{_select_uncompacted(scope)}",
         len(sums) * (score_params + where_params) + heads_params,
     )
-    candidates: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    candidates = [row[1:3] + row[4:] for row in rows if row[1] is not None and row[4] is not None]
     ends: Ends = {}
-    for number, pk, object_id, hits, total in rows:
+    for number, pk, _, hits, total in rows:
         last_hits, count = ends.get(number, (hits, 0))
-        ends[number] = min(hits, last_hits), count + 1
-        candidates[pk, object_id] = pk, object_id, total
-    candidates.pop((None, None), None)  # The highest slot.
-    return [*candidates.values()], ends
+        ends[number] = (hits, total) if pk is None else (min(hits, last_hits), count + 1)
+    return candidates, ends
 
 
-def _select_highest_slot(scope: Scope) -> str:
-    """Return one more part of a UNION, if a list has a row of an object for each slot."""
-    if all(of.is_compacted or of.is_summed for of in scope.lists()):
+def _select_uncompacted(scope: Scope) -> str:
+    """Return one more part of a UNION, if there are heads of rows that are not compacted."""
+    if scope.sums_uncompacted:
         return ""
     highest = (
         f"SELECT MAX(slot) FROM {scope.table} "
         f"WHERE is_compacted = False AND slot < {CORRECTION_SLOT}"
     )
-    return f" UNION ALL SELECT {NO_LIST}, NULL, NULL, COALESCE(({highest}), 0), NULL"
+    return f" UNION ALL SELECT {NO_LIST}, NULL, NULL, COALESCE(({highest}), 0), {_count(scope)}"
+
+
+def _count(scope: Scope) -> str:
+    """Return an expression for the number of rows that are not compacted, as far as it matters."""
+    rows = f"SELECT 1 FROM {scope.table} WHERE is_compacted = False LIMIT {FEW_UNCOMPACTED + 1}"
+    return f"(SELECT COUNT(*) FROM ({rows}) uncompacted)"
 
 
 def _select_heads(scope: Scope, depth: int) -> Sql:
@@ -195,12 +212,13 @@ def _select_rows(scope: Scope, number: int, of: RowList, depth: int) -> Sql:
 
 
 def _select_sums(scope: Scope, number: int, of: RowList, depth: int) -> Sql:
-    """Return a SELECT of the objects with the most hits that are not compacted."""
+    """Return a SELECT of the objects with the most hits that are not compacted, or of none."""
+    if_few = "" if scope.sums_uncompacted else f"AND {_count(scope)} <= {FEW_UNCOMPACTED} "
     score, score_params = sum_hits(scope)
     where, where_params = match_rows(replace(scope, content_type_ids=[of.content_type_id]))
     return (
         f"SELECT {number} AS list, content_type_id, object_id, {score} AS score "
-        f"FROM {scope.table} hit WHERE {where} AND is_compacted = False "
+        f"FROM {scope.table} hit WHERE {where} AND is_compacted = False {if_few}"
         f"GROUP BY content_type_id, object_id ORDER BY score DESC LIMIT {depth}"
     ), score_params + where_params
 

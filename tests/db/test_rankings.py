@@ -127,6 +127,16 @@ def test_rows_of_days_that_are_not_compacted_are_summed_up_at_once(articles):
     assert hits(first) == [31, 26, 21]  # 16 is not above 15 + 1.
 
 
+def test_many_rows_of_days_that_are_not_compacted_are_summed_up_later(articles, monkeypatch):
+    monkeypatch.setattr(rankings, "FEW_UNCOMPACTED", 59)
+    add_daily({(articles[n], 0, 0): 300 - 50 * n for n in range(5)})
+    add_daily({(article, 1 + n % 49, 0): 1 for n, article in enumerate(articles)})
+
+    first, second, *_ = read_all(days=1)
+    assert hits(first) == [301, 251, 201]  # 151 is not above 150 + 50 x 1.
+    assert hits(second) == [301, 251, 201, 151, 101]
+
+
 def test_a_table_has_objects_without_hits_left(articles, monkeypatch):
     monkeypatch.setattr(rankings, "MOST_ROWS", 0)
     add_totals({(article, 0): 2 - n for n, article in enumerate(articles)})
