@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from statistics import median
 from typing import Any
 
 from django.core.handlers.wsgi import WSGIHandler
@@ -181,12 +182,14 @@ def _measure(alias: str, turns: int) -> list[Target]:
     handler = WSGIHandler()
     redis = get_redis_connection("hitcount").info("server")["process_id"]
     with ThreadPoolExecutor(THREADS) as threads, apart(redis):
+        processor_seconds: dict[str, list[float]] = {kind: [] for kind in KINDS}
 
         def throughput(kind: str) -> float:
             pages = range(PAGES_PER_TURN)
-            start = time.perf_counter()
+            start, processor_start = time.perf_counter(), time.process_time()
             statuses = {*threads.map(lambda n: _get(handler, kind, articles[n % ARTICLES]), pages)}
             seconds = time.perf_counter() - start
+            processor_seconds[kind].append((time.process_time() - processor_start) / PAGES_PER_TURN)
             if statuses != {"200 OK"}:
                 raise RuntimeError(f"The page was not served: {statuses}")
             return PAGES_PER_TURN / seconds
@@ -196,7 +199,7 @@ def _measure(alias: str, turns: int) -> list[Target]:
             throughput(kind)
         figures = alternate({kind: partial(throughput, kind) for kind in KINDS}, turns=turns)
         _close_connections(threads)
-    _print(alias, figures, costs)
+    _print(alias, figures, costs, {kind: median(of) for kind, of in processor_seconds.items()})
     return [
         Target(
             what=f"{alias}: pages per second with {source} / without",
@@ -231,14 +234,21 @@ def _close_connections(threads: ThreadPoolExecutor) -> None:
         threads.submit(connections.close_all).result()
 
 
-def _print(alias: str, figures: Mapping[str, float], costs: Mapping[str, tuple[int, int]]) -> None:
+def _print(
+    alias: str,
+    figures: Mapping[str, float],
+    costs: Mapping[str, tuple[int, int]],
+    processor_seconds: Mapping[str, float],
+) -> None:
     rows = [
         [
             source,
             thousands(figures[kind]),
             f"{figures[kind] / figures['plain']:.2f}",
+            f"{processor_seconds[kind] * 1000:.2f} ms",
             *map(str, costs[kind]),
         ]
         for kind, source in KINDS.items()
     ]
-    print_table(f"Pages per second, {alias}", ["", "pages/s", "share", "SQL", "round trips"], rows)
+    columns = ["", "pages/s", "share", "processor", "SQL", "round trips"]
+    print_table(f"Pages per second, {alias}", columns, rows)
