@@ -58,7 +58,8 @@ NO_LIST = -1
 """
 In the column for the number of a list: the row is about all rows that are not compacted.
 
-It has their highest slot of hits, and how many they are, up to one more than FEW_UNCOMPACTED.
+It has their highest slot of hits and, over a range of days, how many they are, up to one more than
+FEW_UNCOMPACTED.
 """
 
 Ends = dict[int, tuple[Any, Any]]
@@ -176,7 +177,8 @@ def _select_uncompacted(scope: Scope) -> str:
         f"SELECT MAX(slot) FROM {scope.table} "
         f"WHERE is_compacted = False AND slot < {CORRECTION_SLOT}"
     )
-    return f" UNION ALL SELECT {NO_LIST}, NULL, NULL, COALESCE(({highest}), 0), {_count(scope)}"
+    count = "0" if scope.weights is None else _count(scope)
+    return f" UNION ALL SELECT {NO_LIST}, NULL, NULL, COALESCE(({highest}), 0), {count}"
 
 
 def _count(scope: Scope) -> str:
