@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from _pytest.unittest import TestCaseFunction
 from celery import current_app
 from django.contrib.auth.models import User
 from django.db import connection
@@ -30,6 +31,21 @@ def pytest_report_header() -> str:
         f"database: {test_settings.DATABASE} (left out: {', '.join(left_out)}; "
         "run their tox environments to include them), buffer: Valkey"
     )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave tests that use no database to the runs with SQLite."""
+    if test_settings.DATABASE != "sqlite":
+        others = [item for item in items if not _uses_database(item)]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if _uses_database(item)]
+
+
+def _uses_database(item: pytest.Item) -> bool:
+    if isinstance(item, TestCaseFunction):
+        return True
+    fixtures = {*getattr(item, "fixturenames", ())}
+    return bool(item.get_closest_marker("django_db") or fixtures & {"db", "transactional_db"})
 
 
 @pytest.fixture(scope="session")
