@@ -23,13 +23,13 @@ from django_hitcount.counters.days import list_days
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.names import check_counter
 from django_hitcount.counters.primary_keys import convert_key, key_type
-from django_hitcount.db import daily_visitors, series
+from django_hitcount.db import series
 from django_hitcount.db.counter_keys import content_type_id_of, counter_key
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.series import DayRange
 from django_hitcount.outages.page_reads import Guard
-from django_hitcount.unique_visitors import valid_visitor_counter
+from django_hitcount.unique_visitors import read_visitors_of_days, valid_visitor_counter
 
 __all__ = [
     "ahits_by_day",
@@ -144,14 +144,10 @@ def visitors_by_day(
     """
     days = list_days(first_day, last_day)
     key = counter_key(obj, counter=valid_visitor_counter(counter))
-    using = hits_alias()
-    in_buffer = get_buffer().count_visitors([key], first_day, last_day)
-    with savepoint(using):
-        in_tables = daily_visitors.read_counts([key], first_day, last_day, using=using)
+    visitors, _ = read_visitors_of_days([key], first_day, last_day)
     found: Days = Counter()
-    for visitors in {*in_buffer, *in_tables}:
-        # Redis has all visitors that the table has, and newer ones, unless it lost a sketch.
-        found[visitors.day] += max(in_buffer.get(visitors, 0), in_tables.get(visitors, 0))
+    for visitors_key, count in visitors.items():
+        found[visitors_key.day] += count
     return {day: found[day] for day in days}
 
 

@@ -170,12 +170,9 @@ def get_visitors_of(
 ) -> dict[CounterKey, Visitors]:
     """As get_visitors(), but for keys of counters. Read the tables within ``guard``."""
     list_days(first_day, last_day)
-    using = hits_alias()
-    in_buffer = get_buffer().count_visitors(keys, first_day, last_day)
-    with guard(), savepoint(using):
-        in_tables = daily_visitors.read_counts(keys, first_day, last_day, using=using)
+    visitors, in_buffer = read_visitors_of_days(keys, first_day, last_day, guard=guard)
     spans: dict[Span, list[DailyVisitorsKey]] = defaultdict(list)
-    for day in sorted({*in_buffer, *in_tables}):
+    for day in sorted(visitors):
         spans[day.key, day.key_id].append(day)
     long_spans = {span: days for span, days in spans.items() if len(days) > 1}
     merged = _count_merged_days(long_spans, in_buffer, guard)
@@ -185,16 +182,40 @@ def get_visitors_of(
         if span in merged:
             count, spans_more = merged[span], 1
         else:
-            # Redis has all visitors that the table has, and newer ones, unless it lost a sketch.
-            count = sum(max(in_buffer.get(day, 0), in_tables.get(day, 0)) for day in days)
-            spans_more = len(days)
+            count, spans_more = sum(visitors[day] for day in days), len(days)
         found[key] = Visitors(found[key] + count, found[key].spans + spans_more)
     return found
 
 
+def read_visitors_of_days(
+    keys: Collection[CounterKey],
+    first_day: datetime.date,
+    last_day: datetime.date,
+    *,
+    guard: Guard = nullcontext,
+) -> tuple[dict[DailyVisitorsKey, int], set[DailyVisitorsKey]]:
+    """
+    Read the visitors of counters on each day. Read the tables within ``guard``.
+
+    Also returns which of these days are in the buffer. A day on which the visitor key changed is
+    there once for each key.
+
+    Costs a query, and with Redis one round trip.
+    """
+    using = hits_alias()
+    in_buffer = get_buffer().count_visitors(keys, first_day, last_day)
+    with guard(), savepoint(using):
+        in_tables = daily_visitors.read_counts(keys, first_day, last_day, using=using)
+    # Redis has all visitors that the table has, and newer ones, unless it lost a sketch.
+    visitors = {
+        day: max(in_buffer.get(day, 0), in_tables.get(day, 0)) for day in {*in_buffer, *in_tables}
+    }
+    return visitors, {*in_buffer}
+
+
 def _count_merged_days(
     spans: Mapping[Span, Collection[DailyVisitorsKey]],
-    in_buffer: Mapping[DailyVisitorsKey, int],
+    in_buffer: set[DailyVisitorsKey],
     guard: Guard,
 ) -> dict[Span, int]:
     """
@@ -211,7 +232,7 @@ def _count_merged_days(
     unions = {
         span: SketchUnion(
             span[0],
-            in_buffer.keys() & set(days),
+            in_buffer.intersection(days),
             [sketches[day] for day in days if day in sketches],
         )
         for span, days in spans.items()
