@@ -10,6 +10,7 @@ import datetime
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import nullcontext
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -18,6 +19,7 @@ from django.db.models import Manager, Model, QuerySet
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER
+from django_hitcount.counters.batches import BatchId, HeldDays
 from django_hitcount.counters.counted_models import counted_model
 from django_hitcount.counters.days import list_days
 from django_hitcount.counters.keys import CounterKey
@@ -183,26 +185,33 @@ def day_range(first_day: datetime.date, last_day: datetime.date) -> DayRange:
 def read_counters(
     keys: Collection[CounterKey], days: DayRange, *, guard: Guard = nullcontext
 ) -> Days:
-    """
-    Read the hits of counters by day, within ``guard``; see hits_by_day().
-
-    First reads those in the buffer, then the tables. The ledger says which of the former a flush
-    has moved into the tables.
-    """
+    """Read the hits of counters by day. Read the tables within ``guard``; see hits_by_day()."""
     held = get_buffer().read_days(keys, days.first_day, days.last_day)
-    with guard(), savepoint(days.using):
-        in_tables, applied = series.read_days_of_counters(keys, days, [part.id for part in held])
-    return _add_up([in_tables, *(part.hits for part in held if part.id not in applied)])
+    return _add_tables(held, partial(series.read_days_of_counters, keys), days, guard)
 
 
 def _read_model(content_type_id: int | None, days: DayRange, counter: str) -> Days:
+    """Read the hits of a model by day; None: of all models."""
     held = get_buffer().read_days_of_model(
         content_type_id, days.first_day, days.last_day, counter=counter
     )
-    with savepoint(days.using):
-        in_tables, applied = series.read_days_of_model(
-            content_type_id, days, [part.id for part in held], counter=counter
-        )
+    read = partial(series.read_days_of_model, content_type_id, counter=counter)
+    return _add_tables(held, read, days)
+
+
+def _add_tables(
+    held: Collection[HeldDays],
+    read: Callable[[DayRange, Collection[BatchId]], tuple[Days, set[BatchId]]],
+    days: DayRange,
+    guard: Guard = nullcontext,
+) -> Days:
+    """
+    Add what ``read`` finds in the tables to hits that the buffer held a moment before.
+
+    The ledger says which of the latter a flush has moved into the tables.
+    """
+    with guard(), savepoint(days.using):
+        in_tables, applied = read(days, [part.id for part in held])
     return _add_up([in_tables, *(part.hits for part in held if part.id not in applied)])
 
 
