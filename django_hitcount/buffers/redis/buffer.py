@@ -137,7 +137,8 @@ class RedisBuffer(Buffer):
         partition, so where it is between claims and settles. With it, the total can be loaded.
         """
         results, failed, unloaded = {}, {}, {}
-        for (partition, hits), reply in zip(groups.items(), sent.replies, strict=False):
+        replies = sent.replies[: len(groups)]  # Those to reads of the page may follow.
+        for (partition, hits), reply in zip(groups.items(), replies, strict=True):
             if isinstance(reply, BufferUnavailable):
                 failed[partition] = reply
                 continue
