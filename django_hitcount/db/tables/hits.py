@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from django.contrib.contenttypes.models import ContentType
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from django_hitcount import conf
 from django_hitcount.db.fields import SlotIndex
-from django_hitcount.db.tables.rows import CounterRow, HitRow, SlotRow
+from django_hitcount.db.tables.rows import CounterRow, HitRow, ModelRow, SlotRow
 
 
 class HitSlot(HitRow):
@@ -71,7 +70,7 @@ class DailyHitSlot(HitRow):
         return f"{super().__str__()}, {self.day}"
 
 
-class DailyModelHits(models.Model):
+class DailyModelHits(ModelRow):
     """
     The hits of all objects of a model on one day, as far as they are in slot 0.
 
@@ -79,13 +78,6 @@ class DailyModelHits(models.Model):
     waits for it.
     """
 
-    content_type = models.ForeignKey(
-        ContentType,
-        on_delete=models.CASCADE,
-        related_name="+",
-        db_index=False,  # The unique constraint starts with it.
-        verbose_name=_("content type"),
-    )
     counter = models.CharField(_("counter"), max_length=conf.COUNTER_MAX_LENGTH)
     day = models.DateField(_("day"))
     hits = models.BigIntegerField(_("hits"))

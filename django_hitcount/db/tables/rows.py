@@ -12,16 +12,26 @@ from django_hitcount import conf
 from django_hitcount.db.fields import ObjectIdField
 
 
-class CounterRow(models.Model):
-    """A row about one counter of one object."""
+class ModelRow(models.Model):
+    """A row about a model, or about one of its objects."""
 
     content_type = models.ForeignKey(
         ContentType,
         on_delete=models.CASCADE,
         related_name="+",
-        db_index=False,  # The unique constraint starts with it.
+        # A unique constraint or an index starts with it. Not so in StaleTotal, but that has few
+        # rows: compact_hits deletes them once it has written the totals.
+        db_index=False,
         verbose_name=_("content type"),
     )
+
+    class Meta:
+        abstract = True
+
+
+class CounterRow(ModelRow):
+    """A row about one counter of one object."""
+
     object_id = ObjectIdField(_("object id"), max_length=conf.OBJECT_ID_MAX_LENGTH)
     counter = models.CharField(_("counter"), max_length=conf.COUNTER_MAX_LENGTH)
 
