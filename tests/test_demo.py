@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import psutil
 import pytest
 
 from tests import settings as test_settings
+from tests.demo_process import start_demo
 from tests.servers import wait_until
 
 pytestmark = [
@@ -22,7 +21,6 @@ pytestmark = [
     ),
 ]
 
-ROOT = Path(__file__).parent.parent
 LINE = '{address} - - [{at}] "{request} HTTP/1.1" {status} 5 "-" "{agent}"\n'
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 SAFARI = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 Mobile/15E148"
@@ -56,18 +54,7 @@ def demo(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     started = []
 
     def start(*options: str) -> subprocess.Popen[str]:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
-        del environment["DJANGO_SETTINGS_MODULE"]
-        started.append(
-            subprocess.Popen(
-                [sys.executable, "example_project/manage.py", "demo", *options],
-                cwd=ROOT,
-                env=environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-            )
-        )
+        started.append(start_demo(*options))
         return started[0]
 
     yield start

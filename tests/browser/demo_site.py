@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parent.parent.parent
+from tests.demo_process import start_demo
+
 SITE = re.compile(r"The site: +(\S+)/\n")
 ADMIN = re.compile(r"The admin: +\S+ +user (\S+), password (\S+)\n")
 STOP_SECONDS = 30
@@ -29,16 +27,7 @@ class DemoSite(NamedTuple):
 @contextmanager
 def run_demo(*options: str) -> Iterator[DemoSite]:
     """Run ``manage.py demo``; raises RuntimeError with its output if it ends early."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
-    environment.pop("DJANGO_SETTINGS_MODULE", None)
-    process = subprocess.Popen(
-        [sys.executable, "example_project/manage.py", "demo", *options],
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    process = start_demo(*options)
     try:
         yield _read_addresses(process)
     finally:

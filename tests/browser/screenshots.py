@@ -14,8 +14,9 @@ from PIL import Image
 from playwright.sync_api import Browser
 
 from tests.browser.chromium import log_in, open_context, run_chromium
-from tests.browser.demo_site import ROOT, DemoSite, run_demo
+from tests.browser.demo_site import DemoSite, run_demo
 from tests.browser.pages import ARTICLE, ARTICLES_IN_ADMIN, REPORT, STATISTICS
+from tests.demo_process import ROOT
 
 IMAGES = ROOT / "docs" / "images"
 COLORS = 64
