@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
@@ -25,6 +26,7 @@ def async_twin(
     run = sync_to_async(method)
     owner, _, name = method.__qualname__.rpartition(".")
 
+    @wraps(method)
     async def twin(self: SelfT, /, *args: P.args, **kwargs: P.kwargs) -> ResultT:
         return await run(self, *args, **kwargs)
 
