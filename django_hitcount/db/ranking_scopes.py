@@ -54,12 +54,12 @@ class Scope:
         """Return all lists of the models, and of the days if there are any."""
         days: Collection[datetime.date | None] = self.weights or [None]
         found = []
-        for pk in self.content_type_ids:
-            found += [RowList(pk, day, is_compacted=True) for day in days]
+        for content_type_id in self.content_type_ids:
+            found += [RowList(content_type_id, day, is_compacted=True) for day in days]
             if not self.sums_uncompacted:
-                found += [RowList(pk, day, is_compacted=False) for day in days]
+                found += [RowList(content_type_id, day, is_compacted=False) for day in days]
             if self.sums_uncompacted or self.weights is not None:
-                found.append(RowList(pk, None, is_compacted=False, is_summed=True))
+                found.append(RowList(content_type_id, None, is_compacted=False, is_summed=True))
         return found
 
 
@@ -86,8 +86,8 @@ def _choose_weight(weights: Sequence[tuple[datetime.date, int]]) -> Sql:
     )
 
 
-def match_rows(scope: Scope) -> Sql:
-    """Return a condition for the rows that are summed up."""
+def match_scope(scope: Scope) -> Sql:
+    """Return a condition for the rows with the hits of a scope."""
     models = ", ".join(["%s"] * len(scope.content_type_ids))
     where = f"hit.content_type_id IN ({models}) AND hit.counter = %s"
     params: list[Any] = [*scope.content_type_ids, scope.counter]
@@ -102,10 +102,12 @@ def match_rows(scope: Scope) -> Sql:
 
 
 def to_param(day: datetime.date) -> Any:
+    """Return a day as the driver of the database takes it."""
     return connections[hits_alias()].ops.adapt_datefield_value(day)
 
 
 def read_rows(sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Run a SELECT in the database of the counts. A transaction around it survives an error."""
     using = hits_alias()
     with savepoint(using), connections[using].cursor() as cursor:
         cursor.execute(sql, params)

@@ -28,7 +28,7 @@ from django_hitcount.db.ranking_scopes import (
     RowList,
     Scope,
     Sql,
-    match_rows,
+    match_scope,
     read_rows,
     sum_hits,
     to_param,
@@ -90,8 +90,8 @@ def can_read_heads(scope: Scope, depth: int) -> bool:
     lists = scope.lists()
     if len(lists) > MOST_LISTS_IN_SQLITE and connections[hits_alias()].vendor == "sqlite":
         return False
-    sorted_by_index = sum(not of.is_summed for of in lists)
-    return depth <= min(MOST_ROWS, MOST_ROWS_OF_ALL_LISTS // sorted_by_index)
+    in_indexes = sum(not row_list.is_summed for row_list in lists)
+    return depth <= min(MOST_ROWS, MOST_ROWS_OF_ALL_LISTS // in_indexes)
 
 
 def read_heads(scope: Scope, depth: int) -> Ranking:
@@ -103,13 +103,13 @@ def read_heads(scope: Scope, depth: int) -> Ranking:
     has_sums = scope.weights is not None and uncompacted <= FEW_UNCOMPACTED
     lists, found = scope.lists(), []
     for number, (last_hits, count) in ends.items():
-        pk, day, is_compacted, is_summed = lists[number]
+        content_type_id, day, is_compacted, is_summed = lists[number]
         if has_sums and not is_compacted and not is_summed:
             continue  # The sums bound the same hits, and better.
         weight = 1 if scope.weights is None or day is None else scope.weights[day]
         # An object has one row in slot 0, and elsewhere one for each slot, and one of corrections.
         most_rows = 1 if is_compacted or is_summed else int(highest_slot) + 1
-        found.append(Head(count, int(last_hits), weight, most_rows, pk))
+        found.append(Head(count, int(last_hits), weight, most_rows, content_type_id))
     return prove(_to_keys(candidates), found, depth=depth)
 
 
@@ -121,7 +121,7 @@ def _read_and_join(scope: Scope, depth: int) -> tuple[list[tuple[Any, ...]], End
     """
     heads, heads_params = _select_heads(scope, depth)
     score, score_params = sum_hits(scope)
-    where, where_params = match_rows(scope)
+    where, where_params = match_scope(scope)
     rows = read_rows(
         f"WITH heads AS ({heads}) "
         f"SELECT NULL, hit.content_type_id, hit.object_id, {score}, NULL "
@@ -147,7 +147,7 @@ def _read_with_sums(scope: Scope, depth: int) -> tuple[list[tuple[Any, ...]], En
     """
     heads, heads_params = _select_heads(scope, depth)
     score, score_params = sum_hits(scope)
-    where, where_params = match_rows(scope)
+    where, where_params = match_scope(scope)
     sums = [
         f"COALESCE((SELECT {score} FROM {scope.table} hit WHERE {where} "
         "AND hit.content_type_id = head.content_type_id AND hit.object_id = head.object_id "
@@ -163,9 +163,12 @@ def _read_with_sums(scope: Scope, depth: int) -> tuple[list[tuple[Any, ...]], En
     )
     candidates = [row[1:3] + row[4:] for row in rows if row[1] is not None and row[4] is not None]
     ends: Ends = {}
-    for number, pk, _, hits, total in rows:
+    for number, content_type_id, _, hits, total in rows:
         last_hits, count = ends.get(number, (hits, 0))
-        ends[number] = (hits, total) if pk is None else (min(hits, last_hits), count + 1)
+        if content_type_id is None:  # The row of NO_LIST.
+            ends[number] = hits, total
+        else:
+            ends[number] = min(hits, last_hits), count + 1
     return candidates, ends
 
 
@@ -191,33 +194,35 @@ def _select_heads(scope: Scope, depth: int) -> Sql:
     """Return a SELECT of the first rows of each list: its number, and the object and its hits."""
     vendor = connections[hits_alias()].vendor
     lists = [*enumerate(scope.lists())]
-    sorted_by_index = [(number, of) for number, of in lists if not of.is_summed]
+    in_indexes = [(number, row_list) for number, row_list in lists if not row_list.is_summed]
+    summed = [(number, row_list) for number, row_list in lists if row_list.is_summed]
     if vendor == "postgresql":
-        heads = [_select_laterally(scope, sorted_by_index, depth)]
+        heads = [_select_laterally(scope, in_indexes, depth)]
     else:
-        heads = [_select_rows(scope, *numbered, depth) for numbered in sorted_by_index]
-    heads += [_select_sums(scope, number, of, depth) for number, of in lists if of.is_summed]
+        heads = [_select_rows(scope, number, row_list, depth) for number, row_list in in_indexes]
+    heads += [_select_sums(scope, number, row_list, depth) for number, row_list in summed]
     # SQLite takes no LIMIT in a part of a union.
     start = "SELECT * FROM (" if vendor == "sqlite" else "("
     sql = " UNION ALL ".join(f"{start}{head})" for head, _ in heads)
     return sql, [param for _, params in heads for param in params]
 
 
-def _select_rows(scope: Scope, number: int, of: RowList, depth: int) -> Sql:
+def _select_rows(scope: Scope, number: int, row_list: RowList, depth: int) -> Sql:
     """Return a SELECT of the first rows of a list."""
-    on_day, params = (" AND day = %s", [to_param(of.day)]) if of.day else ("", [])
+    day = row_list.day
+    on_day, params = (" AND day = %s", [to_param(day)]) if day else ("", [])
     return (
         f"SELECT {number} AS list, content_type_id, object_id, hits FROM {scope.table} "
-        f"WHERE content_type_id = %s AND counter = %s AND is_compacted = {of.is_compacted}"
+        f"WHERE content_type_id = %s AND counter = %s AND is_compacted = {row_list.is_compacted}"
         f"{on_day} ORDER BY hits DESC LIMIT {depth}"
-    ), [of.content_type_id, scope.counter, *params]
+    ), [row_list.content_type_id, scope.counter, *params]
 
 
-def _select_sums(scope: Scope, number: int, of: RowList, depth: int) -> Sql:
+def _select_sums(scope: Scope, number: int, row_list: RowList, depth: int) -> Sql:
     """Return a SELECT of the objects with the most hits that are not compacted, or of none."""
     if_few = "" if scope.sums_uncompacted else f"AND {_count(scope)} <= {FEW_UNCOMPACTED} "
     score, score_params = sum_hits(scope)
-    where, where_params = match_rows(replace(scope, content_type_ids=[of.content_type_id]))
+    where, where_params = match_scope(replace(scope, content_type_ids=[row_list.content_type_id]))
     return (
         f"SELECT {number} AS list, content_type_id, object_id, {score} AS score "
         f"FROM {scope.table} hit WHERE {where} AND is_compacted = False {if_few}"
@@ -228,7 +233,8 @@ def _select_sums(scope: Scope, number: int, of: RowList, depth: int) -> Sql:
 def _select_laterally(scope: Scope, lists: Iterable[tuple[int, RowList]], depth: int) -> Sql:
     """Select the rows of several lists. PostgreSQL plans each part of a union, which takes 1 ms."""
     values = ", ".join(
-        f"({number}, {of.content_type_id}, %s::date, {of.is_compacted})" for number, of in lists
+        f"({number}, {row_list.content_type_id}, %s::date, {row_list.is_compacted})"
+        for number, row_list in lists
     )
     on_day = "" if scope.weights is None else "AND day = list.day "
     sql = (
@@ -238,13 +244,13 @@ def _select_laterally(scope: Scope, lists: Iterable[tuple[int, RowList]], depth:
         "WHERE content_type_id = list.model AND counter = %s "
         f"{on_day}AND is_compacted = list.is_compacted ORDER BY hits DESC LIMIT {depth}) head"
     )
-    return sql, [*(of.day for _, of in lists), scope.counter]
+    return sql, [*(row_list.day for _, row_list in lists), scope.counter]
 
 
 def read_table(scope: Scope, size: int) -> Ranking:
     """Rank the first ``size`` objects, and sum up all their hits for it."""
     score, score_params = sum_hits(scope)
-    where, where_params = match_rows(scope)
+    where, where_params = match_scope(scope)
     is_postgresql = connections[hits_alias()].vendor == "postgresql"
     bytewise = ' COLLATE "C"' if is_postgresql else ""  # Elsewhere, the column has it already.
     rows = read_rows(
@@ -261,7 +267,7 @@ def read_table(scope: Scope, size: int) -> Ranking:
 def rank_these(scope: Scope, object_ids: Sequence[str]) -> list[RankedKey]:
     """Rank those of some objects that have hits. Costs a query per thousand."""
     score, score_params = sum_hits(scope)
-    where, where_params = match_rows(scope)
+    where, where_params = match_scope(scope)
     found = []
     for start in range(0, len(object_ids), IDS_PER_STATEMENT):
         ids = object_ids[start : start + IDS_PER_STATEMENT]
@@ -276,4 +282,7 @@ def rank_these(scope: Scope, object_ids: Sequence[str]) -> list[RankedKey]:
 
 
 def _to_keys(rows: Iterable[tuple[int, str, Any]]) -> list[RankedKey]:
-    return [RankedKey((model, pk), int(hits)) for model, pk, hits in rows]
+    return [
+        RankedKey((content_type_id, object_id), int(hits))
+        for content_type_id, object_id, hits in rows
+    ]

@@ -33,12 +33,13 @@ def load_objects(
     for content_type_id, text in keys:
         if content_type_id in by_id:
             texts[content_type_id].append(text)
-    most = sorted(texts, key=lambda pk: (-len(texts[pk]), pk))[:MOST_MODELS]
-    return {
-        (pk, key_text(obj)): obj
-        for pk in most
-        for obj in find_by_texts(by_id[pk], texts[pk], using=router.db_for_read(by_id[pk]))
-    }
+    found: dict[ObjectKey, Model] = {}
+    by_rows = sorted(texts.items(), key=lambda item: (-len(item[1]), item[0]))
+    for content_type_id, of_model in by_rows[:MOST_MODELS]:
+        model = by_id[content_type_id]
+        objs = find_by_texts(model, of_model, using=router.db_for_read(model))
+        found |= {(content_type_id, key_text(obj)): obj for obj in objs}
+    return found
 
 
 def name_object(key: ObjectKey, objects: Mapping[ObjectKey, Model]) -> str:
