@@ -1,4 +1,4 @@
-"""What all our pages in the admin have: a trail of links that leads to them."""
+"""What all our pages in the admin have: a trail of links to them, and links to objects."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 import django
 from django.apps import apps
 from django.contrib.admin import AdminSite, ModelAdmin
+from django.contrib.admin.utils import quote
+from django.db.models import Model
 from django.http import HttpRequest
-from django.urls import reverse
+from django.urls import NoReverseMatch, reverse
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
@@ -39,6 +41,17 @@ def crumbs_of_model(model_admin: ModelAdmin[Any], request: HttpRequest) -> list[
             reverse(f"admin:{opts.app_label}_{opts.model_name}_changelist", current_app=site.name),
         ),
     ]
+
+
+def find_address(site: AdminSite, obj: Model) -> str | None:
+    """Return the address of the statistics of an object, or else that of its form."""
+    for view in ("hit_statistics", "change"):
+        name = f"admin:{obj._meta.app_label}_{obj._meta.model_name}_{view}"
+        try:
+            return reverse(name, args=[quote(obj.pk)], current_app=site.name)
+        except NoReverseMatch:  # Only a HitCountAdmin has statistics.
+            continue
+    return None
 
 
 def page_context(site: AdminSite, request: HttpRequest, *, crumbs: list[Crumb]) -> dict[str, Any]:

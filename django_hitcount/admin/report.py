@@ -8,16 +8,15 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import admin
-from django.contrib.admin.utils import quote
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.urls import NoReverseMatch, URLPattern, path, reverse
+from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from django_hitcount.admin.pages import Crumb, crumbs_of_model, page_context
+from django_hitcount.admin.pages import Crumb, crumbs_of_model, find_address, page_context
 from django_hitcount.admin.report_contents import counts_visitors, read_report, shows_visitors
 from django_hitcount.buffers import get_buffer
 from django_hitcount.buffers.database import DatabaseBuffer
@@ -114,19 +113,13 @@ class HitReportAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return [(row, self._url_of(request, row.obj) if row.obj else "") for row in rows]
 
     def _url_of(self, request: HttpRequest, obj: Model) -> str:
-        """Return the address of the statistics of ``obj``, or else of its form."""
-        site, meta = self.admin_site, obj._meta
-        if not site.is_registered(meta.model):
+        """Return the address of an object; empty if the user may not view it there."""
+        site, model = self.admin_site, obj._meta.model
+        if not site.is_registered(model):
             return ""
-        if not site.get_model_admin(meta.model).has_view_or_change_permission(request):
+        if not site.get_model_admin(model).has_view_or_change_permission(request):
             return ""
-        for page in ("hit_statistics", "change"):
-            name = f"admin:{meta.app_label}_{meta.model_name}_{page}"
-            try:
-                return reverse(name, args=[quote(obj.pk)], current_app=site.name)
-            except NoReverseMatch:  # Only a HitCountAdmin has statistics.
-                continue
-        return ""
+        return find_address(site, obj) or ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,15 +8,14 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.options import IncorrectLookupParameters
-from django.contrib.admin.utils import quote
 from django.db import models, router
 from django.http import HttpRequest, HttpResponse
-from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
 from django.utils.text import capfirst
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from django_hitcount.admin.pages import find_address
 from django_hitcount.counters.primary_keys import convert_key, find_by_texts
 from django_hitcount.db.tables import Correction
 from django_hitcount.exceptions import InvalidKey
@@ -98,18 +97,8 @@ class CorrectionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         obj: models.Model | None = getattr(correction._state, _ON_STATE)
         if obj is None:
             return f"{_model_name(correction)} {correction.object_id}"
-        url = self._url_of(obj)
+        url = find_address(self.admin_site, obj)
         return format_html('<a href="{}">{}</a>', url, obj) if url else str(obj)
-
-    def _url_of(self, obj: models.Model) -> str | None:
-        """Return the address of the statistics of an object, or that of its form."""
-        names = [f"admin:{obj._meta.app_label}_{obj._meta.model_name}_{view}" for view in _VIEWS]
-        for name in names:
-            try:
-                return reverse(name, args=[quote(obj.pk)], current_app=self.admin_site.name)
-            except NoReverseMatch:
-                pass
-        return None
 
     @admin.display(description=_("counter"), ordering="counter")
     def counter_name(self, correction: Correction) -> str:
@@ -118,9 +107,6 @@ class CorrectionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     @admin.display(description=_("hits"), ordering="amount")
     def hits(self, correction: Correction) -> str:
         return format_html('<bdi dir="ltr">{}</bdi>', signed(correction.amount))
-
-
-_VIEWS = ("hit_statistics", "change")
 
 
 def _model_name(correction: Correction) -> str:
