@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
-from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
@@ -17,12 +16,12 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from django_hitcount.admin.pages import Crumb, crumbs_of_model, find_address, page_context
+from django_hitcount.admin.read_only import ReadOnlyAdmin
 from django_hitcount.admin.report_contents import counts_visitors, read_report, shows_visitors
 from django_hitcount.buffers import get_buffer
 from django_hitcount.buffers.database import DatabaseBuffer
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.db.routing import hits_alias
-from django_hitcount.db.tables import HitSlot
 from django_hitcount.reports.labels import counter_choices
 from django_hitcount.reports.periods import named_period
 from django_hitcount.reports.rows import ObjectRow, Report
@@ -36,21 +35,12 @@ from django_hitcount.reports.tables import TABLES, file_name
 from django_hitcount.status import buffer_status
 
 
-class HitReportAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class HitReportAdmin(ReadOnlyAdmin):
     """
     The report, in place of a list of slots. It needs the permission to view hit slots.
 
     Register it with an AdminSite of your own: ``site.register(HitSlot, HitReportAdmin)``.
     """
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: HitSlot | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: HitSlot | None = None) -> bool:
-        return False
 
     def get_urls(self) -> list[URLPattern]:
         """Return the address of the report alone: a slot has no page."""

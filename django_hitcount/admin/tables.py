@@ -16,6 +16,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_hitcount.admin.pages import find_address
+from django_hitcount.admin.read_only import ReadOnlyAdmin
 from django_hitcount.counters.primary_keys import convert_key, find_by_texts
 from django_hitcount.db.tables import Correction
 from django_hitcount.exceptions import InvalidKey
@@ -43,7 +44,7 @@ class CounterFilter(admin.SimpleListFilter):
         return queryset.filter(counter=self.value()) if self.value() else queryset
 
 
-class CorrectionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class CorrectionAdmin(ReadOnlyAdmin):
     """
     Lists who added or took back hits, when and why.
 
@@ -61,15 +62,6 @@ class CorrectionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
     class Media:
         css = {"all": ["django_hitcount/objects.css"]}
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Correction | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Correction | None = None) -> bool:
-        return False
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
