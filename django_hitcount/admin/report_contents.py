@@ -14,6 +14,7 @@ from django_hitcount.refusals import reasons_by_name
 from django_hitcount.refused_hits import refused_between
 from django_hitcount.reports.objects import load_objects, name_object
 from django_hitcount.reports.rows import (
+    Days,
     RefusedRow,
     Report,
     TopRow,
@@ -45,24 +46,8 @@ def read_report(selection: Selection, models: Sequence[CountedModel]) -> Report:
     counted, and one for the objects of each of up to three models. Visitors cost one more if those
     of several days are counted together, see visitors_between().
     """
-    period = selection.period
-    days = hits_by_day(
-        selection.model.model if selection.model else None,
-        period.before.first_day,
-        period.last_day,
-        counter=selection.counter,
-    )
-    before, hits = split_days(days, period.first_day)
-    ranked = [selection.model] if selection.model else models
-    ids = [counted.content_type_id for counted in ranked]
-    top = rank_objects(
-        ids,
-        ROWS,
-        counter=selection.counter,
-        first_day=period.first_day,
-        last_day=period.last_day,
-    )
-    trending = rank_trending(ids, ROWS, counter=selection.counter, half_life_days=HALF_LIFE_DAYS)
+    before, hits = _read_days(selection)
+    top, trending = _rank(selection, models)
     described = _describe([*top, *trending], models)
     visitors = _read_visitors([row.object_key for row in top], selection)
     total = sum(hits.values())
@@ -85,6 +70,32 @@ def read_report(selection: Selection, models: Sequence[CountedModel]) -> Report:
             for number, row in enumerate(trending, start=1)
         ],
         refused=_read_refused(selection),
+    )
+
+
+def _read_days(selection: Selection) -> tuple[Days, Days]:
+    """Return the hits by day of the period before, and of the period. Costs one query for both."""
+    period = selection.period
+    days = hits_by_day(
+        selection.model.model if selection.model else None,
+        period.before.first_day,
+        period.last_day,
+        counter=selection.counter,
+    )
+    return split_days(days, period.first_day)
+
+
+def _rank(
+    selection: Selection, models: Sequence[CountedModel]
+) -> tuple[list[RankedKey], list[RankedKey]]:
+    """Return the objects with the most hits of the period, and those that are trending."""
+    ranked = [selection.model] if selection.model else models
+    ids = [counted.content_type_id for counted in ranked]
+    counter, period = selection.counter, selection.period
+    first_day, last_day = period.first_day, period.last_day
+    return (
+        rank_objects(ids, ROWS, counter=counter, first_day=first_day, last_day=last_day),
+        rank_trending(ids, ROWS, counter=counter, half_life_days=HALF_LIFE_DAYS),
     )
 
 

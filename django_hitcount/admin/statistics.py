@@ -102,23 +102,14 @@ def read_statistics(obj: Model, choice: Choice) -> Statistics:
     one for each of RANGES and one for the chart if the counter counts visitors.
     """
     today = day_of()
-    first_day = _first_day(choice.days, today)
-    series = {
-        counter: hits_by_day(
-            obj,
-            first_day if counter == choice.counter else _first_day(max(RANGES), today),
-            today,
-            counter=counter,
-        )
-        for counter in conf.get_config().counters
-    }
+    series = _read_series(obj, choice, today)
     hits = series[choice.counter]
     chart = bar_chart(hits)
     corrections = _read_corrections(obj)
     return Statistics(
         choice=choice,
         periods=PERIODS,
-        first_day=first_day,
+        first_day=_first_day(choice.days, today),
         last_day=today,
         hits=sum(hits.values()),
         hits_label=_LABELS[chart.unit] % {"counter": label_counter(choice.counter)},
@@ -132,6 +123,17 @@ def read_statistics(obj: Model, choice: Choice) -> Statistics:
 
 def _first_day(days: int, today: datetime.date) -> datetime.date:
     return today - datetime.timedelta(days=days - 1)
+
+
+def _read_series(
+    obj: Model, choice: Choice, today: datetime.date
+) -> dict[str, dict[datetime.date, int]]:
+    """Read the hits by day: of the chosen counter for the chart, of the others for the table."""
+    days = dict.fromkeys(conf.get_config().counters, max(RANGES)) | {choice.counter: choice.days}
+    return {
+        counter: hits_by_day(obj, _first_day(length, today), today, counter=counter)
+        for counter, length in days.items()
+    }
 
 
 def _chart_visitors(obj: Model, days: Sequence[datetime.date], counter: str) -> BarChart | None:
