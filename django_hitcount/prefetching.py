@@ -62,27 +62,27 @@ def prefetch_hits(
     counters = [counters] if isinstance(counters, str) else [*dict.fromkeys(counters)]
     for counter in counters:
         check_counter(counter)
-    ranges = [last_days(days) for days in _list_days(visitors_days)]
-    visited = _counters_with_visitors(counters) if ranges else []
+    ranges = [last_days(days) for days in _list_numbers(visitors_days)]
+    with_visitors = _counters_with_visitors(counters) if ranges else []
     if isinstance(objects, Model):
         raise UnsavedObject(f"Invalid objects: {objects!r}. Pass a list or a queryset of objects.")
-    objs = [obj for obj in objects if obj is not None and not _is_preview(obj)]
+    objs = [obj for obj in objects if obj is not None and not is_unsaved(obj)]
     try:
-        keyed = {c: [(obj, counter_key(obj, counter=c)) for obj in objs] for c in counters}
+        keyed = {name: [(obj, counter_key(obj, counter=name)) for obj in objs] for name in counters}
     except DATABASE_ERRORS as exc:
         logger.error("The hits of %d objects cannot be read: %s", len(objs), exc)
         return
     totals = [each for counter in counters for each in keyed[counter]]
     visitors = [
         (obj, LastDays(key, *days))
-        for counter, days in product(visited, ranges)
+        for counter, days in product(with_visitors, ranges)
         for obj, key in keyed[counter]
     ]
     wanted = Wanted({key for _, key in totals}, {last for _, last in visitors})
     _remember(read_numbers(wanted), totals, visitors)
 
 
-def _list_days(visitors_days: int | Sequence[int] | None) -> Sequence[int]:
+def _list_numbers(visitors_days: int | Sequence[int] | None) -> Sequence[int]:
     if visitors_days is None:
         return []
     return [visitors_days] if isinstance(visitors_days, int) else [*dict.fromkeys(visitors_days)]
@@ -93,10 +93,6 @@ def _counters_with_visitors(counters: Sequence[str]) -> list[str]:
     options = get_config().counters
     found = [counter for counter in counters if options[counter].visitors]
     return found or [valid_visitor_counter(counter) for counter in counters[:1]]
-
-
-def _is_preview(obj: object) -> bool:
-    return isinstance(obj, Model) and is_unsaved(obj)
 
 
 def _remember(

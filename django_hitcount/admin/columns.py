@@ -104,7 +104,7 @@ class BoundHitsColumn:
         return TotalInTables(self._model, counter=self._counter)
 
     def __call__(self, obj: models.Model) -> SafeString:
-        cell = vars(obj._state).get(_ON_STATE) or _read_cells([obj], self._counter)[0]
+        cell = vars(obj._state).get(_ON_STATE) or _read_cells([obj], self._counter, {})[0]
         return render_to_string("admin/django_hitcount/hits_cell.html", {"cell": cell})
 
 
@@ -121,7 +121,7 @@ def fill_cells(
 
 
 def _read_cells(
-    objs: Collection[models.Model], counter: str, urls: Mapping[models.Model, str] | None = None
+    objs: Collection[models.Model], counter: str, urls: Mapping[models.Model, str]
 ) -> list[HitsCell]:
     try:
         keys = {obj: counter_key(obj, counter=counter) for obj in objs}
@@ -130,7 +130,7 @@ def _read_cells(
         return [HitsCell(total=None, line=None, url=None) for _ in objs]
     totals, lines = totals_or_none(keys.values()), _read_lines({*keys.values()})
     return [
-        HitsCell(total=totals.get(keys[obj]), line=lines.get(keys[obj]), url=(urls or {}).get(obj))
+        HitsCell(total=totals.get(keys[obj]), line=lines.get(keys[obj]), url=urls.get(obj))
         for obj in objs
     ]
 

@@ -65,15 +65,15 @@ class HitCountAdmin(ModelAdmin[ModelT]):
 
     def check(self, **kwargs: Any) -> list[CheckMessage]:
         """Report a counter that is not declared, and a model whose objects cannot be counted."""
-        messages = super().check(**kwargs)
+        found = super().check(**kwargs)
         if conf.find_setting_errors():
-            return messages  # Reported as E001.
+            return found  # Reported as E001.
         try:
             check_counter(self.hit_counter)
             key_type(self.model)
         except InvalidHit as exc:
-            messages.append(Error(str(exc), obj=type(self), id="django_hitcount.E009"))
-        return messages
+            found.append(Error(str(exc), obj=type(self), id="django_hitcount.E009"))
+        return found
 
     @property
     def media(self) -> forms.Media:

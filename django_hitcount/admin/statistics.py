@@ -45,7 +45,7 @@ class Choice:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CounterRow:
+class CounterNumbers:
     """The hits of a counter, and its visitors if they are counted."""
 
     counter: str
@@ -74,7 +74,7 @@ class Statistics:
     visitors_chart: BarChart | None
     """None if the chosen counter does not count visitors, and if bars are not days."""
 
-    rows: Sequence[CounterRow]
+    rows: Sequence[CounterNumbers]
     corrections: Sequence[Correction]
     has_more_corrections: bool
 
@@ -145,11 +145,11 @@ def _chart_visitors(obj: Model, days: Sequence[datetime.date], counter: str) -> 
 
 def _read_rows(
     obj: Model, series: Mapping[str, Mapping[datetime.date, int]], today: datetime.date
-) -> list[CounterRow]:
+) -> list[CounterNumbers]:
     keys = {counter: counter_key(obj, counter=counter) for counter in series}
     totals = get_totals_of(keys.values())
     return [
-        CounterRow(
+        CounterNumbers(
             counter=counter,
             label=label_counter(counter),
             hits=[sum([*hits.values()][-days:]) for days in RANGES],
