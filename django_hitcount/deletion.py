@@ -27,7 +27,7 @@ from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.tables import DeletedObject
-from django_hitcount.db.transactions import DATABASE_ERRORS
+from django_hitcount.db.transactions import DATABASE_ERRORS, take_write_lock
 from django_hitcount.exceptions import BufferUnavailable, InvalidKey
 from django_hitcount.maintenance import forgetting
 from django_hitcount.maintenance.flushing import flush_partition
@@ -123,7 +123,8 @@ class _Deletion:
         self.__qualname__ = type(self).__qualname__  # Django logs it if the callback fails.
 
     def __call__(self) -> None:
-        run_after_commit(lambda: forget_now(self._objects), databases=[hits_alias()])
+        if self._objects:
+            run_after_commit(lambda: forget_now(self._objects), databases=[hits_alias()])
 
     def is_pending(self) -> bool:
         """Return whether the COMMIT will call this, and the savepoints have not changed since."""
@@ -154,21 +155,20 @@ _last_deletions: WeakKeyDictionary[BaseDatabaseWrapper, _Deletion] = WeakKeyDict
 
 
 def _on_pre_delete(instance: models.Model, using: str, **kwargs: Any) -> None:
-    key = _find_object_key(instance, using)
-    if key and connections[using].in_atomic_block:
-        _get_deletion(using).expect(key, instance)
+    if connections[using].in_atomic_block:
+        deletion = _get_deletion(using)
+        if key := _find_object_key(instance, using):
+            deletion.expect(key, instance)
 
 
 def _on_post_delete(instance: models.Model, using: str, **kwargs: Any) -> None:
     key = _find_object_key(instance, using)
-    if not key:
-        return
-    if connections[using].in_atomic_block:
+    if key and connections[using].in_atomic_block:
         _get_deletion(using).write(key, instance)
-        return
-    deletion = _Deletion(using)
-    deletion.write(key, instance)
-    transaction.on_commit(deletion, using=using, robust=True)
+    elif key:
+        deletion = _Deletion(using)
+        deletion.write(key, instance)
+        transaction.on_commit(deletion, using=using, robust=True)
 
 
 def _get_deletion(using: str) -> _Deletion:
@@ -181,6 +181,8 @@ def _get_deletion(using: str) -> _Deletion:
     connection = connections[using]
     deletion = _last_deletions.get(connection)
     if deletion is None or not deletion.is_pending():
+        if using == hits_alias():
+            take_write_lock(using)  # Finding the key of an object may read a content type.
         deletion = _last_deletions[connection] = _Deletion(using)
         transaction.on_commit(deletion, using=using, robust=True)
     return deletion

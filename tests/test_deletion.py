@@ -5,12 +5,13 @@ import uuid
 from unittest import mock
 
 import pytest
-from django.db import OperationalError, transaction
+from django.db import OperationalError, connection, transaction
 from django.db.models.signals import post_delete
 
 from django_hitcount import deletion
 from django_hitcount.buffers.redis.buffer import RedisBuffer
 from django_hitcount.db import row_deletion
+from django_hitcount.db.content_types import clear_content_types
 from django_hitcount.db.tables import DailyHitSlot, HitSlot
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance import flushing
@@ -108,6 +109,20 @@ def test_hundreds_of_objects_cost_a_few_queries(redis_buffer, django_assert_max_
 
     assert not HitSlot.objects.exists()
     assert not DailyHitSlot.objects.exists()
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="only SQLite locks the whole file")
+def test_transaction_writes_before_it_reads(django_assert_max_num_queries):
+    """Or else SQLite would end it at once if another process writes, and not wait for that."""
+    article = Article.objects.create(title="Tea")
+    clear_content_types()
+
+    with django_assert_max_num_queries(30) as queries:
+        article.delete()
+
+    statements = [query["sql"] for query in queries.captured_queries]
+    first = statements[statements.index("BEGIN") + 1]
+    assert first.startswith("UPDATE")
 
 
 def test_cascade_deletes_counts_too(buffer):
