@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from itertools import count
 
 import pytest
 
@@ -23,6 +18,7 @@ from django_hitcount.totals import get_totals, hits_between
 from tests import children
 from tests.app.models import Article
 from tests.concurrency.board import Board
+from tests.concurrency.victims import Victims
 from tests.redis_server import run_id
 from tests.tables import daily_sums, slot_sums
 
@@ -34,48 +30,6 @@ OBJECTS = 50
 VICTIMS = {"flusher": 2, "compactor": 2}
 FEWEST_KILLS = 100
 SECONDS = 240
-
-
-def forever(work: Callable[[], object]) -> Callable[[], None]:
-    def loop() -> None:
-        for _ in count():
-            work()
-
-    return loop
-
-
-@dataclass
-class Victims:
-    """Processes that are killed at random moments and replaced."""
-
-    works: list[Callable[[], object]]
-    kills: int = 0
-    running: dict[int, tuple[float, Callable[[], object]]] = field(default_factory=dict)
-
-    def start(self, work: Callable[[], object]) -> None:
-        lifetime = random.uniform(0.02, 0.4)
-        self.running[children.fork(forever(work))] = (time.monotonic() + lifetime, work)
-
-    def start_all(self) -> None:
-        for work in self.works:
-            self.start(work)
-
-    def kill_due(self) -> None:
-        for pid, (due, work) in [*self.running.items()]:
-            if time.monotonic() >= due:
-                self.kill(pid)
-                self.start(work)
-
-    def kill(self, pid: int) -> None:
-        del self.running[pid]
-        os.kill(pid, signal.SIGKILL)
-        # A process that ended with an error before has another exit code.
-        assert children.wait_for(pid) == -signal.SIGKILL
-        self.kills += 1
-
-    def kill_all(self) -> None:
-        for pid in [*self.running]:
-            self.kill(pid)
 
 
 def test_sixteen_recorders_and_dying_flushers_end_exact(patient_redis, redis, redis_buffer):
