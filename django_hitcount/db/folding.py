@@ -2,14 +2,13 @@
 SQL that folds rows of slots 1..N into slot 0, in the database.
 
 The caller opens a transaction, and calls lock_rows(), add_to_slot_0() and delete_rows(), in this
-order. Only the ids of the rows come to Python. So each statement means the same rows, also if
-other sessions add rows meanwhile.
+order. All three mean the same rows, by their ids, also if other sessions add rows meanwhile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from django.db import connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -23,19 +22,42 @@ Position: TypeAlias = tuple[Any, ...]
 """The key and the slot of a row: its place in the lock order."""
 
 
+class LockedRow(NamedTuple):
+    """A row of slots 1..N that this transaction has locked."""
+
+    id: int
+    position: Position
+    hits: int
+
+
 def lock_rows(
     model: type[SlotRow], *, after: Position | None, newest: int, limit: int, using: str
-) -> list[int]:
+) -> list[LockedRow]:
     """
-    Lock the next rows of slots 1..N in lock order, and return their ids. Costs a query.
+    Lock the next rows of slots 1..N in lock order, and return them.
 
     Leaves out rows that another session has locked, if the database can do that, and rows with an
-    id above ``newest``.
+    id above ``newest``. Costs a query, and a statement before it on PostgreSQL.
     """
     rows = model._default_manager.using(using).filter(is_compacted=False, pk__lte=newest)
     if after:
         rows = rows.filter(_IsAfter(model, after))
-    return [*slots.lock_rows(rows, using).values_list("pk", flat=True)[:limit]]
+    _read_by_index(using)
+    found = slots.lock_rows(rows, using).values_list("pk", *model.KEY, "slot", "hits")[:limit]
+    return [LockedRow(pk, tuple(position), hits) for pk, *position, hits in found]
+
+
+def _read_by_index(using: str) -> None:
+    """
+    Let PostgreSQL read rows in the order of an index for the rest of this transaction.
+
+    It knows how many rows are not compacted from the last ANALYZE. If there are many more by now,
+    it would read and sort all of them for each piece.
+    """
+    connection = connections[using]
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off")
 
 
 class _IsAfter(models.Func):
@@ -54,12 +76,6 @@ class _IsAfter(models.Func):
         texts, half = [text for text, _ in parts], len(parts) // 2
         values = [value for _, some in parts for value in some]
         return f"({', '.join(texts[:half])}) > ({', '.join(texts[half:])})", values
-
-
-def read_position(model: type[SlotRow], pk: int, *, using: str) -> Position:
-    """Return the position of a row that is locked. Costs a query."""
-    rows = model._default_manager.using(using).filter(pk=pk)
-    return tuple(rows.values_list(*model.KEY, "slot").get())
 
 
 def add_to_slot_0(model: type[SlotRow], pks: Sequence[int], *, using: str) -> None:

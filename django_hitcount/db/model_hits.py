@@ -21,14 +21,14 @@ ModelDay: TypeAlias = tuple[int, str, datetime.date]
 """A content type id, a counter and a day: the key of DailyModelHits."""
 
 
-def sum_rows(pks: Sequence[int], *, is_compacted: bool, using: str) -> Counter[ModelDay]:
-    """Sum up those rows of DailyHitSlot that are in slot 0, or those that are not."""
+def sum_slot_0(pks: Sequence[int], *, using: str) -> Counter[ModelDay]:
+    """Sum up those of these rows of DailyHitSlot that are in slot 0. Costs a query."""
     connection, key = connections[using], ", ".join(DailyModelHits.KEY)
     table = connection.ops.quote_name(DailyHitSlot._meta.db_table)
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT {key}, SUM(hits) FROM {table} "  # noqa: S608 - our own names
-            f"WHERE is_compacted = {is_compacted} AND {match_rows(pks)} GROUP BY {key}"
+            f"WHERE is_compacted = true AND {match_rows(pks)} GROUP BY {key}"
         )
         return Counter({(model, name, day): int(n) for model, name, day, n in cursor.fetchall()})
 

@@ -77,7 +77,7 @@ def _delete_rows(
         locked = [*rows.order_by(*order).select_for_update().values_list("pk", flat=True)]
         sums: Counter[model_hits.ModelDay] = Counter()
         if model is DailyHitSlot and locked:
-            sums = model_hits.sum_rows(locked, is_compacted=True, using=using)
+            sums = model_hits.sum_slot_0(locked, using=using)
         if model is HitSlot:
             # If an object was created again with the same key, its column may have the old total.
             stale_totals.mark_counters_of(locked, counters_in_columns(), using=using)

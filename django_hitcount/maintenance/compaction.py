@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -54,7 +54,7 @@ def compact(*, batch_size: int = BATCH_SIZE) -> Compaction:
     locked them (SQLite and MariaDB before 10.6 wait for them). Any number of compactions and
     flushes may run at the same time.
 
-    Costs a transaction of four to six statements per ``batch_size`` rows.
+    Costs a transaction of three to six statements per ``batch_size`` rows.
 
     Raises OperationalError if a batch meets locks for longer than 30 seconds. Rows that were
     folded before stay folded.
@@ -101,15 +101,21 @@ def _fold(
     that it has locked.
     """
     with locks.limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
-        pks = folding.lock_rows(model, after=after, newest=newest, limit=batch_size, using=using)
-        if not pks:
+        rows = folding.lock_rows(model, after=after, newest=newest, limit=batch_size, using=using)
+        if not rows:
             return 0, after
-        after = folding.read_position(model, pks[-1], using=using)
+        pks = [row.id for row in rows]
         folding.add_to_slot_0(model, pks, using=using)
         stale_totals.mark_counters_of(pks, columns, using=using)
-        sums: Counter[model_hits.ModelDay] = Counter()
-        if model is DailyHitSlot:
-            sums = model_hits.sum_rows(pks, is_compacted=False, using=using)
         folding.delete_rows(model, pks, using=using)
-        model_hits.add(sums, using=using)
-    return len(pks), after
+        if model is DailyHitSlot:
+            model_hits.add(_sum_by_model(rows), using=using)
+    return len(rows), rows[-1].position
+
+
+def _sum_by_model(rows: Iterable[folding.LockedRow]) -> Counter[model_hits.ModelDay]:
+    """Sum up rows of DailyHitSlot by model, counter and day."""
+    sums: Counter[model_hits.ModelDay] = Counter()
+    for _, (content_type_id, _, counter, day, _), hits in rows:
+        sums[content_type_id, counter, day] += hits
+    return sums

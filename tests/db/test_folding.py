@@ -1,0 +1,39 @@
+"""How rows are found that are to be folded."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from django_hitcount.counters.days import day_of
+from django_hitcount.db import folding, slots
+from django_hitcount.db.counter_keys import content_type_id_of
+from django_hitcount.models import DailyHitSlot
+from tests.app.models import Article
+
+ROWS = 2000
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="the plan of its planner")
+@pytest.mark.django_db
+def test_postgresql_sorts_nothing_even_if_it_knows_of_few_rows():
+    """After the last ANALYZE, a flush may have written many rows."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"ANALYZE {DailyHitSlot._meta.db_table}")
+    model, today = content_type_id_of(Article), day_of()
+    rows = [(model, str(n), "views", today, 1, 1) for n in range(ROWS)]
+    slots.add_to_slots(DailyHitSlot, rows, "default")
+
+    with transaction.atomic(), CaptureQueriesContext(connection) as queries:
+        locked = folding.lock_rows(
+            DailyHitSlot, after=None, newest=10**9, limit=10, using="default"
+        )
+        read = queries.captured_queries[-1]["sql"]
+        with connection.cursor() as cursor:
+            cursor.execute(f"EXPLAIN {read}")
+            plan = "\n".join(line for (line,) in cursor.fetchall())
+
+    assert len(locked) == 10
+    assert "hitcount_daily_compact" in plan
+    assert "Sort" not in plan
