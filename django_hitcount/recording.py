@@ -2,8 +2,8 @@
 Record hits. Every hit takes this path:
 
 1. record_hits() checks the arguments and runs the refusals.
-2. If the counter identifies visitors or limits addresses, record_hits() finds out the visitor and
-   the address of the request.
+2. If the counter identifies visitors or limits addresses, _record() finds out the visitor and the
+   address of the request.
 3. If a transaction is open, the hits wait for its COMMIT: _record_after_commit().
 4. The buffer takes the hits in, and returns which are repeats, and the totals: _record_now().
 """
@@ -35,7 +35,6 @@ from django_hitcount.db.commits import DelayedWork, run_after_commit
 from django_hitcount.db.content_types import clear_content_types
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.routing import hits_alias
-from django_hitcount.db.savepoints import OpenTransactions
 from django_hitcount.db.transactions import DATABASE_ERRORS, require_autocommit
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.failures import is_server_away
@@ -140,26 +139,10 @@ def record_hits(
         logger.error("%d hits are not counted: %s", len(objs), exc)
         return [Hit(False, UNAVAILABLE, None)] * len(objs)
     refusals: Sequence[str | None] = [None] * len(objs)
-    origin = None
     if request is not None:
-        transactions = OpenTransactions()
-        refusals = _ask_refusals(request, objs, counter, refuse, transactions)
-        if amount > 0 and not all(refusals):
-            options = get_config().counters[counter]
-            origin = read_origin(request, options, transactions=transactions)
+        refusals = _ask_refusals(request, objs, counter, refuse)
     hits = [NewHits(key, day, amount, refusal) for key, refusal in zip(keys, refusals, strict=True)]
-    for obj in objs:
-        discard_totals(obj, counter=counter)
-    databases = {db for obj in objs for db in _databases_of(obj)}
-    wanted = None
-    if request is not None and len(objs) == 1:
-        wanted = page_wishes.find_wanted(request, objs[0], keys[0])
-    call = _Call(objs, counter, hits, request, origin, wanted)
-    with CurrentPage(request):
-        results, delayed = _record_after_commit(call, databases)
-    if request is not None:
-        page_hits.remember_hits(request, zip(keys, results, strict=True), delayed)
-    return results
+    return _record(objs, hits, request)
 
 
 def record_page_hit(
@@ -182,26 +165,47 @@ def record_page_hit(
         log_refused([NO_REQUEST], counter)
         return Hit(False, NO_REQUEST, totals.total_or_none(obj, counter=counter))
     try:
-        earlier = page_hits.recall_hit(request, counter_key(obj, counter=counter))
+        key = counter_key(obj, counter=counter)
     except DATABASE_ERRORS:
-        earlier = None  # record_hit() meets the same error, and logs it.
-    return earlier or record_hit(obj, request, counter=counter)
+        return record_hit(obj, request, counter=counter)  # It meets the same error, and logs it.
+    if earlier := page_hits.recall_hit(request, key):
+        return earlier
+    (refusal,) = _ask_refusals(request, [obj], counter)
+    return _record([obj], [NewHits(key, day_of(), 1, refusal)], request)[0]
 
 
 def _ask_refusals(
-    request: HttpRequest,
-    objs: Sequence[Model],
-    counter: str,
-    refuse: Refuse | None,
-    transactions: OpenTransactions,
+    request: HttpRequest, objs: Sequence[Model], counter: str, refuse: Refuse | None = None
 ) -> list[str | None]:
     """Return for each object why the hit on it is refused, or None if no refusal refuses it."""
-    refusals = [
-        find_refusal(HitContext(request, obj, counter), refuse, transactions=transactions)
-        for obj in objs
-    ]
+    refusals = [find_refusal(HitContext(request, obj, counter), refuse) for obj in objs]
     log_refused(refusals, counter, request)
     return refusals
+
+
+def _record(
+    objs: Sequence[Model], hits: Sequence[NewHits], request: HttpRequest | None
+) -> list[Hit]:
+    """Record a hit on each of ``objs``, all on one counter. See record_hits()."""
+    if not hits:
+        return []
+    counter = hits[0].key.counter
+    origin = wanted = None
+    if request is not None:
+        if hits[0].amount > 0 and not all(hit.refusal for hit in hits):
+            origin = read_origin(request, get_config().counters[counter])
+        if len(objs) == 1:
+            wanted = page_wishes.find_wanted(request, objs[0], hits[0].key)
+    for obj in objs:
+        discard_totals(obj, counter=counter)
+    databases = {db for obj in objs for db in _databases_of(obj)}
+    call = _Call(objs, counter, hits, request, origin, wanted)
+    with CurrentPage(request):
+        results, delayed = _record_after_commit(call, databases)
+    if request is not None:
+        keys = [hit.key for hit in hits]
+        page_hits.remember_hits(request, zip(keys, results, strict=True), delayed)
+    return results
 
 
 def _databases_of(obj: Model) -> set[str]:

@@ -42,6 +42,9 @@ class Refusal:
     patterns: Patterns = NO_PATTERNS
     """The patterns that it searches user agents for. The check W007 finds slow ones."""
 
+    uses_database: bool = True
+    """Whether it may query a database. Then a savepoint protects the transaction of the page."""
+
     def __post_init__(self) -> None:
         if not conf.is_counter_name(self.name) or self.name in RESERVED:
             raise ValueError(
@@ -53,18 +56,21 @@ class Refusal:
         check_synchronous(self.refuses)
 
 
-def refusal(name: str, reason: str | Promise) -> Callable[[Callable[[HitContext], bool]], Refusal]:
+def refusal(
+    name: str, reason: str | Promise, *, uses_database: bool = True
+) -> Callable[[Callable[[HitContext], bool]], Refusal]:
     """
     Turn a function into a refusal that HITCOUNT["REFUSALS"] can name.
 
-    The function is called for each hit of a request, so it should not run queries. If it raises an
-    exception, the exception is logged, and the hit is not refused.
+    The function is called for each hit of a request, so it should not run queries. Pass
+    ``uses_database=False`` if it never does: each hit then costs some microseconds less. If the
+    function raises an exception, the exception is logged, and the hit is not refused.
 
     Raises ValueError for a name that is invalid or reserved, and for a coroutine function.
     """
 
     def decorate(refuses: Callable[[HitContext], bool]) -> Refusal:
-        return Refusal(name, reason, refuses)
+        return Refusal(name, reason, refuses, uses_database=uses_database)
 
     return decorate
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from inspect import isawaitable, signature
 
 from django_hitcount import conf
 from django_hitcount.conf.caches import cached_for_settings
 from django_hitcount.counters.outcomes import CALLER, REASONS
-from django_hitcount.db.savepoints import OpenTransactions
+from django_hitcount.db.savepoints import protect_transactions
 from django_hitcount.exceptions import TransactionLost
 from django_hitcount.refusals import requests, users
 from django_hitcount.refusals.base import HitContext, Refusal, check_synchronous
@@ -17,14 +18,14 @@ from django_hitcount.refusals.base import HitContext, Refusal, check_synchronous
 BUILT_IN = (*requests.__all__, *users.__all__)
 """Names of the built-in refusals, with and without options."""
 
+_NO_PROTECTION = nullcontext()
+
 logger = logging.getLogger("django_hitcount")
 
 
 def find_refusal(
     context: HitContext,
     refuse: Callable[[HitContext], bool] | None = None,
-    *,
-    transactions: OpenTransactions | None = None,
 ) -> str | None:
     """
     Return the name of the first refusal that refuses a hit, or None to count it.
@@ -32,20 +33,19 @@ def find_refusal(
     Tries HITCOUNT["REFUSALS"] in order, then ``refuse``. Costs what these cost. Raises
     TransactionLost if one of them has broken the transaction of the page.
     """
-    transactions = transactions or OpenTransactions()
     if refuse:
         check_synchronous(refuse)
     for item in get_refusals():
-        if _applies(item.refuses, context, transactions):
+        if _applies(item.refuses, context, uses_database=item.uses_database):
             return item.name
-    return CALLER if refuse and _applies(refuse, context, transactions) else None
+    return CALLER if refuse and _applies(refuse, context, uses_database=True) else None
 
 
 def _applies(
-    refuses: Callable[[HitContext], bool], context: HitContext, transactions: OpenTransactions
+    refuses: Callable[[HitContext], bool], context: HitContext, *, uses_database: bool
 ) -> bool:
     try:
-        with transactions.protect():
+        with protect_transactions() if uses_database else _NO_PROTECTION:
             answer = refuses(context)
             if answer and isawaitable(answer):
                 raise TypeError(f"{answer!r} must not be awaitable")

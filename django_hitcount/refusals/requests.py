@@ -25,13 +25,17 @@ __all__ = [
 ]
 
 
-@refusal("method", _("The request is not a GET, so it does not show a page."))
+@refusal("method", _("The request is not a GET, so it does not show a page."), uses_database=False)
 def method(context: HitContext) -> bool:
     """Refuse all methods except GET. HEAD is refused, too."""
     return context.request.method != "GET"
 
 
-@refusal("prefetch", _("The browser loads the page ahead, in case the user opens it."))
+@refusal(
+    "prefetch",
+    _("The browser loads the page ahead, in case the user opens it."),
+    uses_database=False,
+)
 def prefetch(context: HitContext) -> bool:
     """Refuse requests that browsers declare as a prefetch, a prerender or a preview."""
     headers = context.request.META
@@ -44,19 +48,23 @@ _PURPOSES = ("HTTP_SEC_PURPOSE", "HTTP_PURPOSE", "HTTP_X_PURPOSE", "HTTP_X_MOZ")
 _is_ahead = re.compile("prefetch|prerender|preview", re.IGNORECASE).search
 
 
-@refusal("bot", _("The user agent is that of a bot, or empty."))
+@refusal("bot", _("The user agent is that of a bot, or empty."), uses_database=False)
 def bot(context: HitContext) -> bool:
     """Refuse bots; see bots.is_bot()."""
     return bots.is_bot(context.request.META.get("HTTP_USER_AGENT", ""))
 
 
-@refusal("do_not_track", _("The browser asks not to be tracked."))
+@refusal("do_not_track", _("The browser asks not to be tracked."), uses_database=False)
 def do_not_track(context: HitContext) -> bool:
     """Refuse requests with the header ``DNT: 1``."""
     return bool(context.request.META.get("HTTP_DNT") == "1")
 
 
-@refusal("global_privacy_control", _("The browser asks for its data not to be shared."))
+@refusal(
+    "global_privacy_control",
+    _("The browser asks for its data not to be shared."),
+    uses_database=False,
+)
 def global_privacy_control(context: HitContext) -> bool:
     """Refuse requests with the header ``Sec-GPC: 1``."""
     return bool(context.request.META.get("HTTP_SEC_GPC") == "1")
@@ -78,7 +86,7 @@ def previews(cookie: str | None = None, header: str | None = None) -> Refusal:
     _check_name(header, "header")
     header_key = "HTTP_" + header.upper().replace("-", "_") if header else None
 
-    @refusal("preview", _("The page is a preview."))
+    @refusal("preview", _("The page is a preview."), uses_database=False)
     def is_preview(context: HitContext) -> bool:
         request = context.request
         return bool(
@@ -103,7 +111,7 @@ def addresses(networks: Iterable[str]) -> Refusal:
     """
     within = tuple(map(parse_network, convert_texts(networks, "networks", "networks")))
 
-    @refusal("address", _("The address of the client is not counted."))
+    @refusal("address", _("The address of the client is not counted."), uses_database=False)
     def has_address(context: HitContext) -> bool:
         return is_within(client_address(context.request.META), within)
 
@@ -123,4 +131,4 @@ def user_agents(patterns: Iterable[str]) -> Refusal:
         return wanted.match_in(user_agent[: bots.LONGEST_USER_AGENT])
 
     reason = _("The user agent is not counted.")
-    return Refusal("user_agent", reason, has_user_agent, wanted)
+    return Refusal("user_agent", reason, has_user_agent, wanted, uses_database=False)

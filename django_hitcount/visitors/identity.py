@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from django.http import HttpRequest
 from django.utils.functional import LazyObject, empty
 
 from django_hitcount import conf
 from django_hitcount.conf.caches import cached_for_settings
-from django_hitcount.db.savepoints import OpenTransactions
+from django_hitcount.db.savepoints import protect_transactions
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable, TransactionLost
 from django_hitcount.visitors.addresses import client_household
@@ -21,7 +23,7 @@ Identity = Callable[[HttpRequest], str | None]
 logger = logging.getLogger("django_hitcount")
 
 
-def identify(request: HttpRequest, *, transactions: OpenTransactions | None = None) -> str | None:
+def identify(request: HttpRequest) -> str | None:
     """
     Return what identifies the visitor, or None if nothing does. It must not be stored.
 
@@ -31,12 +33,10 @@ def identify(request: HttpRequest, *, transactions: OpenTransactions | None = No
 
     Raises TransactionLost if an identity has broken the transaction of the page.
     """
-    transactions = transactions or OpenTransactions()
     for name, identity in get_identities():
         try:
-            with transactions.protect():
-                if answer := identity(request):
-                    return f"{name}:{answer}"
+            if answer := identity(request):
+                return f"{name}:{answer}"
         except TransactionLost:
             raise
         except (BufferUnavailable, *DATABASE_ERRORS) as exc:
@@ -55,10 +55,16 @@ def user(request: HttpRequest) -> str | None:
     would add "Cookie" to the Vary header of a page that does not depend on the user.
     """
     found = getattr(request, "user", None)
-    is_unknown = isinstance(found, LazyObject) and found._wrapped is empty
-    if is_unknown and hasattr(request, "session"):
+    if not isinstance(found, LazyObject) or found._wrapped is not empty:
+        return _id_of(found)
+    if hasattr(request, "session"):
         return read_session_visitor(request).user
-    return str(found.pk) if found and found.is_authenticated else None
+    with protect_transactions():
+        return _id_of(found)
+
+
+def _id_of(user: Any) -> str | None:
+    return str(user.pk) if user and user.is_authenticated else None
 
 
 def session(request: HttpRequest) -> str | None:
@@ -113,8 +119,13 @@ def _load_identity(name: str) -> Identity:
         raise _identity_error(name, f"cannot be imported: {exc}") from exc
     if not callable(found) or conf.is_asynchronous(found):
         raise _identity_error(name, "is not a plain function")
-    identity: Identity = found
-    return identity
+    return partial(_ask_protected, found)
+
+
+def _ask_protected(identity: Identity, request: HttpRequest) -> str | None:
+    """Ask an identity of the project, which may query any database."""
+    with protect_transactions():
+        return identity(request)
 
 
 def _identity_error(name: str, problem: str) -> conf.SettingError:

@@ -18,7 +18,6 @@ from django.utils import timezone
 from django_hitcount.conf import CounterOptions, get_config
 from django_hitcount.conf.networks import parse_network
 from django_hitcount.counters.hits import AddressInterval, NewHits
-from django_hitcount.db.savepoints import OpenTransactions
 from django_hitcount.visitors.addresses import client_household, is_within, parse_address
 from django_hitcount.visitors.hashing import read_keyring
 from django_hitcount.visitors.identity import identify
@@ -43,18 +42,14 @@ class RequestOrigin(NamedTuple):
     """The address whose hits ``per_address`` limits; None if there is no limit."""
 
 
-def read_origin(
-    request: HttpRequest, options: CounterOptions, *, transactions: OpenTransactions
-) -> RequestOrigin | None:
+def read_origin(request: HttpRequest, options: CounterOptions) -> RequestOrigin | None:
     """
     Return what a counter with ``options`` needs to know of a request; None if that is nothing.
 
     Users who are logged in have no address limit: a client cannot invent accounts, and a whole
     office may share one address. Costs what the identities cost.
     """
-    identity = None
-    if options.identifies_visitors:
-        identity = identify(request, transactions=transactions)
+    identity = identify(request) if options.identifies_visitors else None
     is_limited = options.per_address and not (identity or "").startswith("user:")
     address = find_limited_address(request) if is_limited else None
     return RequestOrigin(identity, address) if identity or address else None

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from django.contrib.auth import SESSION_KEY
 from django.http import HttpRequest
 
+from django_hitcount.db.savepoints import protect_transactions
 from django_hitcount.outages.breaker import Breaker
 
 _VISITOR_ATTRIBUTE = "_hitcount_session"
@@ -64,7 +65,7 @@ def _read(session: Any) -> SessionVisitor:
     """
     before = session.accessed, session.modified, session.session_key
     try:
-        with _breaker.guard():
+        with _breaker.guard(), protect_transactions():
             exists = bool(session.keys())
             return SessionVisitor(session.get(SESSION_KEY), session.session_key if exists else None)
     finally:
