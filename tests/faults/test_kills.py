@@ -179,7 +179,7 @@ COMPACT_STEPS = {
         folding, "add_to_slot_0"
     ),
     "after the others are deleted": lambda: dies_after(folding, "delete_rows"),
-    "before the hits of models are written": lambda: dies_before(model_hits, "add", call=2),
+    "before the hits of models are written": lambda: dies_before(model_hits, "add"),
     "after the hits of models are written": lambda: dies_after(model_hits, "add"),
     "before the COMMIT": lambda: dies_before(wrapper(), "_commit"),
     "after the COMMIT": lambda: dies_after(wrapper(), "_commit"),
