@@ -40,6 +40,7 @@ QUICK_TURNS = 2
 ARTICLES = 50
 
 PLAIN = "the page without numbers"
+BARE = "{% bare_hit article %}"
 COUNTED = "{% hit_count article %}"
 WEEK = "{% hit_count article %} {% hit_visitors article days=7 %}"
 ALL = (
@@ -92,13 +93,13 @@ SHELL = """<!DOCTYPE html>
 </html>
 """
 
-KINDS = {"plain": PLAIN, "counted": COUNTED, "week": WEEK, "all": ALL}
+KINDS = {"plain": PLAIN, "bare": BARE, "counted": COUNTED, "week": WEEK, "all": ALL}
 
 TEMPLATES = {
     "shell.html": SHELL,
     **{
         f"{kind}.html": (
-            "{% extends 'shell.html' %}{% load hitcount %}{% block title %}{{ article.title }}"
+            "{% extends 'shell.html' %}{% load hitcount bare %}{% block title %}{{ article.title }}"
             "{% endblock %}{% block hits %}" + source.removeprefix(PLAIN) + "{% endblock %}"
         )
         for kind, source in KINDS.items()
@@ -127,7 +128,10 @@ SITE: dict[str, Any] = {
                     "django.contrib.auth.context_processors.auth",
                     "django.contrib.messages.context_processors.messages",
                 ],
-                "libraries": {"hitcount": "django_hitcount.templatetags.hitcount"},
+                "libraries": {
+                    "hitcount": "django_hitcount.templatetags.hitcount",
+                    "bare": "benchmarks.app.templatetags.bare",
+                },
                 "loaders": [
                     (
                         "django.template.loaders.cached.Loader",
