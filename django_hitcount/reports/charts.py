@@ -12,7 +12,7 @@ import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from django_hitcount.reports.scales import nice_ticks
 
@@ -39,6 +39,11 @@ WIDEST_BAR = 6.0
 
 SHARE_IN_FRONT, SHARE_BEHIND, SHARE_ALONE = 0.5, 0.9, 0.7
 """How much of its column a bar takes. Bars of the period before look out behind the others."""
+
+SPARKLINE_WIDTH, SPARKLINE_HEIGHT = 100, 24
+
+SPARKLINE_MARGIN = 2
+"""Above and below the line, so that its stroke is not cut off."""
 
 Position = Literal["start", "middle", "end"]
 Unit = Literal["day", "week", "month"]
@@ -135,24 +140,39 @@ def bar_chart(
     Both have their days in order and without gaps. The n-th day of one is drawn over the n-th of
     the other. A bar is a day; of more than 92 days a week, and of more than 92 weeks a month.
     """
-    days, unit = [*hits], unit_for(len(hits))
-    earlier = [*before.values()] if before else []
-    columns = [
-        (days[part], sum([*hits.values()][part]), sum(earlier[part]) if earlier[part] else None)
-        for part in _split(days, unit)
-    ]
-    values = [value for _, *pair in columns for value in pair if value is not None]
+    unit = unit_for(len(hits))
+    columns = _make_columns(hits, before or {}, unit)
+    values = [c.hits for c in columns] + [c.before for c in columns if c.before is not None]
     scale = nice_ticks(min(values, default=0), max(values, default=0))
     step = 100 / max(len(columns), 1)
     return BarChart(
         unit=unit,
         bars=[
-            _bar(column, number * step, step, scale, is_alone=not earlier)
+            _bar(column, number * step, step, scale, is_alone=not before)
             for number, column in enumerate(columns)
         ],
         lines=[HitsTick(hits=tick, top=_top(tick, scale)) for tick in scale],
-        days=[*_label_days([days[0] for days, *_ in columns], step)],
+        days=[*_label_days([column.days[0] for column in columns], step)],
     )
+
+
+class Column(NamedTuple):
+    """What a bar is drawn from."""
+
+    days: Sequence[datetime.date]
+    hits: int
+    before: int | None
+    """The hits of the same days of the period before; None if it has no such days."""
+
+
+def _make_columns(
+    hits: Mapping[datetime.date, int], before: Mapping[datetime.date, int], unit: Unit
+) -> list[Column]:
+    days, counts, earlier = [*hits], [*hits.values()], [*before.values()]
+    return [
+        Column(days[part], sum(counts[part]), sum(earlier[part]) if earlier[part] else None)
+        for part in _split(days, unit)
+    ]
 
 
 def unit_for(number_of_days: int) -> Unit:
@@ -180,19 +200,15 @@ def _split(days: Sequence[datetime.date], unit: Unit) -> Iterator[slice]:
         yield slice(numbers[0], numbers[-1] + 1)
 
 
-Column = tuple[Sequence[datetime.date], int, int | None]
-"""The days of a bar, their hits, and those of the period before."""
-
-
 def _bar(column: Column, start: float, step: float, scale: Sequence[int], *, is_alone: bool) -> Bar:
-    days, hits, before = column
     share = SHARE_ALONE if is_alone else SHARE_IN_FRONT
+    before = column.before
     return Bar(
-        first_day=days[0],
-        last_day=days[-1],
-        hits=hits,
+        first_day=column.days[0],
+        last_day=column.days[-1],
+        hits=column.hits,
         before=before,
-        front=_box(hits, start, step, share, scale),
+        front=_box(column.hits, start, step, share, scale),
         behind=None if before is None else _box(before, start, step, SHARE_BEHIND, scale),
         position=_third(start + step / 2),
     )
@@ -239,8 +255,8 @@ class Sparkline:
     points: str
     """What the attribute ``points`` of a polyline has. The newest day is last."""
 
-    width: int = 100
-    height: int = 24
+    width: int = SPARKLINE_WIDTH
+    height: int = SPARKLINE_HEIGHT
 
     @property
     def area(self) -> str:
@@ -252,16 +268,15 @@ def sparkline(hits: Mapping[datetime.date, int]) -> Sparkline:
     """Lay out a line of ``hits`` by day, which has at least one day, in order and without gaps."""
     days, values = [*hits], [*hits.values()]
     low, high = min(*values, 0), max(*values, 1)
-    width, height, margin = 100, 24, 2
-    step = width / max(len(values) - 1, 1)
-    heights = [height - margin - (v - low) / (high - low) * (height - 2 * margin) for v in values]
-    if len(heights) == 1:
-        heights *= 2
+    step = SPARKLINE_WIDTH / max(len(values) - 1, 1)
+    base = SPARKLINE_HEIGHT - SPARKLINE_MARGIN
+    room = base - SPARKLINE_MARGIN
+    tops = [base - (value - low) / (high - low) * room for value in values]
+    if len(tops) == 1:
+        tops *= 2
     return Sparkline(
         first_day=days[0],
         last_day=days[-1],
         hits=sum(values),
-        points=" ".join(f"{number * step:g},{top:.4g}" for number, top in enumerate(heights)),
-        width=width,
-        height=height,
+        points=" ".join(f"{number * step:g},{top:.4g}" for number, top in enumerate(tops)),
     )
