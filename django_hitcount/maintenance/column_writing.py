@@ -99,12 +99,12 @@ def fill_totals(model: type[models.Model]) -> Iterator[Written]:
     """
     fields, using = total_columns()[model], router.db_for_write(model)
     rows: models.QuerySet[Any, Any] = models.QuerySet(model, using=using).order_by("pk")
-    some = rows
-    while pks := [*some.values_list("pk", flat=True)[:OBJECTS_AT_A_TIME]]:
+    remaining = rows
+    while pks := [*remaining.values_list("pk", flat=True)[:OBJECTS_AT_A_TIME]]:
         written = write_totals(model, fields, {convert_key(model, pk) for pk in pks})
         stale_totals.mark(_keys(model, fields, written.locked), using=hits_alias())
         yield written
-        some = rows.filter(pk__gt=pks[-1])
+        remaining = rows.filter(pk__gt=pks[-1])
 
 
 def write_totals(
@@ -128,27 +128,28 @@ def _write(
     object_ids: Collection[str],
     using: str,
 ) -> Written:
+    """See write_totals(). The caller opens the transaction."""
     names = [field.attname for field in fields]
     with locks.limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
         _take_write_lock(model, fields[0], using)
         rows = find_by_texts(model, object_ids, using=using).order_by("pk")
         found = {
-            convert_key(model, pk): (pk, *values)
+            convert_key(model, pk): (pk, values)
             for pk, *values in _lock(rows, using).values_list("pk", *names)
         }
         # Read the sums only now: until the COMMIT, no other process writes these columns.
         sums, _ = read_sums(_keys(model, fields, found), (), using=hits_alias())
         changed = 0
-        for number, field in enumerate(fields, start=1):
+        for number, field in enumerate(fields):
             totals = {key.object_id: sums[key] for key in sums if key.counter == field.counter}
             changes = {
-                row[0]: totals.get(object_id, 0)
-                for object_id, row in found.items()
-                if row[number] != totals.get(object_id, 0)
+                pk: totals.get(object_id, 0)
+                for object_id, (pk, values) in found.items()
+                if values[number] != totals.get(object_id, 0)
             }
             changed += _update(model, field, changes, using)
-        unlocked = {*object_ids} - found.keys()
-        return Written(len(found), changed, _find_existing(model, unlocked, using))
+        skipped = {*object_ids} - found.keys()
+        return Written(len(found), changed, _find_existing(model, skipped, using))
 
 
 def _keys(
@@ -195,6 +196,7 @@ def _update(
 def _find_existing(
     model: type[models.Model], object_ids: Collection[str], using: str
 ) -> frozenset[str]:
+    """Return the ids of those objects that are not deleted. Costs a query, and none without ids."""
     if not object_ids:
         return frozenset()
     rows = find_by_texts(model, object_ids, using=using)
