@@ -153,7 +153,7 @@ def _write_rows(
 
 
 def _check_rest(obj: Model, hits: NewHits) -> None:
-    """Raise TooFewHits if less than no hits are left on the day; those in the buffer count, too."""
+    """Raise TooFewHits if the hits of the day, with those in the buffer, are now negative."""
     rest = hits_between(obj, hits.day, hits.day, counter=hits.key.counter)
     if rest < 0:
         counted = max(rest - hits.amount, 0)

@@ -141,7 +141,7 @@ def period_links(selection: Selection) -> list[PeriodLink]:
 
 
 def _name_unknown_table(request: HttpRequest) -> list[str]:
-    """Return what is wrong with the parameter ``csv``, if anything."""
+    """Return what is wrong with the parameter ``csv``. If it named a table, no page is shown."""
     table = request.GET.get("csv")
     return [_("There is no table “%(table)s”.") % {"table": table}] if table else []
 

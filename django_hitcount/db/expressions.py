@@ -144,8 +144,15 @@ class SumOfHits(Expression):
     def resolve_expression(  # type: ignore[override]
         self, query: Query, *args: Any, **kwargs: Any
     ) -> Any:
+        """
+        Return the subquery. Only now is the model known that the path begins at.
+
+        ``paths`` are all ways from one object along the path, and ``related`` the objects at their
+        ends. Both are plain querysets, since a manager may hide objects.
+        """
         source: Any = query.model
         model = self._find_related_model(query)
+        # Two levels up: ``paths`` is within ``related``, and that within the query.
         paths: Any = models.QuerySet(source).filter(pk=OuterRef(OuterRef("pk"))).order_by()
         related: Any = models.QuerySet(model).filter(pk__in=paths.values(f"{self.path}__pk"))
         # Not Sum(): as an aggregate, it would group the objects.

@@ -13,11 +13,14 @@ from django_hitcount.db.ranking_scopes import Scope
 from django_hitcount.db.rankings import rank_these, read_rankings
 
 FEW = 2000
-"""How many objects a queryset may have so that their hits are read one by one. A ranking of all
-objects is read instead as long as it gives enough objects of the queryset at once."""
+"""
+How many objects a queryset may have so that these alone are ranked.
+
+That is done only if the first ranking of all objects has too few of them.
+"""
 
 LARGEST_CHUNK = 1000
-"""Keys of one query for objects."""
+"""How many objects one query loads."""
 
 
 class RankedObject(NamedTuple):
@@ -35,6 +38,10 @@ def rank_queryset(queryset: QuerySet[Any, Any], scope: Scope, *, limit: int) -> 
     few of them are, but there are few anyway, ranks these alone.
 
     All hits are from one instant, unless those of few objects are read in several statements.
+
+    Costs a query for the ranking and a query for the objects, if enough of the first objects are in
+    ``queryset``. Otherwise, costs more of both. Each query loads four times as many objects as the
+    one before, up to 1,000.
     """
     objects = _Objects(queryset)
     for number, ranking in enumerate(read_rankings(scope, at_least=limit)):
@@ -47,7 +54,7 @@ def rank_queryset(queryset: QuerySet[Any, Any], scope: Scope, *, limit: int) -> 
 
 
 def _few_ids(queryset: QuerySet[Any, Any]) -> list[str] | None:
-    """Return the object ids of ``queryset``; None if it has many."""
+    """Return the object ids of ``queryset``; None if it has many. Costs a query."""
     pks = [*queryset.order_by().values_list("pk", flat=True)[: FEW + 1]]
     return None if len(pks) > FEW else [*{convert_key(queryset.model, pk) for pk in pks}]
 
@@ -61,7 +68,11 @@ class _Objects:
         """The objects by id; None if there is no such object."""
 
     def take(self, keys: Sequence[RankedKey], limit: int) -> list[RankedObject]:
-        """Return the first ``limit`` of those objects of ``keys`` that are in the queryset."""
+        """
+        Return the first ``limit`` of those objects of ``keys`` that are in the queryset.
+
+        Costs no query for objects that were looked for before.
+        """
         taken: list[RankedObject] = []
         start, size = 0, limit
         while start < len(keys) and len(taken) < limit:

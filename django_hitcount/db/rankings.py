@@ -95,7 +95,11 @@ def can_read_heads(scope: Scope, depth: int) -> bool:
 
 
 def read_heads(scope: Scope, depth: int) -> Ranking:
-    """Rank the objects in the first ``depth`` rows of each list, as far as their order is sure."""
+    """
+    Rank the objects in the first ``depth`` rows of each list, as far as their order is sure.
+
+    Costs a query.
+    """
     connection: Any = connections[hits_alias()]
     is_mariadb = connection.vendor == "mysql" and connection.mysql_is_mariadb
     candidates, ends = (_read_with_sums if is_mariadb else _read_and_join)(scope, depth)
@@ -248,7 +252,11 @@ def _select_laterally(scope: Scope, lists: Iterable[tuple[int, RowList]], depth:
 
 
 def read_table(scope: Scope, size: int) -> Ranking:
-    """Rank the first ``size`` objects, and sum up all their hits for it."""
+    """
+    Rank the first ``size`` objects. Costs a query that sums up the hits of all objects.
+
+    The ranking is complete if there are fewer.
+    """
     score, score_params = sum_hits(scope)
     where, where_params = match_scope(scope)
     is_postgresql = connections[hits_alias()].vendor == "postgresql"

@@ -10,6 +10,9 @@ from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db.model_hits import match_rows
 from django_hitcount.db.tables import HitSlot, StaleTotal
 
+MARKS_PER_STATEMENT = 300
+"""An old SQLite takes 999 parameters, and a mark has three."""
+
 
 def mark_counters_of(
     pks: Sequence[int], columns: Collection[tuple[int, str]], *, using: str
@@ -34,11 +37,11 @@ def mark_counters_of(
 
 
 def mark(keys: Iterable[CounterKey], *, using: str) -> None:
-    """Mark totals as stale. Costs a statement."""
+    """Mark totals as stale. Costs a statement per 300 totals."""
     rows = [
         StaleTotal(
             content_type_id=key.content_type_id, object_id=key.object_id, counter=key.counter
         )
         for key in keys
     ]
-    StaleTotal.objects.using(using).bulk_create(rows, batch_size=300)
+    StaleTotal.objects.using(using).bulk_create(rows, batch_size=MARKS_PER_STATEMENT)

@@ -90,7 +90,7 @@ def _read_days(parameters: Mapping[str, str]) -> Period:
             )
             % {"first": first_day, "last": last_day, "most": LONGEST_PERIOD_DAYS}
         )
-    if first_day.toordinal() <= period.days:
+    if first_day.toordinal() <= period.days:  # The period before would begin before the year 1.
         raise InvalidDay(_("Invalid day: “%(day)s”. Give a later day.") % {"day": first_day})
     return period
 
