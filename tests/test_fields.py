@@ -120,7 +120,7 @@ class TestChecks:
             class Meta:
                 app_label = "app"
 
-        assert ids(Price) == ["django_hitcount.E008"]
+        assert ids(Price) == ["django_hitcount.E005"]
 
     @isolate_apps("tests.app")
     def test_wrong_settings_are_reported_by_their_own_check(self, settings):

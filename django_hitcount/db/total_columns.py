@@ -75,7 +75,7 @@ class HitTotalField(BigIntegerField):
         try:
             key_type(self.model)
         except InvalidKey as exc:
-            return [Error(str(exc), hint="Remove the field.", obj=self, id="django_hitcount.E008")]
+            return [Error(str(exc), hint="Remove the field.", obj=self, id="django_hitcount.E005")]
         counted = counted_model(self.model)
         if counted is self.model:
             return []
