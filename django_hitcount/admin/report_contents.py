@@ -8,7 +8,7 @@ from typing import Any
 from django_hitcount.conf import get_config
 from django_hitcount.counters.keys import CounterKey, ObjectKey
 from django_hitcount.counters.rankings import TREND_UNIT, RankedKey
-from django_hitcount.db.model_rankings import rank_objects, rank_trending
+from django_hitcount.db.model_rankings import ModelRankings, rank_objects
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.refusals import reasons_by_name
 from django_hitcount.refused_hits import refused_between
@@ -85,17 +85,16 @@ def _read_days(selection: Selection) -> tuple[Days, Days]:
     return split_days(days, period.first_day)
 
 
-def _rank(
-    selection: Selection, models: Sequence[CountedModel]
-) -> tuple[list[RankedKey], list[RankedKey]]:
+def _rank(selection: Selection, models: Sequence[CountedModel]) -> ModelRankings:
     """Return the objects with the most hits of the period, and those that are trending."""
     ranked = [selection.model] if selection.model else models
-    ids = [counted.content_type_id for counted in ranked]
-    counter, period = selection.counter, selection.period
-    first_day, last_day = period.first_day, period.last_day
-    return (
-        rank_objects(ids, ROWS, counter=counter, first_day=first_day, last_day=last_day),
-        rank_trending(ids, ROWS, counter=counter, half_life_days=HALF_LIFE_DAYS),
+    return rank_objects(
+        [counted.content_type_id for counted in ranked],
+        ROWS,
+        counter=selection.counter,
+        first_day=selection.period.first_day,
+        last_day=selection.period.last_day,
+        half_life_days=HALF_LIFE_DAYS,
     )
 
 

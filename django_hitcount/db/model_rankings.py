@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from django_hitcount.counters.days import day_of, list_days
 from django_hitcount.counters.names import check_counter
 from django_hitcount.counters.rankings import (
     RankedKey,
-    Weights,
+    Ranking,
     check_limit,
     weigh_days,
     weigh_trend,
 )
 from django_hitcount.db.ranking_scopes import Scope
-from django_hitcount.db.rankings import can_read_heads, read_heads, read_table
+from django_hitcount.db.rankings import (
+    can_read_heads,
+    rank_by_heads,
+    rank_by_table,
+    read_together,
+)
 
 FEWEST_ROWS = 100
 """
@@ -25,56 +31,79 @@ Five times as many as read_rankings() reads at first: a report must not cost man
 """
 
 
+class ModelRankings(NamedTuple):
+    """Two rankings of the same models."""
+
+    top: list[RankedKey]
+    """The objects with the most hits, those with the most first."""
+
+    trending: list[RankedKey]
+    """Those with the highest scores of trending(), in units of 1/TREND_UNIT."""
+
+
 def rank_objects(
-    content_type_ids: Iterable[int],
+    content_type_ids: Sequence[int],
     limit: int,
     *,
     counter: str,
-    first_day: datetime.date | None = None,
-    last_day: datetime.date | None = None,
-) -> list[RankedKey]:
+    first_day: datetime.date,
+    last_day: datetime.date,
+    half_life_days: float,
+) -> ModelRankings:
     """
-    Return the objects with the most hits in the tables, those with the most first.
+    Rank the objects of some models by their hits in the tables, and by how recent these are.
 
     Does not load the objects: some may have been deleted since.
 
     Args:
         content_type_ids: of the models whose objects are ranked together.
-        limit: how many to return.
+        limit: how many objects to return.
         counter: the name of a counter in HITCOUNT["COUNTERS"].
-        first_day, last_day: the range of days, both included. Without them, all hits count.
+        first_day, last_day: the range of days of ``top``, both included.
+        half_life_days: after how many days a hit counts half in ``trending``.
 
     Raises InvalidRanking, UnknownCounter or InvalidDay.
 
     Costs a query, whatever the number of models, and another one if many objects have nearly as
     many hits.
     """
-    weights = weigh_days(list_days(first_day, last_day)) if first_day and last_day else None
-    return _rank_first(content_type_ids, limit, counter, weights)
-
-
-def rank_trending(
-    content_type_ids: Iterable[int], limit: int, *, counter: str, half_life_days: float
-) -> list[RankedKey]:
-    """As rank_objects(), with the scores of trending(), in units of 1/TREND_UNIT."""
-    return _rank_first(content_type_ids, limit, counter, weigh_trend(day_of(), half_life_days))
-
-
-def _rank_first(
-    content_type_ids: Iterable[int], limit: int, counter: str, weights: Weights | None
-) -> list[RankedKey]:
     check_limit(limit)
-    scope = Scope(
-        content_type_ids=[*content_type_ids],
-        counter=check_counter(counter),
-        weights=weights,
-        sums_uncompacted=True,
-    )
-    if not scope.content_type_ids:
-        return []
+    check_counter(counter)
+    scopes = [
+        Scope(
+            content_type_ids=content_type_ids,
+            counter=counter,
+            weights=weights,
+            sums_uncompacted=True,
+        )
+        for weights in (
+            weigh_days(list_days(first_day, last_day)),
+            weigh_trend(day_of(), half_life_days),
+        )
+    ]
+    if not content_type_ids:
+        return ModelRankings([], [])
+    return ModelRankings(*([*ranking.keys[:limit]] for ranking in _rank_together(scopes, limit)))
+
+
+def _rank_together(scopes: Sequence[Scope], limit: int) -> list[Ranking]:
+    """Rank the first ``limit`` objects of each scope, in one statement or two."""
     depth = max(FEWEST_ROWS, 2 * limit)
-    if can_read_heads(scope, depth):
-        ranking = read_heads(scope, depth)
-        if len(ranking.keys) >= limit or ranking.is_complete:
-            return [*ranking.keys[:limit]]
-    return [*read_table(scope, limit).keys]
+    rankings = read_together(
+        [
+            rank_by_heads(scope, depth)
+            if can_read_heads(scope, depth)
+            else rank_by_table(scope, limit)
+            for scope in scopes
+        ]
+    )
+    unproven = [
+        number
+        for number, ranking in enumerate(rankings)
+        if len(ranking.keys) < limit and not ranking.is_complete
+    ]
+    if unproven:
+        tables = read_together([rank_by_table(scopes[number], limit) for number in unproven])
+        for number, ranking in zip(unproven, tables, strict=True):
+            rankings[number] = ranking
+    return rankings

@@ -3,38 +3,22 @@ Rank objects by their hits in the tables.
 
 An index sorts the rows of slot 0 by hits, and apart from them those of all other slots. Over a
 range of days, each day has these two lists. If the rows of other slots are few, they are summed up
-instead, and the sums sorted. One statement reads the heads of all lists and all hits of the objects
-in them. So both are from one instant: if two statements read them, a compaction in between could
-move hits from a list whose end bounds them to one whose end does not.
+instead, and the sums sorted.
 """
 
 # ruff: noqa: S608 - the parts of the statements are our own; values are parameters.
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connections
 
-from django_hitcount.counters.rankings import (
-    Head,
-    RankedKey,
-    Ranking,
-    prove,
-    sort_keys,
-)
-from django_hitcount.db.ranking_scopes import (
-    RowList,
-    Scope,
-    Sql,
-    match_scope,
-    read_rows,
-    sum_hits,
-    to_param,
-)
+from django_hitcount.counters.rankings import RankedKey, Ranking, sort_keys
+from django_hitcount.db.ranking_heads import Rows, rank_heads, select_heads, to_keys
+from django_hitcount.db.ranking_scopes import Scope, match_scope, read_rows, sum_hits
 from django_hitcount.db.routing import hits_alias
-from django_hitcount.db.slots import CORRECTION_SLOT
 
 FEWEST_ROWS = 20
 """Rows to read of each list at first. If they prove too few objects, four times as many follow."""
@@ -51,19 +35,13 @@ MOST_LISTS_IN_SQLITE = 490
 IDS_PER_STATEMENT = 1000
 """Objects whose hits one statement reads."""
 
-FEW_UNCOMPACTED = 2000
-"""How many rows that are not compacted are summed up at first, over a range of days."""
 
-NO_LIST = -1
-"""
-In the column for the number of a list: the row is about all rows that are not compacted.
+class RankingStatement(NamedTuple):
+    """A statement, and how to rank the objects in its rows."""
 
-It has their highest slot of hits and, over a range of days, how many they are, up to one more than
-FEW_UNCOMPACTED.
-"""
-
-Ends = dict[int, tuple[Any, Any]]
-"""For each list with rows: the hits of the last row that was read, and how many were read."""
+    sql: str
+    params: Sequence[Any]
+    rank: Callable[[Rows], Ranking]
 
 
 def read_rankings(scope: Scope, *, at_least: int) -> Iterator[Ranking]:
@@ -90,8 +68,8 @@ def can_read_heads(scope: Scope, depth: int) -> bool:
     lists = scope.lists()
     if len(lists) > MOST_LISTS_IN_SQLITE and connections[hits_alias()].vendor == "sqlite":
         return False
-    in_indexes = sum(not row_list.is_summed for row_list in lists)
-    return depth <= min(MOST_ROWS, MOST_ROWS_OF_ALL_LISTS // in_indexes)
+    sorted_by_index = sum(not of.is_summed for of in lists)
+    return depth <= min(MOST_ROWS, MOST_ROWS_OF_ALL_LISTS // sorted_by_index)
 
 
 def read_heads(scope: Scope, depth: int) -> Ranking:
@@ -100,155 +78,7 @@ def read_heads(scope: Scope, depth: int) -> Ranking:
 
     Costs a query.
     """
-    connection: Any = connections[hits_alias()]
-    is_mariadb = connection.vendor == "mysql" and connection.mysql_is_mariadb
-    candidates, ends = (_read_with_sums if is_mariadb else _read_and_join)(scope, depth)
-    highest_slot, uncompacted = ends.pop(NO_LIST, (1, 0))
-    has_sums = scope.weights is not None and uncompacted <= FEW_UNCOMPACTED
-    lists, found = scope.lists(), []
-    for number, (last_hits, count) in ends.items():
-        content_type_id, day, is_compacted, is_summed = lists[number]
-        if has_sums and not is_compacted and not is_summed:
-            continue  # The sums bound the same hits, and better.
-        weight = 1 if scope.weights is None or day is None else scope.weights[day]
-        # An object has one row in slot 0, and elsewhere one for each slot, and one of corrections.
-        most_rows = 1 if is_compacted or is_summed else int(highest_slot) + 1
-        found.append(Head(count, int(last_hits), weight, most_rows, content_type_id))
-    return prove(_to_keys(candidates), found, depth=depth)
-
-
-def _read_and_join(scope: Scope, depth: int) -> tuple[list[tuple[Any, ...]], Ends]:
-    """
-    Read the heads, and join all rows of their objects.
-
-    Returns the content type id, object id and hits of each object, and where the lists end.
-    """
-    heads, heads_params = _select_heads(scope, depth)
-    score, score_params = sum_hits(scope)
-    where, where_params = match_scope(scope)
-    rows = read_rows(
-        f"WITH heads AS ({heads}) "
-        f"SELECT NULL, hit.content_type_id, hit.object_id, {score}, NULL "
-        "FROM (SELECT DISTINCT content_type_id, object_id FROM heads) candidate "
-        f"JOIN {scope.table} hit ON hit.content_type_id = candidate.content_type_id "
-        f"AND hit.object_id = candidate.object_id AND {where} "
-        "GROUP BY hit.content_type_id, hit.object_id "
-        "UNION ALL SELECT list, NULL, NULL, MIN(hits), COUNT(*) FROM heads GROUP BY list"
-        f"{_select_uncompacted(scope)}",
-        heads_params + score_params + where_params,
-    )
-    ends = {number: (hits, count) for number, *_, hits, count in rows if number is not None}
-    return [row[1:4] for row in rows if row[0] is None], ends
-
-
-def _read_with_sums(scope: Scope, depth: int) -> tuple[list[tuple[Any, ...]], Ends]:
-    """
-    Read the heads, each row with the sum of its object. Returns the same as _read_and_join().
-
-    MariaDB reads a common table expression anew for each reference. So this sums up the hits of an
-    object at the first of its rows. An index has all that a sum needs. It begins with
-    ``is_compacted``: a sum over both values would not use it.
-    """
-    heads, heads_params = _select_heads(scope, depth)
-    score, score_params = sum_hits(scope)
-    where, where_params = match_scope(scope)
-    sums = [
-        f"COALESCE((SELECT {score} FROM {scope.table} hit WHERE {where} "
-        "AND hit.content_type_id = head.content_type_id AND hit.object_id = head.object_id "
-        f"AND is_compacted = {is_compacted}), 0)"
-        for is_compacted in (True, False)
-    ]
-    rows = read_rows(
-        "SELECT list, content_type_id, object_id, hits, "
-        f"CASE WHEN number = 1 THEN {' + '.join(sums)} END FROM (SELECT heads.*, ROW_NUMBER() OVER "
-        f"(PARTITION BY content_type_id, object_id) AS number FROM ({heads}) heads) head"
-        f"{_select_uncompacted(scope)}",
-        len(sums) * (score_params + where_params) + heads_params,
-    )
-    candidates = [row[1:3] + row[4:] for row in rows if row[1] is not None and row[4] is not None]
-    ends: Ends = {}
-    for number, content_type_id, _, hits, total in rows:
-        last_hits, count = ends.get(number, (hits, 0))
-        if content_type_id is None:  # The row of NO_LIST.
-            ends[number] = hits, total
-        else:
-            ends[number] = min(hits, last_hits), count + 1
-    return candidates, ends
-
-
-def _select_uncompacted(scope: Scope) -> str:
-    """Return one more part of a UNION, if there are heads of rows that are not compacted."""
-    if scope.sums_uncompacted:
-        return ""
-    highest = (
-        f"SELECT MAX(slot) FROM {scope.table} "
-        f"WHERE is_compacted = False AND slot < {CORRECTION_SLOT}"
-    )
-    count = "0" if scope.weights is None else _count(scope)
-    return f" UNION ALL SELECT {NO_LIST}, NULL, NULL, COALESCE(({highest}), 0), {count}"
-
-
-def _count(scope: Scope) -> str:
-    """Return an expression for the number of rows that are not compacted, as far as it matters."""
-    rows = f"SELECT 1 FROM {scope.table} WHERE is_compacted = False LIMIT {FEW_UNCOMPACTED + 1}"
-    return f"(SELECT COUNT(*) FROM ({rows}) uncompacted)"
-
-
-def _select_heads(scope: Scope, depth: int) -> Sql:
-    """Return a SELECT of the first rows of each list: its number, and the object and its hits."""
-    vendor = connections[hits_alias()].vendor
-    lists = [*enumerate(scope.lists())]
-    in_indexes = [(number, row_list) for number, row_list in lists if not row_list.is_summed]
-    summed = [(number, row_list) for number, row_list in lists if row_list.is_summed]
-    if vendor == "postgresql":
-        heads = [_select_laterally(scope, in_indexes, depth)]
-    else:
-        heads = [_select_rows(scope, number, row_list, depth) for number, row_list in in_indexes]
-    heads += [_select_sums(scope, number, row_list, depth) for number, row_list in summed]
-    # SQLite takes no LIMIT in a part of a union.
-    start = "SELECT * FROM (" if vendor == "sqlite" else "("
-    sql = " UNION ALL ".join(f"{start}{head})" for head, _ in heads)
-    return sql, [param for _, params in heads for param in params]
-
-
-def _select_rows(scope: Scope, number: int, row_list: RowList, depth: int) -> Sql:
-    """Return a SELECT of the first rows of a list."""
-    day = row_list.day
-    on_day, params = (" AND day = %s", [to_param(day)]) if day else ("", [])
-    return (
-        f"SELECT {number} AS list, content_type_id, object_id, hits FROM {scope.table} "
-        f"WHERE content_type_id = %s AND counter = %s AND is_compacted = {row_list.is_compacted}"
-        f"{on_day} ORDER BY hits DESC LIMIT {depth}"
-    ), [row_list.content_type_id, scope.counter, *params]
-
-
-def _select_sums(scope: Scope, number: int, row_list: RowList, depth: int) -> Sql:
-    """Return a SELECT of the objects with the most hits that are not compacted, or of none."""
-    if_few = "" if scope.sums_uncompacted else f"AND {_count(scope)} <= {FEW_UNCOMPACTED} "
-    score, score_params = sum_hits(scope)
-    where, where_params = match_scope(replace(scope, content_type_ids=[row_list.content_type_id]))
-    return (
-        f"SELECT {number} AS list, content_type_id, object_id, {score} AS score "
-        f"FROM {scope.table} hit WHERE {where} AND is_compacted = False {if_few}"
-        f"GROUP BY content_type_id, object_id ORDER BY score DESC LIMIT {depth}"
-    ), score_params + where_params
-
-
-def _select_laterally(scope: Scope, lists: Iterable[tuple[int, RowList]], depth: int) -> Sql:
-    """Select the rows of several lists. PostgreSQL plans each part of a union, which takes 1 ms."""
-    values = ", ".join(
-        f"({number}, {row_list.content_type_id}, %s::date, {row_list.is_compacted})"
-        for number, row_list in lists
-    )
-    on_day = "" if scope.weights is None else "AND day = list.day "
-    sql = (
-        "SELECT list.number AS list, content_type_id, object_id, hits "
-        f"FROM (VALUES {values}) AS list (number, model, day, is_compacted) CROSS JOIN LATERAL ("
-        f"SELECT content_type_id, object_id, hits FROM {scope.table} "
-        "WHERE content_type_id = list.model AND counter = %s "
-        f"{on_day}AND is_compacted = list.is_compacted ORDER BY hits DESC LIMIT {depth}) head"
-    )
-    return sql, [*(row_list.day for _, row_list in lists), scope.counter]
+    return read_together([rank_by_heads(scope, depth)])[0]
 
 
 def read_table(scope: Scope, size: int) -> Ranking:
@@ -257,19 +87,51 @@ def read_table(scope: Scope, size: int) -> Ranking:
 
     The ranking is complete if there are fewer.
     """
+    return read_together([rank_by_table(scope, size)])[0]
+
+
+def read_together(statements: Sequence[RankingStatement]) -> list[Ranking]:
+    """Read several rankings, all from one instant. Costs a query."""
+    if len(statements) == 1:
+        (only,) = statements
+        return [only.rank(read_rows(only.sql, only.params))]
+    rows = read_rows(
+        " UNION ALL ".join(
+            f"SELECT {number} AS ranking, part.* FROM ({statement.sql}) part"
+            for number, statement in enumerate(statements)
+        ),
+        [param for statement in statements for param in statement.params],
+    )
+    return [
+        statement.rank([row for ranking, *row in rows if ranking == number])
+        for number, statement in enumerate(statements)
+    ]
+
+
+def rank_by_heads(scope: Scope, depth: int) -> RankingStatement:
+    """Return the statement of read_heads()."""
+    sql, params = select_heads(scope, depth)
+    return RankingStatement(sql, params, lambda rows: rank_heads(rows, scope, depth))
+
+
+def rank_by_table(scope: Scope, size: int) -> RankingStatement:
+    """Return the statement of read_table(). Its rows have the columns of rank_by_heads()."""
     score, score_params = sum_hits(scope)
     where, where_params = match_scope(scope)
     is_postgresql = connections[hits_alias()].vendor == "postgresql"
     bytewise = ' COLLATE "C"' if is_postgresql else ""  # Elsewhere, the column has it already.
-    rows = read_rows(
-        f"SELECT content_type_id, object_id, {score} AS score FROM {scope.table} hit "
-        f"WHERE {where} GROUP BY content_type_id, object_id "
-        f"ORDER BY score DESC, content_type_id, object_id{bytewise} LIMIT {size}",
-        score_params + where_params,
+    sql = (
+        f"SELECT 0 AS list, content_type_id, object_id, {score} AS score, 0 AS number_of_rows "
+        f"FROM {scope.table} hit WHERE {where} GROUP BY content_type_id, object_id "
+        f"ORDER BY score DESC, content_type_id, object_id{bytewise} LIMIT {size}"
     )
-    # To leave them out in SQL would take a second sum of each object.
-    keys = [key for key in _to_keys(rows) if key.hits > 0]
-    return Ranking(keys, is_complete=len(keys) < size)
+
+    def rank(rows: Rows) -> Ranking:
+        # To leave out those without hits in SQL would take a second sum of each object.
+        keys = [key for key in to_keys(row[1:4] for row in rows) if key.hits > 0]
+        return Ranking(sort_keys(keys), is_complete=len(keys) < size)
+
+    return RankingStatement(sql, score_params + where_params, rank)
 
 
 def rank_these(scope: Scope, object_ids: Sequence[str]) -> list[RankedKey]:
@@ -285,12 +147,5 @@ def rank_these(scope: Scope, object_ids: Sequence[str]) -> list[RankedKey]:
             "GROUP BY content_type_id, object_id",
             [*score_params, *where_params, *ids],
         )
-        found += [key for key in _to_keys(rows) if key.hits > 0]
+        found += [key for key in to_keys(rows) if key.hits > 0]
     return sort_keys(found)
-
-
-def _to_keys(rows: Iterable[tuple[int, str, Any]]) -> list[RankedKey]:
-    return [
-        RankedKey((content_type_id, object_id), int(hits))
-        for content_type_id, object_id, hits in rows
-    ]

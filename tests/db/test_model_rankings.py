@@ -15,12 +15,18 @@ from hypothesis.extra.django import TestCase
 from django_hitcount.counters.rankings import TREND_UNIT
 from django_hitcount.db import model_rankings
 from django_hitcount.db.counter_keys import content_type_id_of
-from django_hitcount.db.model_rankings import rank_objects, rank_trending
+from django_hitcount.db.model_rankings import rank_objects
 from django_hitcount.db.tables import DailyHitSlot
 from tests.app.models import Article, Photo, Plain
 
 TODAY = datetime.date(2026, 11, 22)
 MODELS = (Article, Photo, Plain)
+
+
+@pytest.fixture(autouse=True)
+def on_a_sunday():
+    with time_machine.travel("2026-11-22T12:00:00+00:00", tick=False):
+        yield
 
 
 def ids():
@@ -43,23 +49,30 @@ def add_rows(rows):
     )
 
 
-def group(rows, days):
+def group(rows, days, weigh=lambda ago: 1):
     """As a plain GROUP BY would rank them."""
     models, sums = ids(), Counter()
     for (model, pk, ago, _), hits in rows.items():
         if ago < days:
-            sums[models[model], str(pk)] += hits
+            sums[models[model], str(pk)] += hits * weigh(ago)
     return sorted(
         ((key, hits) for key, hits in sums.items() if hits > 0), key=lambda row: (-row[1], row[0])
     )
 
 
-def ranked(limit, days, models=None):
-    first_day = TODAY - datetime.timedelta(days=days - 1)
-    keys = rank_objects(
-        models or ids(), limit, counter="views", first_day=first_day, last_day=TODAY
+def trend_weight(ago):
+    return round(TREND_UNIT * 2 ** (-ago / 3))
+
+
+def rank(limit, days, models=None):
+    return rank_objects(
+        ids() if models is None else models,
+        limit,
+        counter="views",
+        first_day=TODAY - datetime.timedelta(days=days - 1),
+        last_day=TODAY,
+        half_life_days=3,
     )
-    return [(key.object_key, key.hits) for key in keys]
 
 
 class TestRankings(TestCase):
@@ -79,20 +92,23 @@ class TestRankings(TestCase):
                 patch.setattr(model_rankings, "FEWEST_ROWS", depth)
                 DailyHitSlot.objects.all().delete()
                 add_rows(rows)
-                assert ranked(limit, days) == group(rows, days)[:limit]
+                found = rank(limit, days)
+                assert found.top == group(rows, days)[:limit]
+                assert found.trending == group(rows, 31, trend_weight)[:limit]
 
 
 @pytest.mark.django_db(transaction=True)  # Without savepoints, which are queries, too.
-@pytest.mark.parametrize("days", [1, 30, 245, 246, 400])
+@pytest.mark.parametrize("days", [1, 30, 162, 245, 246, 400])
 def test_several_models_cost_one_query(days, django_assert_num_queries):
     rows = {(model, pk, 0, 0): 1000 - pk for model in range(3) for pk in range(1, 40)}
     add_rows(rows)
     ids()
 
     with django_assert_num_queries(1):
-        found = ranked(10, days)
+        found = rank(10, days)
 
-    assert found == group(rows, days)[:10]
+    assert found.top == group(rows, days)[:10]
+    assert found.trending == group(rows, 31, trend_weight)[:10]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -102,22 +118,24 @@ def test_nearly_equal_hits_cost_another_query(django_assert_num_queries):
     ids()
 
     with django_assert_num_queries(2):
-        assert ranked(10, 2) == group(rows, 2)[:10]
+        found = rank(10, 2)
+
+    assert found.top == group(rows, 2)[:10]
+    assert found.trending == group(rows, 31, trend_weight)[:10]
 
 
 @pytest.mark.django_db
 def test_no_models_have_no_ranking(django_assert_num_queries):
     with django_assert_num_queries(0):
-        assert rank_objects([], 10, counter="views") == []
+        assert rank(10, 1, models=[]) == ([], [])
 
 
 @pytest.mark.django_db
-@time_machine.travel("2026-11-22T12:00:00+00:00", tick=False)
 def test_trends_of_several_models_are_ranked_together():
     add_rows({(0, 1, 3, 0): 8, (1, 2, 0, 0): 5, (2, 3, 31, 0): 10**6})
     article, photo, _ = ids()
 
-    keys = rank_trending(ids(), 10, counter="views", half_life_days=3)
+    keys = rank(10, 1).trending
 
     assert [(key.object_key, Fraction(key.hits, TREND_UNIT)) for key in keys] == [
         ((photo, "2"), 5),
