@@ -146,9 +146,9 @@ def visitors_by_day(
     """
     days = list_days(first_day, last_day)
     key = counter_key(obj, counter=valid_visitor_counter(counter))
-    visitors, _ = read_visitors_of_days([key], first_day, last_day)
+    of_days = read_visitors_of_days([key], first_day, last_day)
     found: Days = Counter()
-    for visitors_key, count in visitors.items():
+    for visitors_key, count in of_days.visitors.items():
         found[visitors_key.day] += count
     return {day: found[day] for day in days}
 

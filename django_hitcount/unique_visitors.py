@@ -13,8 +13,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import nullcontext
-from itertools import chain
-from typing import Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 from asgiref.sync import sync_to_async
 from django.db.models import Model
@@ -125,8 +124,8 @@ def visitors_between(
     are invalid, and InvalidHit if another argument is invalid.
 
     Costs a query, and with Redis one round trip. If days are counted together (only if
-    VISITOR_KEY_ROTATION is "month" or "never"), costs one more of each. Each of these days sends up
-    to 12 KB, and one round trip sends up to 100 days.
+    VISITOR_KEY_ROTATION is "month" or "never"), costs one more round trip. Each of these days sends
+    up to 12 KB, and one round trip sends up to 100 days.
     """
     return get_visitors([obj], first_day, last_day, counter=counter)[obj]
 
@@ -170,12 +169,14 @@ def get_visitors_of(
 ) -> dict[CounterKey, Visitors]:
     """As get_visitors(), but for keys of counters. Read the tables within ``guard``."""
     list_days(first_day, last_day)
-    visitors, in_buffer = read_visitors_of_days(keys, first_day, last_day, guard=guard)
+    can_merge = get_buffer().merges_sketches and first_day < last_day
+    of_days = read_visitors_of_days(keys, first_day, last_day, with_sketches=can_merge, guard=guard)
+    visitors = of_days.visitors
     spans: dict[Span, list[DailyVisitorsKey]] = defaultdict(list)
     for day in sorted(visitors):
         spans[day.key, day.key_id].append(day)
     long_spans = {span: days for span, days in spans.items() if len(days) > 1}
-    merged = _count_merged_days(long_spans, in_buffer, guard)
+    merged = _count_merged_days(long_spans, of_days)
     found = dict.fromkeys(keys, NO_VISITORS)
     for span, days in spans.items():
         key, _ = span
@@ -187,57 +188,66 @@ def get_visitors_of(
     return found
 
 
+class VisitorsOfDays(NamedTuple):
+    """The visitors of counters on some days. A day may be there once for each visitor key."""
+
+    visitors: Mapping[DailyVisitorsKey, int]
+    in_buffer: set[DailyVisitorsKey]
+    sketches: Mapping[DailyVisitorsKey, bytes]
+    """Those in the tables, of days that may be merged with others."""
+
+
 def read_visitors_of_days(
     keys: Collection[CounterKey],
     first_day: datetime.date,
     last_day: datetime.date,
     *,
+    with_sketches: bool = False,
     guard: Guard = nullcontext,
-) -> tuple[dict[DailyVisitorsKey, int], set[DailyVisitorsKey]]:
+) -> VisitorsOfDays:
     """
     Read the visitors of counters on each day. Read the tables within ``guard``.
-
-    Also returns which of these days are in the buffer. A day on which the visitor key changed is
-    there once for each key.
 
     Costs a query, and with Redis one round trip.
     """
     using = hits_alias()
     in_buffer = get_buffer().count_visitors(keys, first_day, last_day)
+    sketches: Mapping[DailyVisitorsKey, bytes] = {}
     with guard(), savepoint(using):
-        in_tables = daily_visitors.read_counts(keys, first_day, last_day, using=using)
+        if with_sketches:
+            in_tables, sketches = daily_visitors.read_counts_and_sketches(
+                keys, first_day, last_day, using=using
+            )
+        else:
+            in_tables = daily_visitors.read_counts(keys, first_day, last_day, using=using)
     # Redis has all visitors that the table has, and newer ones, unless it lost a sketch.
     visitors = {
         day: max(in_buffer.get(day, 0), in_tables.get(day, 0)) for day in {*in_buffer, *in_tables}
     }
-    return visitors, {*in_buffer}
+    return VisitorsOfDays(visitors, {*in_buffer}, sketches)
 
 
 def _count_merged_days(
-    spans: Mapping[Span, Collection[DailyVisitorsKey]],
-    in_buffer: set[DailyVisitorsKey],
-    guard: Guard,
+    spans: Mapping[Span, Collection[DailyVisitorsKey]], of_days: VisitorsOfDays
 ) -> dict[Span, int]:
     """
     Count the different visitors of each span of several days.
 
     Leaves out spans that cannot be counted together. If there are any spans, and the buffer can
-    count them, costs a query and a round trip.
+    count them, costs a round trip.
     """
-    using, buffer = hits_alias(), get_buffer()
+    buffer = get_buffer()
     if not spans or not buffer.merges_sketches:
         return {}
-    with guard(), savepoint(using):
-        sketches = daily_visitors.read_sketches([*chain.from_iterable(spans.values())], using=using)
     unions = {
         span: SketchUnion(
             span[0],
-            in_buffer.intersection(days),
-            [sketches[day] for day in days if day in sketches],
+            of_days.in_buffer.intersection(days),
+            [of_days.sketches[day] for day in days if day in of_days.sketches],
         )
         for span, days in spans.items()
         # On a day without a sketch, visitors were counted one by one.
-        if all(day in in_buffer or day in sketches for day in days)
+        if all(day in of_days.in_buffer or day in of_days.sketches for day in days)
     }
     counts = buffer.count_unions([*unions.values()])
     return {} if counts is None else dict(zip(unions, counts, strict=True))

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from django.db import connections, models
+from django.db.models.functions import Cast, Concat, StrIndex
+from django.db.models.lookups import Exact
 
 from django_hitcount import conf
 from django_hitcount.counters.days import open_days
@@ -30,6 +32,8 @@ SKETCHES_PER_STATEMENT = 200
 
 KEYS_PER_STATEMENT = 500
 """Keys in one query: few enough for a short statement, many enough for few queries."""
+
+NO_SKETCH = models.Value(None, output_field=models.BinaryField())
 
 PATIENCE_SECONDS = 30.0
 """How long to retry a batch that meets locks before the compaction fails."""
@@ -106,23 +110,29 @@ def read_counts(
     *,
     using: str,
 ) -> dict[DailyVisitorsKey, int]:
-    """
-    Read the number of visitors of counters on each day, from both tables.
-
-    Costs one query. If it read the tables one after the other, a fold in between would count
-    visitors twice or not at all.
-    """
-    wanted = slots.match_counters(keys) & models.Q(day__range=(first_day, last_day))
-    folded = DailyVisitors.objects.using(using).filter(wanted)
-    seen = SeenVisitor.objects.using(using).filter(wanted).values(*SeenVisitor.KEY)
-    columns = DailyVisitors.KEY
-    rows = folded.values_list(*columns, "count").union(
-        seen.annotate(count=models.Count("pk")).values_list(*columns, "count"), all=True
-    )
+    """Read the number of visitors of counters on each day, from both tables. Costs one query."""
     found: Counter[DailyVisitorsKey] = Counter()
-    for row in rows:
-        found[_key(row)] += row[-1]
+    for key, count, _ in _read_rows(keys, first_day, last_day, NO_SKETCH, using):
+        found[key] += count
     return dict(found)
+
+
+def read_counts_and_sketches(
+    keys: Iterable[CounterKey],
+    first_day: datetime.date,
+    last_day: datetime.date,
+    *,
+    using: str,
+) -> tuple[dict[DailyVisitorsKey, int], dict[DailyVisitorsKey, bytes]]:
+    """As read_counts(), with the sketches of days that may be merged. Costs one query."""
+    found: Counter[DailyVisitorsKey] = Counter()
+    sketches = {}
+    mergeable = models.Case(models.When(_may_be_merged(), then=models.F("sketch")))
+    for key, count, data in _read_rows(keys, first_day, last_day, mergeable, using):
+        found[key] += count
+        if data is not None:
+            sketches[key] = bytes(data)
+    return dict(found), sketches
 
 
 def read_days(
@@ -130,39 +140,20 @@ def read_days(
     first_day: datetime.date,
     last_day: datetime.date,
     *,
-    all_sketches: bool,
     using: str,
 ) -> tuple[dict[DailyVisitorsKey, DayInTable], set[CounterKey]]:
     """
-    Read the visitors of counters on each day, with the sketches of open days, or with all of them.
+    As read_counts(), with the sketches of open days, and of days that may be merged.
 
     Also returns the counters whose visitors of an open day are not all in sketches: some came while
     Redis was away, and the next flush delivers them. Costs one query.
     """
     first_open_day, _ = open_days()
-    wanted = slots.match_counters(keys) & models.Q(day__range=(first_day, last_day))
-    sketch: Any = models.F("sketch")
-    if not all_sketches:
-        sketch = models.Case(models.When(day__gte=first_open_day, then=sketch))
-    columns = DailyVisitors.KEY
-    seen = SeenVisitor.objects.using(using).filter(wanted).values(*columns)
-    no_sketch = models.Value(None, output_field=models.BinaryField())
-    rows = (
-        DailyVisitors.objects.using(using)
-        .filter(wanted)
-        .annotate(wanted_sketch=sketch)
-        .values_list(*columns, "count", "wanted_sketch")
-        .union(
-            seen.annotate(count=models.Count("pk"), wanted_sketch=no_sketch).values_list(
-                *columns, "count", "wanted_sketch"
-            ),
-            all=True,
-        )
-    )
+    is_open = models.Q(day__gte=first_open_day)
+    sketch = models.Case(models.When(is_open | _may_be_merged(), then=models.F("sketch")))
     found: dict[DailyVisitorsKey, DayInTable] = {}
     undelivered = set()
-    for row in rows:
-        key, count, data = _key(row), row[-2], row[-1]
+    for key, count, data in _read_rows(keys, first_day, last_day, sketch, using):
         if key.day >= first_open_day and data is None:
             undelivered.add(key.key)
         known = found.get(key, DayInTable(0, None))
@@ -172,23 +163,63 @@ def read_days(
     return found, undelivered
 
 
+def _may_be_merged() -> models.Q:
+    """
+    Return a condition for rows whose visitor key other days may have, too.
+
+    The id of a key of one day has that day between two hyphens.
+    """
+    hyphen = models.Value("-")
+    day = Concat(hyphen, Cast("day", models.CharField(max_length=10)), hyphen)
+    return models.Q(Exact(StrIndex("visitor_key", day), 0))
+
+
+def _read_rows(
+    keys: Iterable[CounterKey],
+    first_day: datetime.date,
+    last_day: datetime.date,
+    sketch: models.Expression,
+    using: str,
+) -> Iterator[tuple[DailyVisitorsKey, int, Any]]:
+    """
+    Read numbers of visitors and sketches from both tables.
+
+    Costs one query. If it read the tables one after the other, a fold in between would count
+    visitors twice or not at all.
+    """
+    wanted = slots.match_counters(keys) & models.Q(day__range=(first_day, last_day))
+    columns = DailyVisitors.KEY
+    seen = (
+        SeenVisitor.objects.using(using)
+        .filter(wanted)
+        .values(*columns)
+        .annotate(count=models.Count("pk"), wanted_sketch=NO_SKETCH)
+    )
+    rows = (
+        DailyVisitors.objects.using(using)
+        .filter(wanted)
+        .annotate(wanted_sketch=sketch)
+        .values_list(*columns, "count", "wanted_sketch")
+        .union(seen.values_list(*columns, "count", "wanted_sketch"), all=True)
+    )
+    for row in rows:
+        yield _key(row), row[-2], row[-1]
+
+
 def read_ranges(
     ranges: Collection[LastDays], *, using: str
 ) -> dict[LastDays, dict[DailyVisitorsKey, DayInTable]]:
     """
     Read what the table has of each range, with the sketches of days that may be merged.
 
-    Leaves out ranges with visitors who wait in the table for the next flush. Costs one query, and
-    another one if VISITOR_KEY_ROTATION was changed to "day" not long ago.
+    Leaves out ranges with visitors who wait in the table for the next flush. Costs one query.
     """
     days, undelivered = read_days(
         {last.key for last in ranges},
         min(last.first_day for last in ranges),
         max(last.today for last in ranges),
-        all_sketches=conf.get_config().visitor_key_rotation != "day",
         using=using,
     )
-    days |= _read_missing_sketches(days, using)
     of_key: dict[CounterKey, dict[DailyVisitorsKey, DayInTable]] = defaultdict(dict)
     for day, found in days.items():
         of_key[day.key][day] = found
@@ -201,24 +232,6 @@ def read_ranges(
         for last in ranges
         if last.key not in undelivered
     }
-
-
-def _read_missing_sketches(
-    days: Mapping[DailyVisitorsKey, DayInTable], using: str
-) -> dict[DailyVisitorsKey, DayInTable]:
-    """
-    Read the sketches of days whose visitor key another day has, too.
-
-    Costs nothing unless VISITOR_KEY_ROTATION was changed to "day" not long ago.
-    """
-    spans: dict[tuple[CounterKey, str], list[DailyVisitorsKey]] = defaultdict(list)
-    for day in days:
-        spans[day.key, day.key_id].append(day)
-    missing = [
-        day for span in spans.values() for day in span if len(span) > 1 and days[day].sketch is None
-    ]
-    sketches = read_sketches(missing, using=using)
-    return {day: days[day]._replace(sketch=sketch) for day, sketch in sketches.items()}
 
 
 def _key(row: tuple[Any, ...]) -> DailyVisitorsKey:

@@ -53,7 +53,12 @@ class VisitorKey(NamedTuple):
     """The key that visitors are hashed under in one period."""
 
     id: str
-    """Version, period and fingerprint of the key. Compare hashes only if these ids are equal."""
+    """
+    Version, period and fingerprint of the key, with hyphens between.
+
+    Compare hashes only if these ids are equal. ``db.daily_visitors`` finds the day in the id of a
+    key of one day, so that it reads no sketches which nothing can be merged with.
+    """
 
     secret: bytes
 

@@ -8,6 +8,8 @@ import pytest
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import day_of
+from django_hitcount.db.counter_keys import counter_key
+from django_hitcount.db.daily_visitors import read_counts_and_sketches
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.models import DailyVisitors
 from django_hitcount.recording import record_hits
@@ -137,10 +139,10 @@ def test_list_of_a_hundred_is_one_round_trip_and_one_query(
 
 
 @pytest.mark.parametrize(("objects", "trips"), [(20, 2), (60, 3)])
-def test_list_of_merged_ranges_costs_one_more_of_each(
+def test_list_of_merged_ranges_costs_no_query_more(
     redis, redis_rule, django_assert_num_queries, objects, trips
 ):
-    """And one round trip more for each hundred sketches."""
+    """Only one round trip more for each hundred sketches."""
     redis_rule(visitors=True, VISITOR_KEY_ROTATION="never")
     articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(objects))
     days = [DAY - datetime.timedelta(days=n) for n in range(3)]
@@ -152,8 +154,39 @@ def test_list_of_merged_ranges_costs_one_more_of_each(
     record_hits(articles, request_of(1), at=DAY)
 
     get_visitors(articles, days[-1], days[0])
-    with sends() as sent, django_assert_num_queries(2):
+    with sends() as sent, django_assert_num_queries(1):
         found = get_visitors(articles, days[-1], days[0])
     assert [found[article] for article in articles] == [2] + [1] * (objects - 1)
     assert {visitors.spans for visitors in found.values()} == {1}
     assert sent() == trips
+
+
+@pytest.mark.parametrize(("rotation", "sketches"), [("day", 0), ("month", 3), ("never", 3)])
+def test_sketches_that_cannot_be_merged_are_not_read(redis_rule, rotation, sketches):
+    redis_rule(visitors=True, VISITOR_KEY_ROTATION=rotation)
+    article = Article.objects.create(title="Tea")
+    days = [DAY + datetime.timedelta(days=n) for n in range(3)]
+    for day in days:
+        visit(article, range(20), at=day)
+    flush()
+    key = counter_key(article, counter="views")
+
+    counts, found = read_counts_and_sketches([key], days[0], days[-1], using="default")
+    assert [is_about(20, count) for count in counts.values()] == [True] * 3
+    assert len(found) == sketches
+
+
+def test_days_before_keys_rotated_daily_are_merged(redis, redis_rule, django_assert_num_queries):
+    redis_rule(visitors=True, VISITOR_KEY_ROTATION="month")
+    article = Article.objects.create(title="Tea")
+    for n in range(3):
+        visit(article, range(20), at=DAY + datetime.timedelta(days=n))
+    redis_rule(visitors=True, VISITOR_KEY_ROTATION="day")
+    for n in range(3, 5):
+        visit(article, range(20), at=DAY + datetime.timedelta(days=n))
+    flush()
+    redis.flushall()
+
+    with django_assert_num_queries(1):
+        found = article.visitors_between(DAY, DAY + datetime.timedelta(days=4))
+    assert (is_about(60, found), found.spans) == (True, 3)
