@@ -23,16 +23,12 @@ from django_hitcount.buffers.database import DatabaseBuffer
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.reports.labels import counter_choices
+from django_hitcount.reports.overview import Overview, read_overview
 from django_hitcount.reports.periods import named_period
 from django_hitcount.reports.rows import ObjectRow, Report
-from django_hitcount.reports.selection import (
-    CountedModel,
-    Selection,
-    find_counted_models,
-    read_selection,
-)
+from django_hitcount.reports.selection import Selection, read_selection, select_model
 from django_hitcount.reports.tables import TABLES, file_name
-from django_hitcount.status import buffer_status
+from django_hitcount.status import read_status
 
 
 class HitReportAdmin(ReadOnlyAdmin):
@@ -53,16 +49,17 @@ class HitReportAdmin(ReadOnlyAdmin):
         """Show the report, or return one of its tables as CSV."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        models = find_counted_models(using=hits_alias())
-        selection = read_selection(request.GET.dict(), models)
-        report = read_report(selection, models)
+        selection = read_selection(request.GET.dict())
+        overview = read_overview(selection.period, counter=selection.counter, using=hits_alias())
+        selection = select_model(selection, request.GET.get("model", ""), overview.models)
+        report = read_report(selection, overview)
         table = request.GET.get("csv", "")
         if table in TABLES:
             return csv_response(table, report)
         request.current_app = self.admin_site.name
         context = {
             **page_context(self.admin_site, request, crumbs=self._crumbs(request)),
-            **self._context(request, report, models),
+            **self._context(request, report, overview),
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/django_hitcount/report.html", context)
@@ -72,7 +69,7 @@ class HitReportAdmin(ReadOnlyAdmin):
         return [*others, Crumb(last.label)]
 
     def _context(
-        self, request: HttpRequest, report: Report, models: Sequence[CountedModel]
+        self, request: HttpRequest, report: Report, overview: Overview
     ) -> dict[str, object]:
         selection = report.selection
         hits_wait = not isinstance(get_buffer(), DatabaseBuffer)
@@ -88,12 +85,12 @@ class HitReportAdmin(ReadOnlyAdmin):
             "periods": period_links(selection),
             "counters": counter_choices(),
             "is_default_counter": selection.counter == DEFAULT_COUNTER,
-            "models": models,
+            "models": overview.models,
             "top": self._link(request, report.top),
             "trending": self._link(request, report.trending),
             "counts_visitors": counts_visitors(selection),
             "shows_visitors": shows_visitors(selection),
-            "buffer": buffer_status() if hits_wait else None,
+            "buffer": read_status(overview.last_flush_at) if hits_wait else None,
             "hits_wait": hits_wait,
             "time_zone": timezone.get_default_timezone_name(),
         }

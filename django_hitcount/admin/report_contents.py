@@ -11,11 +11,10 @@ from django_hitcount.counters.rankings import TREND_UNIT, RankedKey
 from django_hitcount.db.model_rankings import ModelRankings, rank_objects
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.refusals import reasons_by_name
-from django_hitcount.refused_hits import refused_between
 from django_hitcount.reports.objects import load_objects, name_object
+from django_hitcount.reports.overview import Overview
 from django_hitcount.reports.rows import (
     Days,
-    RefusedRow,
     Report,
     TopRow,
     TrendingRow,
@@ -37,18 +36,17 @@ MOST_VISITOR_DAYS = 92
 """Days whose visitors are read. Redis is asked for each day of each object."""
 
 
-def read_report(selection: Selection, models: Sequence[CountedModel]) -> Report:
+def read_report(selection: Selection, overview: Overview) -> Report:
     """
-    Read all numbers of a report about some of ``models``.
+    Read all numbers of a report about some of the models of ``overview``.
 
-    Costs up to ten queries, whatever the number of models, objects and hits: one for the hits by
-    day, two for each ranking at most, one for the refused hits, one for the visitors if they are
-    counted, and one for the objects of each of up to three models. Visitors cost one more if those
-    of several days are counted together, see visitors_between().
+    Costs up to seven queries, whatever the number of models, objects and hits: one for the hits by
+    day, one or two for both rankings, one for the visitors if they are counted, and one for the
+    objects of each of up to three models.
     """
     before, hits = _read_days(selection)
-    top, trending = _rank(selection, models)
-    described = _describe([*top, *trending], models)
+    top, trending = _rank(selection, overview.models)
+    described = _describe([*top, *trending], overview.models)
     visitors = _read_visitors([row.object_key for row in top], selection)
     total = sum(hits.values())
     return Report(
@@ -69,7 +67,7 @@ def read_report(selection: Selection, models: Sequence[CountedModel]) -> Report:
             TrendingRow(number=number, **described[row.object_key], score=row.hits / TREND_UNIT)
             for number, row in enumerate(trending, start=1)
         ],
-        refused=_read_refused(selection),
+        refused=refused_rows(overview.refused, reasons_by_name()),
     )
 
 
@@ -137,11 +135,3 @@ def _read_visitors(keys: Collection[ObjectKey], selection: Selection) -> dict[Ob
     except BufferUnavailable:
         return {}
     return {(key.content_type_id, key.object_id): int(count) for key, count in found.items()}
-
-
-def _read_refused(selection: Selection) -> list[RefusedRow]:
-    """Return the refused hits of the counter by reason. Those of all models are counted as one."""
-    period = selection.period
-    found = refused_between(period.first_day, period.last_day)
-    of_counter = ((row.refusal, row.hits) for row in found if row.counter == selection.counter)
-    return refused_rows(of_counter, reasons_by_name())

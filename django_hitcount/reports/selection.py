@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from django.contrib.contenttypes.models import ContentType
-from django.db.models import Model, OuterRef, Subquery
+from django.db.models import Model
 from django.utils.translation import gettext as _
 
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
-from django_hitcount.db.tables import HitSlot
 from django_hitcount.exceptions import InvalidDay
 from django_hitcount.reports.periods import DEFAULT_PERIOD, Period, named_period, read_period
 
@@ -52,26 +50,9 @@ class Selection:
         return {**self.period.parameters, **counter, **model}
 
 
-def find_counted_models(*, using: str) -> list[CountedModel]:
+def read_selection(parameters: Mapping[str, str]) -> Selection:
     """
-    Return the models whose objects have hits in the tables, by name.
-
-    Costs a query, which looks for one row of each model.
-    """
-    # Not EXISTS: MariaDB would read a whole index for it.
-    one = HitSlot.objects.filter(content_type=OuterRef("pk")).values("content_type")[:1]
-    types = ContentType.objects.using(using).annotate(counted=Subquery(one))
-    found = (
-        CountedModel(content_type_id=content_type.pk, model=model)
-        for content_type in types.filter(counted__isnull=False)
-        if (model := content_type.model_class())  # None if the site has no such model any more.
-    )
-    return sorted(found, key=lambda counted: (counted.name, counted.label))
-
-
-def read_selection(parameters: Mapping[str, str], models: Sequence[CountedModel]) -> Selection:
-    """
-    Return what the parameters of an address select among ``models``.
+    Return what the parameters of an address select, except the model.
 
     An invalid parameter becomes a problem in the active language, and the default is selected.
     """
@@ -79,9 +60,21 @@ def read_selection(parameters: Mapping[str, str], models: Sequence[CountedModel]
     return Selection(
         period=_read_period(parameters, problems),
         counter=_read_counter(parameters, problems),
-        model=_read_model(parameters, models, problems),
         problems=problems,
     )
+
+
+def select_model(selection: Selection, label: str, models: Sequence[CountedModel]) -> Selection:
+    """
+    Add a model to a selection: the one of ``models`` with this label, or all without a label.
+
+    An unknown label becomes a problem, as in read_selection().
+    """
+    found = next((counted for counted in models if counted.label == label.lower()), None)
+    if not label or found:
+        return replace(selection, model=found)
+    problem = _("No hits of “%(model)s” are counted. These are the hits of all models.")
+    return replace(selection, problems=[*selection.problems, problem % {"model": label}])
 
 
 def _read_period(parameters: Mapping[str, str], problems: list[str]) -> Period:
@@ -102,16 +95,3 @@ def _read_counter(parameters: Mapping[str, str], problems: list[str]) -> str:
         % {"counter": counter, "default": DEFAULT_COUNTER}
     )
     return DEFAULT_COUNTER
-
-
-def _read_model(
-    parameters: Mapping[str, str], models: Sequence[CountedModel], problems: list[str]
-) -> CountedModel | None:
-    label = parameters.get("model", "")
-    found = next((counted for counted in models if counted.label == label.lower()), None)
-    if label and not found:
-        problems.append(
-            _("No hits of “%(model)s” are counted. These are the hits of all models.")
-            % {"model": label}
-        )
-    return found
