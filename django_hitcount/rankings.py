@@ -52,7 +52,7 @@ def most_viewed(
     Args:
         source: a model (its default manager counts), a queryset, or a list of them, whose objects
             are then ranked together. Its order does not matter.
-        limit: how many objects to return.
+        limit: how many objects to return, up to 1,000,000.
         counter: the name of a counter in HITCOUNT["COUNTERS"].
         days: count only the hits of the last ``days`` days, today included.
         first_day, last_day: count only the hits from one day to another, both included.

@@ -353,11 +353,17 @@ class TestSeveral:
 
 
 class TestInvalid:
-    @pytest.mark.parametrize("limit", [0, -1, 2.0, "3", None, True])
+    @pytest.mark.parametrize("limit", [0, -1, 2.0, "3", None, True, 10**30])
     def test_limit(self, db, limit):
         for rank in (most_viewed, trending):
             with pytest.raises(InvalidRanking, match="limit"):
                 rank(Article, limit)
+
+    def test_the_largest_limit(self, articles):
+        for rank in (most_viewed, trending):
+            assert rank(Article, 1_000_000) == articles[:0:-1]
+            with pytest.raises(InvalidRanking, match=r"1000001\. Pass .* to 1,000,000"):
+                rank(Article, 1_000_001)
 
     @pytest.mark.parametrize(
         "source", [[], [[]], None, "app.Article", 3, [Article, None], HitCountMixin, object]

@@ -27,6 +27,9 @@ TREND_HALF_LIVES = 10
 LONGEST_HALF_LIFE = 366
 """In days: the days of a trend are then the longest range."""
 
+LARGEST_LIMIT = 1_000_000
+"""The most objects of a ranking. All of them are loaded, and a database rejects larger numbers."""
+
 Weights = Mapping[datetime.date, int]
 """How much a hit of each day counts. The days follow each other."""
 
@@ -109,7 +112,9 @@ def weigh_trend(today: datetime.date, half_life_days: float) -> Weights:
 
 
 def check_limit(limit: int) -> int:
-    """Return ``limit``; raise InvalidRanking if it is not a whole number from 1 on."""
-    if type(limit) is not int or limit < 1:
-        raise InvalidRanking(f"Invalid limit: {limit!r}. Pass a whole number from 1 on.")
+    """Return ``limit``; raise InvalidRanking if it is not a whole number from 1 to 1,000,000."""
+    if type(limit) is not int or not 1 <= limit <= LARGEST_LIMIT:
+        raise InvalidRanking(
+            f"Invalid limit: {limit!r}. Pass a whole number from 1 to {LARGEST_LIMIT:,}."
+        )
     return limit

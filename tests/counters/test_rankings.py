@@ -94,7 +94,15 @@ def test_a_half_life_that_makes_no_sense_is_refused(half_life):
         weigh_trend(TODAY, half_life)
 
 
-@pytest.mark.parametrize("limit", [0, -1, True, 1.0, "1", None])
+@pytest.mark.parametrize("limit", [0, -1, True, 1.0, "1", None, 1_000_001, 10**30])
 def test_a_limit_that_makes_no_sense_is_refused(limit):
-    with pytest.raises(InvalidRanking, match=r"Invalid limit: .*whole number from 1 on"):
+    with pytest.raises(InvalidRanking) as error:
         check_limit(limit)
+
+    expected = f"Invalid limit: {limit!r}. Pass a whole number from 1 to 1,000,000."
+    assert str(error.value) == expected
+
+
+@pytest.mark.parametrize("limit", [1, 1_000_000])
+def test_a_limit_may_be_as_large_as_said(limit):
+    assert check_limit(limit) == limit
