@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import datetime
 import re
+from pathlib import Path
 from unittest import mock
 
 import pytest
+from django.contrib.staticfiles import finders
 from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
@@ -71,6 +73,20 @@ def test_a_line_shows_thirty_days_with_today(admin, articles):
     (title,) = re.findall(r"<title>(\d.*?)</title>", html)
     assert title.startswith("9 hits, ")
     assert html.count('class="hitcount-sparkline"') == 1
+
+
+def test_the_list_has_the_style_sheet_that_hides_text(admin, articles):
+    page = admin.get(ARTICLES).content.decode()
+    sheets = re.findall(r'<link href="/static/(django_hitcount/[^"]+)"', page)
+
+    assert '<span class="hitcount-hidden"> hits: show statistics</span>' in page
+    assert [sheet for sheet in sheets if ".hitcount-hidden {" in read_sheet(sheet)] == [
+        "django_hitcount/charts.css"
+    ]
+
+
+def read_sheet(path):
+    return Path(str(finders.find(path))).read_text()
 
 
 @pytest.mark.parametrize(("order", "expected"), [("3", ["0", "1", "2"]), ("-3", ["2", "1", "0"])])
