@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import datetime
+
 import pytest
 from django.contrib.contenttypes.models import ContentType
 from django.core.management import call_command
@@ -49,18 +51,12 @@ class TestIndexes:
 
     def add_rows(self, numbers, *, one_not_compacted_of):
         for table in (HitSlot, DailyHitSlot):
-            days = {"day": "2026-01-01"} if table is DailyHitSlot else {}
-            table.objects.bulk_create(
-                table(
-                    content_type_id=self.model,
-                    object_id=str(n),
-                    counter="views",
-                    slot=0 if n % one_not_compacted_of else 1,
-                    hits=n,
-                    **days,
-                )
+            days = [datetime.date(2026, 1, 1)] if table is DailyHitSlot else []
+            rows = [
+                (self.model, str(n), "views", *days, 0 if n % one_not_compacted_of else 1, n)
                 for n in numbers
-            )
+            ]
+            slots.add_to_slots(table, rows, "default")
         with connection.cursor() as cursor:
             if connection.vendor == "mysql":
                 cursor.execute(

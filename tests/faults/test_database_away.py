@@ -17,6 +17,7 @@ from django.utils.functional import SimpleLazyObject
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.db import content_types, slots, sums
+from django_hitcount.outages import breaker
 from django_hitcount.outages.breaker import Breaker
 from django_hitcount.recording import Hit, record_hit, record_hits
 from django_hitcount.totals import get_total
@@ -244,6 +245,8 @@ def test_sessions_that_are_away_are_read_once(redis_buffer, settings, monkeypatc
     options = {"repeat": "daily", "visitors": True}
     settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": options}}
     monkeypatch.setattr(sessions, "_breaker", Breaker("The database of sessions"))
+    for name in ("FIRST_PAUSE_SECONDS", "LONGEST_PAUSE_SECONDS"):
+        monkeypatch.setattr(breaker, name, 60)
     article = Article.objects.create(title="Tea")
     request = RequestFactory(headers=BROWSER).get("/")
     for _ in range(3):
