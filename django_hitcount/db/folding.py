@@ -7,7 +7,8 @@ order. All three mean the same rows, by their ids, also if other sessions add ro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 
 from django.db import connections, models
@@ -37,27 +38,35 @@ def lock_rows(
     Lock the next rows of slots 1..N in lock order, and return them.
 
     Leaves out rows that another session has locked, if the database can do that, and rows with an
-    id above ``newest``. Costs a query, and a statement before it on PostgreSQL.
+    id above ``newest``. Costs a query, and on PostgreSQL two statements around it.
     """
     rows = model._default_manager.using(using).filter(is_compacted=False, pk__lte=newest)
     if after:
         rows = rows.filter(_IsAfter(model, after))
-    _read_by_index(using)
-    found = slots.lock_rows(rows, using).values_list("pk", *model.KEY, "slot", "hits")[:limit]
+    columns = ("pk", *model.KEY, "slot", "hits")
+    with _index_order(using):
+        found = [*slots.lock_rows(rows, using).values_list(*columns)[:limit]]
     return [LockedRow(pk, tuple(position), hits) for pk, *position, hits in found]
 
 
-def _read_by_index(using: str) -> None:
+@contextmanager
+def _index_order(using: str) -> Iterator[None]:
     """
-    Let PostgreSQL read rows in the order of an index for the rest of this transaction.
+    Let PostgreSQL read sorted rows by an index in that order, within a transaction.
 
     It knows how many rows are not compacted from the last ANALYZE. If there are many more by now,
-    it would read and sort all of them for each piece.
+    it would read and sort all of them for each piece. Costs two statements there.
     """
     connection = connections[using]
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute("SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off")
+    if connection.vendor != "postgresql":
+        yield
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off")
+        yield
+        cursor.execute(
+            "SET LOCAL enable_sort TO DEFAULT; SET LOCAL enable_incremental_sort TO DEFAULT"
+        )
 
 
 class _IsAfter(models.Func):
