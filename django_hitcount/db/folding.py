@@ -1,13 +1,14 @@
 """
 SQL that folds rows of slots 1..N into slot 0, in the database.
 
-The caller opens a transaction, and calls lock_rows(), add_to_slot_0() and delete_rows(), in this
-order. All three mean the same rows, by their ids, also if other sessions add rows meanwhile.
+PostgreSQL does it in one statement. Other databases lock the rows, add them up and delete them in
+three statements, which mean the same rows, by their ids, also if other sessions add rows meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 
@@ -15,58 +16,56 @@ from django.db import connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.sql.compiler import SQLCompiler
 
-from django_hitcount.db import slots
-from django_hitcount.db.model_hits import match_rows
-from django_hitcount.db.tables import SlotRow
+from django_hitcount.db import slots, stale_totals
+from django_hitcount.db.model_hits import ModelDay, match_rows
+from django_hitcount.db.tables import DailyHitSlot, DailyModelHits, HitSlot, SlotRow
 
 Position: TypeAlias = tuple[Any, ...]
 """The key and the slot of a row: its place in the lock order."""
 
 
-class LockedRow(NamedTuple):
-    """A row of slots 1..N that this transaction has locked."""
+class Folded(NamedTuple):
+    """What one call of fold_rows() has folded."""
 
-    id: int
-    position: Position
-    hits: int
+    rows: int
+    """How many rows of slots 1..N."""
+
+    last: Position | None
+    """The position of the last of them; None if there was none."""
+
+    sums: Counter[ModelDay]
+    """Their hits by model, counter and day, if they are rows of DailyHitSlot."""
 
 
-def lock_rows(
-    model: type[SlotRow], *, after: Position | None, newest: int, limit: int, using: str
-) -> list[LockedRow]:
+NOTHING = Folded(0, None, Counter())
+
+
+def fold_rows(
+    model: type[SlotRow],
+    *,
+    after: Position | None,
+    newest: int,
+    limit: int,
+    columns: Collection[tuple[int, str]],
+    using: str,
+) -> Folded:
     """
-    Lock the next rows of slots 1..N in lock order, and return them.
+    Fold the next rows in lock order into slot 0: add their hits to it, and delete them.
 
-    Leaves out rows that another session has locked, if the database can do that, and rows with an
-    id above ``newest``. Costs a query, and on PostgreSQL two statements around it.
+    Locks the rows of slots 1..N first, and then those of slot 0, both in lock order. Leaves out
+    rows that another session has locked, if the database can do that, and rows with an id above
+    ``newest``. Marks the totals of HitSlot that are in ``columns`` as stale.
+
+    The caller opens a transaction. Costs three or four statements.
     """
     rows = model._default_manager.using(using).filter(is_compacted=False, pk__lte=newest)
     if after:
         rows = rows.filter(_IsAfter(model, after))
-    columns = ("pk", *model.KEY, "slot", "hits")
-    with _index_order(using):
-        found = [*slots.lock_rows(rows, using).values_list(*columns)[:limit]]
-    return [LockedRow(pk, tuple(position), hits) for pk, *position, hits in found]
-
-
-@contextmanager
-def _index_order(using: str) -> Iterator[None]:
-    """
-    Let PostgreSQL read sorted rows by an index in that order, within a transaction.
-
-    It knows how many rows are not compacted from the last ANALYZE. If there are many more by now,
-    it would read and sort all of them for each piece. Costs two statements there.
-    """
-    connection = connections[using]
-    if connection.vendor != "postgresql":
-        yield
-        return
-    with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off")
-        yield
-        cursor.execute(
-            "SET LOCAL enable_sort TO DEFAULT; SET LOCAL enable_incremental_sort TO DEFAULT"
-        )
+    piece = slots.lock_rows(rows, using).values_list("pk", *model.KEY, "slot", "hits")[:limit]
+    columns = columns if model is HitSlot else ()
+    if connections[using].vendor == "postgresql":
+        return _fold_at_once(model, piece, columns, using)
+    return _fold_by_id(model, [*piece], columns, using)
 
 
 class _IsAfter(models.Func):
@@ -87,20 +86,46 @@ class _IsAfter(models.Func):
         return f"({', '.join(texts[:half])}) > ({', '.join(texts[half:])})", values
 
 
+def _fold_by_id(
+    model: type[SlotRow],
+    piece: Sequence[tuple[Any, ...]],
+    columns: Collection[tuple[int, str]],
+    using: str,
+) -> Folded:
+    """Fold rows that are locked: tuples of the id, the position and the hits."""
+    if not piece:
+        return NOTHING
+    pks = [row[0] for row in piece]
+    add_to_slot_0(model, pks, using=using)
+    stale_totals.mark_counters_of(pks, columns, using=using)
+    delete_rows(model, pks, using=using)
+    sums: Counter[ModelDay] = Counter()
+    if model is DailyHitSlot:
+        for _, content_type_id, _, counter, day, _, hits in piece:
+            sums[content_type_id, counter, day] += hits
+    return Folded(len(piece), tuple(piece[-1][1:-1]), sums)
+
+
 def add_to_slot_0(model: type[SlotRow], pks: Sequence[int], *, using: str) -> None:
     """Add the hits of locked rows to slot 0, in lock order. Costs a statement."""
     connection = connections[using]
+    table = connection.ops.quote_name(model._meta.db_table)
+    source = f"{table} WHERE {match_rows(pks)}"
+    with connection.cursor() as cursor:
+        cursor.execute(_make_upsert(model, connection, source))
+
+
+def _make_upsert(model: type[SlotRow], connection: BaseDatabaseWrapper, source: str) -> str:
+    """Return a statement that adds the sums of ``source`` to slot 0, in lock order."""
     table, key = connection.ops.quote_name(model._meta.db_table), ", ".join(model.KEY)
     add = f"ON CONFLICT ({key}, slot) DO UPDATE SET hits = {table}.hits + EXCLUDED.hits"
     if connection.vendor == "mysql":
         add = f"ON DUPLICATE KEY UPDATE {table}.hits = {table}.hits + folded.hits"
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"INSERT INTO {table} ({key}, slot, hits) "  # noqa: S608 - our own names
-            f"SELECT {key}, slot, hits FROM (SELECT {key}, 0 AS slot, SUM(hits) AS hits "
-            f"FROM {table} WHERE {match_rows(pks)} GROUP BY {key}) AS folded "
-            f"WHERE true ORDER BY {key} {add}"
-        )
+    return (
+        f"INSERT INTO {table} ({key}, slot, hits) "  # noqa: S608 - our own names
+        f"SELECT {key}, slot, hits FROM (SELECT {key}, 0 AS slot, SUM(hits) AS hits "
+        f"FROM {source} GROUP BY {key}) AS folded WHERE true ORDER BY {key} {add}"
+    )
 
 
 def delete_rows(model: type[SlotRow], pks: Sequence[int], *, using: str) -> None:
@@ -122,3 +147,60 @@ def delete_rows(model: type[SlotRow], pks: Sequence[int], *, using: str) -> None
         )
     with connection.cursor() as cursor:
         cursor.execute(f"DELETE {rows}")
+
+
+def _fold_at_once(
+    model: type[SlotRow],
+    piece: models.QuerySet[Any, Any],
+    columns: Collection[tuple[int, str]],
+    using: str,
+) -> Folded:
+    """
+    Fold rows in one statement of PostgreSQL. Return what it has folded.
+
+    The DELETE reads the rows that ``piece`` has locked, also if they have changed since the
+    statement began, and returns them to the INSERT, which sorts all of them before it locks slot 0.
+    """
+    connection = connections[using]
+    table, key = connection.ops.quote_name(model._meta.db_table), ", ".join(model.KEY)
+    found, params = piece.query.get_compiler(using).as_sql()
+    group = ", ".join(DailyModelHits.KEY if model is DailyHitSlot else ())
+    marked, mark_params = stale_totals.make_mark(columns, "deleted", using=using)
+    newest_first = ", ".join(f"{name} DESC" for name in (*model.KEY, "slot"))
+    with _index_order(using), connection.cursor() as cursor:
+        cursor.execute(
+            f"WITH piece AS ({found}), "  # noqa: S608 - our own names
+            f"deleted AS (DELETE FROM {table} WHERE id = ANY(ARRAY(SELECT pk FROM piece)) "
+            "RETURNING *), "
+            f"added AS ({_make_upsert(model, connection, 'deleted')})"
+            f"{f', marked AS ({marked})' if marked else ''} "
+            f"SELECT * FROM (SELECT {key}, slot FROM piece ORDER BY {newest_first} LIMIT 1) last, "
+            f"(SELECT COUNT(*), SUM(hits){group and f', {group}'} FROM deleted "
+            f"{group and f'GROUP BY {group}'}) sums",
+            [*params, *mark_params],
+        )
+        rows = cursor.fetchall()
+    if not rows:
+        return NOTHING
+    size = len(model.KEY) + 1
+    sums = Counter({row[size + 2 :]: int(row[size + 1]) for row in rows if group})
+    return Folded(sum(row[size] for row in rows), rows[0][:size], sums)
+
+
+PLANNER_SETTINGS = ("enable_sort", "enable_incremental_sort", "jit")
+"""Settings of PostgreSQL that are off while rows are folded."""
+
+
+@contextmanager
+def _index_order(using: str) -> Iterator[None]:
+    """
+    Let PostgreSQL find the next rows by an index in their order, within a transaction.
+
+    It knows how many rows are not compacted from the last ANALYZE. If there are many more by now,
+    it would read and sort all of them for each piece. The few that are folded it still sorts, but
+    at such a high price that it would compile the statement first. Costs two statements.
+    """
+    with connections[using].cursor() as cursor:
+        cursor.execute("; ".join(f"SET LOCAL {name} = off" for name in PLANNER_SETTINGS))
+        yield
+        cursor.execute("; ".join(f"SET LOCAL {name} TO DEFAULT" for name in PLANNER_SETTINGS))

@@ -25,15 +25,25 @@ def mark_counters_of(
     """
     if not columns or not pks:
         return
-    quote, key = connections[using].ops.quote_name, ", ".join(StaleTotal.KEY)
-    table, source = quote(StaleTotal._meta.db_table), quote(HitSlot._meta.db_table)
-    wanted = " OR ".join(["content_type_id = %s AND counter = %s"] * len(columns))
+    source = connections[using].ops.quote_name(HitSlot._meta.db_table)
+    statement, params = make_mark(columns, source, using=using)
     with connections[using].cursor() as cursor:
-        cursor.execute(
-            f"INSERT INTO {table} ({key}) SELECT DISTINCT {key} FROM {source} "  # noqa: S608
-            f"WHERE {match_rows(pks)} AND ({wanted})",
-            [value for column in columns for value in column],
-        )
+        cursor.execute(f"{statement} AND {match_rows(pks)}", params)
+
+
+def make_mark(
+    columns: Collection[tuple[int, str]], source: str, *, using: str
+) -> tuple[str, list[int | str]]:
+    """Return a statement that marks the totals of ``source`` that have ``columns``; "" if none."""
+    if not columns:
+        return "", []
+    table, key = connections[using].ops.quote_name(StaleTotal._meta.db_table), StaleTotal.KEY
+    wanted = " OR ".join(["content_type_id = %s AND counter = %s"] * len(columns))
+    statement = (
+        f"INSERT INTO {table} ({', '.join(key)}) "  # noqa: S608 - our own names
+        f"SELECT DISTINCT {', '.join(key)} FROM {source} WHERE ({wanted})"
+    )
+    return statement, [value for column in columns for value in column]
 
 
 def mark(keys: Iterable[CounterKey], *, using: str) -> None:

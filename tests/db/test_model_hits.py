@@ -83,7 +83,7 @@ def test_fold_that_fails_adds_nothing(articles, monkeypatch):
     record_hits(articles)
 
     with (
-        mock.patch.object(compaction.folding, "delete_rows", side_effect=[None, OperationalError]),
+        mock.patch.object(compaction.model_hits, "add", side_effect=[None, OperationalError]),
         pytest.raises(OperationalError),
     ):
         compact()
