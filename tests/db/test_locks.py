@@ -15,7 +15,10 @@ from tests import children
 from tests.app.models import Article
 from tests.tables import daily_sums, slot_sums
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("patient_redis"),
+]
 
 
 @pytest.fixture

@@ -28,7 +28,10 @@ from tests.app.models import Article
 from tests.browsers import BROWSER
 from tests.tables import daily_sums, slot_sums
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("patient_redis"),
+]
 
 
 def dies_before(owner: Any, name: str, *, call: int = 1) -> Callable[[], Any]:
@@ -106,7 +109,6 @@ def test_flush_killed_at_a_step_loses_and_doubles_nothing(redis_buffer, articles
 
 
 @pytest.mark.parametrize("step", FLUSH_STEPS)
-@pytest.mark.usefixtures("patient_redis")  # A page that has waited asks Redis no more.
 def test_visitors_and_refused_hits_survive_a_killed_flush(redis_buffer, articles, settings, step):
     options = {"repeat": "daily", "visitors": True}
     settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": options}}

@@ -23,7 +23,10 @@ from tests.app.models import Article
 from tests.deleted import is_nothing_left
 from tests.redis_server import names_of
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("patient_redis"),
+]
 
 
 @pytest.mark.long
