@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from django.db import connections, models
-from django.db.models.functions import Cast, Concat, StrIndex
+from django.db.models.functions import Concat, StrIndex
 from django.db.models.lookups import Exact
 
 from django_hitcount import conf
@@ -170,7 +170,8 @@ def _may_be_merged() -> models.Q:
     The id of a key of one day has that day between two hyphens.
     """
     hyphen = models.Value("-")
-    day = Concat(hyphen, Cast("day", models.CharField(max_length=10)), hyphen)
+    # Without a Cast: on MySQL, its collation might not fit that of the column.
+    day = Concat(hyphen, "day", hyphen, output_field=models.CharField())
     return models.Q(Exact(StrIndex("visitor_key", day), 0))
 
 

@@ -8,8 +8,7 @@ three statements, which mean the same rows, by their ids, also if other sessions
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from django.db import connections, models
@@ -37,9 +36,6 @@ class Folded(NamedTuple):
     """Their hits by model, counter and day, if they are rows of DailyHitSlot."""
 
 
-NOTHING = Folded(0, None, Counter())
-
-
 def fold_rows(
     model: type[SlotRow],
     *,
@@ -56,16 +52,16 @@ def fold_rows(
     rows that another session has locked, if the database can do that, and rows with an id above
     ``newest``. Marks the totals of HitSlot that are in ``columns`` as stale.
 
-    The caller opens a transaction. Costs three or four statements.
+    The caller opens a transaction. Costs two statements on PostgreSQL, and three or four on other
+    databases.
     """
     rows = model._default_manager.using(using).filter(is_compacted=False, pk__lte=newest)
     if after:
         rows = rows.filter(_IsAfter(model, after))
-    piece = slots.lock_rows(rows, using).values_list("pk", *model.KEY, "slot", "hits")[:limit]
+    piece = slots.lock_rows(rows, using)[:limit]
     columns = columns if model is HitSlot else ()
-    if connections[using].vendor == "postgresql":
-        return _fold_at_once(model, piece, columns, using)
-    return _fold_by_id(model, [*piece], columns, using)
+    fold = _fold_at_once if connections[using].vendor == "postgresql" else _fold_by_id
+    return fold(model, piece, columns, using)
 
 
 class _IsAfter(models.Func):
@@ -88,22 +84,23 @@ class _IsAfter(models.Func):
 
 def _fold_by_id(
     model: type[SlotRow],
-    piece: Sequence[tuple[Any, ...]],
+    piece: models.QuerySet[Any, Any],
     columns: Collection[tuple[int, str]],
     using: str,
 ) -> Folded:
-    """Fold rows that are locked: tuples of the id, the position and the hits."""
-    if not piece:
-        return NOTHING
-    pks = [row[0] for row in piece]
+    """Lock the rows of ``piece`` and fold them. The statements name their ids."""
+    rows = [*piece.values_list("pk", *model.KEY, "slot", "hits")]
+    if not rows:
+        return Folded(0, None, Counter())
+    pks = [row[0] for row in rows]
     add_to_slot_0(model, pks, using=using)
     stale_totals.mark_counters_of(pks, columns, using=using)
     delete_rows(model, pks, using=using)
     sums: Counter[ModelDay] = Counter()
     if model is DailyHitSlot:
-        for _, content_type_id, _, counter, day, _, hits in piece:
+        for _, content_type_id, _, counter, day, _, hits in rows:
             sums[content_type_id, counter, day] += hits
-    return Folded(len(piece), tuple(piece[-1][1:-1]), sums)
+    return Folded(len(rows), tuple(rows[-1][1:-1]), sums)
 
 
 def add_to_slot_0(model: type[SlotRow], pks: Sequence[int], *, using: str) -> None:
@@ -156,51 +153,52 @@ def _fold_at_once(
     using: str,
 ) -> Folded:
     """
-    Fold rows in one statement of PostgreSQL. Return what it has folded.
+    Lock the rows of ``piece`` and fold them in one statement of PostgreSQL.
 
-    The DELETE reads the rows that ``piece`` has locked, also if they have changed since the
+    The DELETE takes the rows as they are when they are locked, also if they have changed since the
     statement began, and returns them to the INSERT, which sorts all of them before it locks slot 0.
     """
     connection = connections[using]
     table, key = connection.ops.quote_name(model._meta.db_table), ", ".join(model.KEY)
-    found, params = piece.query.get_compiler(using).as_sql()
-    group = ", ".join(DailyModelHits.KEY if model is DailyHitSlot else ())
-    marked, mark_params = stale_totals.make_mark(columns, "deleted", using=using)
-    newest_first = ", ".join(f"{name} DESC" for name in (*model.KEY, "slot"))
-    with _index_order(using), connection.cursor() as cursor:
+    found = piece.values_list("pk", *model.KEY, "slot")
+    select, params = found.query.get_compiler(using).as_sql()
+    delete = f"DELETE FROM {table} WHERE id = ANY(ARRAY(SELECT pk FROM piece)) RETURNING *"  # noqa: S608
+    upsert = _make_upsert(model, connection, "deleted")
+    parts = [f"piece AS ({select})", f"deleted AS ({delete})", f"added AS ({upsert})"]
+    if columns:
+        mark, mark_params = stale_totals.make_mark(columns, "deleted", using=using)
+        parts.append(f"marked AS ({mark})")
+        params = (*params, *mark_params)
+    order = ", ".join(f"{name} DESC" for name in (*model.KEY, "slot"))
+    last = f"SELECT {key}, slot FROM piece ORDER BY {order} LIMIT 1"  # noqa: S608
+    sums = "SELECT COUNT(*), SUM(hits) FROM deleted"
+    if model is DailyHitSlot:
+        by = ", ".join(DailyModelHits.KEY)
+        sums = f"SELECT COUNT(*), SUM(hits), {by} FROM deleted GROUP BY {by}"  # noqa: S608
+    _find_by_index(using)
+    with connection.cursor() as cursor:
         cursor.execute(
-            f"WITH piece AS ({found}), "  # noqa: S608 - our own names
-            f"deleted AS (DELETE FROM {table} WHERE id = ANY(ARRAY(SELECT pk FROM piece)) "
-            "RETURNING *), "
-            f"added AS ({_make_upsert(model, connection, 'deleted')})"
-            f"{f', marked AS ({marked})' if marked else ''} "
-            f"SELECT * FROM (SELECT {key}, slot FROM piece ORDER BY {newest_first} LIMIT 1) last, "
-            f"(SELECT COUNT(*), SUM(hits){group and f', {group}'} FROM deleted "
-            f"{group and f'GROUP BY {group}'}) sums",
-            [*params, *mark_params],
+            f"WITH {', '.join(parts)} SELECT * FROM ({last}) last, ({sums}) sums",  # noqa: S608
+            params,
         )
         rows = cursor.fetchall()
-    if not rows:
-        return NOTHING
     size = len(model.KEY) + 1
-    sums = Counter({row[size + 2 :]: int(row[size + 1]) for row in rows if group})
-    return Folded(sum(row[size] for row in rows), rows[0][:size], sums)
+    return Folded(
+        rows=sum(row[size] for row in rows),
+        last=rows[0][:size] if rows else None,
+        sums=Counter({row[size + 2 :]: int(row[size + 1]) for row in rows if row[size + 2 :]}),
+    )
 
 
-PLANNER_SETTINGS = ("enable_sort", "enable_incremental_sort", "jit")
-"""Settings of PostgreSQL that are off while rows are folded."""
-
-
-@contextmanager
-def _index_order(using: str) -> Iterator[None]:
+def _find_by_index(using: str) -> None:
     """
-    Let PostgreSQL find the next rows by an index in their order, within a transaction.
+    Let PostgreSQL find the next rows by an index in their order, in this transaction.
 
     It knows how many rows are not compacted from the last ANALYZE. If there are many more by now,
     it would read and sort all of them for each piece. The few that are folded it still sorts, but
-    at such a high price that it would compile the statement first. Costs two statements.
+    at such a high price that it would compile the statement first. Costs a statement.
     """
+    names = ("enable_sort", "enable_incremental_sort", "jit")
+    settings = ", ".join(f"set_config('{name}', 'off', true)" for name in names)
     with connections[using].cursor() as cursor:
-        cursor.execute("; ".join(f"SET LOCAL {name} = off" for name in PLANNER_SETTINGS))
-        yield
-        cursor.execute("; ".join(f"SET LOCAL {name} TO DEFAULT" for name in PLANNER_SETTINGS))
+        cursor.execute(f"SELECT {settings}")

@@ -34,9 +34,11 @@ def mark_counters_of(
 def make_mark(
     columns: Collection[tuple[int, str]], source: str, *, using: str
 ) -> tuple[str, list[int | str]]:
-    """Return a statement that marks the totals of ``source`` that have ``columns``; "" if none."""
-    if not columns:
-        return "", []
+    """
+    Return a statement that marks the totals of ``source`` that have ``columns``.
+
+    It ends with a condition, so the caller may add others by AND.
+    """
     table, key = connections[using].ops.quote_name(StaleTotal._meta.db_table), StaleTotal.KEY
     wanted = " OR ".join(["content_type_id = %s AND counter = %s"] * len(columns))
     statement = (

@@ -65,8 +65,10 @@ def _select_last_flush(using: str) -> Rows:
 
 def _select_models(using: str) -> Rows:
     """Select the content types of which there is a row of hits."""
-    # Not EXISTS: MariaDB would read a whole index for it.
-    one = HitSlot.objects.filter(content_type=OuterRef("pk")).values("content_type")[:1]
+    # Not EXISTS: MariaDB would read a whole index for it. In the order of an index, because
+    # PostgreSQL would read all rows for each content type without hits.
+    rows = HitSlot.objects.filter(content_type=OuterRef("pk")).order_by(*HitSlot.KEY, "slot")
+    one = rows.values("content_type")[:1]
     types = ContentType.objects.using(using).alias(counted=Subquery(one))
     types = types.filter(counted__isnull=False)
     named = _name_columns(types, MODEL, app=F("app_label"), model_name=F("model"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from django.http import HttpRequest
 from django.utils.functional import LazyObject, empty
@@ -54,17 +53,13 @@ def user(request: HttpRequest) -> str | None:
     If the page has not read ``request.user`` yet, reads the id from the session. Reading the user
     would add "Cookie" to the Vary header of a page that does not depend on the user.
     """
-    found = getattr(request, "user", None)
-    if not isinstance(found, LazyObject) or found._wrapped is not empty:
-        return _id_of(found)
-    if hasattr(request, "session"):
+    found = request.__dict__.get("user")
+    is_unread = isinstance(found, LazyObject) and found._wrapped is empty
+    if is_unread and hasattr(request, "session"):
         return read_session_visitor(request).user
     with protect_transactions():
-        return _id_of(found)
-
-
-def _id_of(user: Any) -> str | None:
-    return str(user.pk) if user and user.is_authenticated else None
+        found = getattr(request, "user", None)
+        return str(found.pk) if found and found.is_authenticated else None
 
 
 def session(request: HttpRequest) -> str | None:

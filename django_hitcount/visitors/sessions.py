@@ -65,7 +65,7 @@ def _read(session: Any) -> SessionVisitor:
     """
     before = session.accessed, session.modified, session.session_key
     try:
-        with _breaker.guard(), protect_transactions():
+        with protect_transactions(), _breaker.guard():
             exists = bool(session.keys())
             return SessionVisitor(session.get(SESSION_KEY), session.session_key if exists else None)
     finally:

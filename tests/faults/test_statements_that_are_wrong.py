@@ -8,11 +8,12 @@ from unittest import mock
 import pytest
 from django.contrib.sessions.backends.db import SessionStore
 from django.contrib.sessions.models import Session
+from django.core.handlers.wsgi import WSGIRequest
 from django.db import DatabaseError, OperationalError, connection, transaction
 from django.db.utils import InterfaceError
 from django.test import RequestFactory
 
-from django_hitcount.exceptions import AnswerLost, BufferUnavailable
+from django_hitcount.exceptions import AnswerLost, BufferUnavailable, TransactionLost
 from django_hitcount.outages.breaker import Breaker
 from django_hitcount.outages.failures import is_server_away
 from django_hitcount.outages.page_reads import page_read_breaker
@@ -86,6 +87,41 @@ def test_statement_of_a_transaction_that_the_view_has_spoiled(breaker, session_k
 
     assert not breaker.is_open
     assert visitor(session_key) == f"session:{session_key}"
+
+
+class Asking(WSGIRequest):
+    """A request that queries for its user, as a project's own may."""
+
+    @property
+    def user(self) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT * FROM there_is_no_such_table")
+
+
+def test_user_that_cannot_be_read_spoils_no_transaction():
+    request = Asking(RequestFactory(headers=BROWSER).get("/").environ)
+    with transaction.atomic():
+        assert str(identify(request)).startswith("address:")
+        assert not Article.objects.exists()
+
+
+def test_sessions_that_are_lost_within_a_transaction_open_the_breaker(breaker):
+    """The error that says so becomes a TransactionLost, which says nothing about the server."""
+
+    class Lost(SessionStore):
+        def load(self):
+            connection.closed_in_transaction = True
+            raise OperationalError("server closed the connection")
+
+    request = RequestFactory(headers=BROWSER).get("/")
+    request.session = Lost("somebody")
+    with pytest.raises(TransactionLost), transaction.atomic():
+        try:
+            identify(request)
+        finally:
+            connection.closed_in_transaction = False
+
+    assert breaker.is_open
 
 
 def test_totals_of_a_transaction_that_the_view_has_spoiled():
