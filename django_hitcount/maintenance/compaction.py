@@ -53,7 +53,7 @@ def compact(*, batch_size: int = BATCH_SIZE) -> Compaction:
     locked them (SQLite and MariaDB before 10.6 wait for them). Any number of compactions and
     flushes may run at the same time.
 
-    Costs a transaction of three to five statements per ``batch_size`` rows.
+    Costs a transaction of two to five statements per ``batch_size`` rows.
 
     Raises OperationalError if a batch meets locks for longer than 30 seconds. Rows that were
     folded before stay folded.

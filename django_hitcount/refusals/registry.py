@@ -24,8 +24,7 @@ logger = logging.getLogger("django_hitcount")
 
 
 def find_refusal(
-    context: HitContext,
-    refuse: Callable[[HitContext], bool] | None = None,
+    context: HitContext, refuse: Callable[[HitContext], bool] | None = None
 ) -> str | None:
     """
     Return the name of the first refusal that refuses a hit, or None to count it.
