@@ -13,7 +13,6 @@ from django.db import connection
 
 from django_hitcount import page_wishes, tasks
 from django_hitcount.buffers import get_buffer
-from django_hitcount.buffers.redis import transport
 from django_hitcount.conf import get_config
 from django_hitcount.outages.page_reads import page_read_breaker
 from django_hitcount.visitors import hashing
@@ -95,24 +94,6 @@ def redis(valkey: Valkey):
     client = get_redis_connection("hitcount")
     client.flushall()
     return client
-
-
-@pytest.fixture
-def patient_redis(redis, monkeypatch) -> Iterator[None]:
-    """Redis does not time out on a busy machine. Request this fixture before the buffer."""
-    pool = redis.connection_pool
-    for name in ("socket_timeout", "socket_connect_timeout"):
-        monkeypatch.setitem(pool.connection_kwargs, name, 20)
-    close_connections(pool)
-    yield
-    close_connections(pool)
-
-
-def close_connections(pool) -> None:
-    """Close and forget what is open: a connection keeps the timeouts with which it was created."""
-    transport._IDLE_CONNECTIONS.pop(pool, None)
-    pool.disconnect()
-    pool.reset()
 
 
 @pytest.fixture

@@ -150,7 +150,7 @@ class Valkey(Server):
 
     def client(self) -> redis.Redis:
         """A new client; close it after use."""
-        return redis.Redis(HOST, self.port, socket_timeout=1)
+        return redis.Redis(HOST, self.port, socket_timeout=20)
 
     def ask(self, *command: str) -> Any:
         """Send a command over a new connection."""

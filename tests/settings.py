@@ -102,6 +102,9 @@ CACHES = {
     "hitcount": {
         "BACKEND": "django_redis.cache.RedisCache",
         "LOCATION": f"redis://{HOST}:{REDIS_PORT}/1",
+        # A machine that is busy with other tests may keep a process waiting for seconds. Tests of
+        # timeouts set shorter ones.
+        "OPTIONS": {"SOCKET_CONNECT_TIMEOUT": 20, "SOCKET_TIMEOUT": 20},
     },
 }
 HITCOUNT = {

@@ -33,7 +33,7 @@ from tests import children
 from tests.app.models import Article, Page, Photo, Review, Small
 from tests.tables import daily_sums, slot_sums
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("patient_redis")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis")]
 
 MODELS = {
     "int": lambda: Small.objects.create(),

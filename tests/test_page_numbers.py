@@ -70,7 +70,7 @@ def rotation(request):
 
 
 @pytest.fixture
-def site(patient_redis, redis, noon, settings, rotation):
+def site(redis, noon, settings, rotation):
     """Two counters that count visitors, or only one."""
     settings.HITCOUNT = {
         **settings.HITCOUNT,

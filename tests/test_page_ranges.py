@@ -59,9 +59,7 @@ def test_another_counter(article, settings):
     assert show("{% hit_total article counter='downloads' days=7 %}", article) == "1"
 
 
-def test_second_tag_costs_nothing(
-    patient_redis, redis, redis_buffer, request_, django_assert_num_queries
-):
+def test_second_tag_costs_nothing(redis, redis_buffer, request_, django_assert_num_queries):
     article = Article.objects.create(title="new")
     record_hit(article)
     show("{% hit_total article days=7 %}", article)

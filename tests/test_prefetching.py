@@ -32,7 +32,7 @@ LIST = (
 
 
 @pytest.fixture(params=["Database", "Redis"])
-def site(request, patient_redis, settings):
+def site(request, redis, settings):
     path = f"django_hitcount.buffers.{request.param.lower()}.{request.param}Buffer"
     settings.HITCOUNT = {
         **settings.HITCOUNT,

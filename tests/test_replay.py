@@ -34,7 +34,7 @@ def source(request):
 
 
 @pytest.fixture
-def replay(source, patient_redis, buffer, redis, settings):
+def replay(source, buffer, redis, settings):
     settings.HITCOUNT = {
         **settings.HITCOUNT,
         "COUNTERS": COUNTERS,

@@ -251,7 +251,7 @@ def test_days_of_23_and_of_25_hours(articles, buffer, at):
 
 class TestHitsThatWait:
     @pytest.fixture
-    def found(self, patient_redis, buffer, articles):
+    def found(self, buffer, articles):
         """What all kinds of sources find: the hits of one article, and of all."""
         today = day_of()
 
@@ -332,9 +332,7 @@ class TestHitsThatWait:
     ("source", "queries", "trips"),
     [("object", 1, 1), ("model", 1, 2), (None, 1, 2), ("queryset", 2, 1)],
 )
-def test_costs(
-    patient_redis, redis_buffer, articles, django_assert_num_queries, source, queries, trips
-):
+def test_costs(redis_buffer, articles, django_assert_num_queries, source, queries, trips):
     record_hits(articles)
     sources = {
         "object": articles[0],
@@ -408,7 +406,7 @@ class TestVisitorsByDay:
         assert [*found.values()] == [0] * 6 + [3]
         assert [*found] == list_days(week_ago, today)
 
-    def test_costs(self, redis_rule, patient_redis, articles, django_assert_num_queries):
+    def test_costs(self, redis_rule, articles, django_assert_num_queries):
         redis_rule("always", visitors=True)
         visit(articles[0], [1])
         today = day_of()

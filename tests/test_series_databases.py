@@ -23,7 +23,7 @@ OTHER = {"default": "elsewhere", "elsewhere": "default"}
 
 
 @pytest.fixture(params=OTHER)
-def database(request, patient_redis, buffer, settings) -> str:
+def database(request, buffer, settings) -> str:
     """Where the objects are; the counts are in the other database."""
     if request.param == "default":
         settings.DATABASE_ROUTERS = ["tests.routers.Elsewhere"]

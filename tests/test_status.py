@@ -52,7 +52,7 @@ def test_without_redis_nothing_ever_waits(articles):
     assert buffer_status() == NOTHING
 
 
-def test_pending_counters_of_all_partitions(patient_redis, redis_buffer, articles):
+def test_pending_counters_of_all_partitions(redis_buffer, articles):
     record_hits([*articles, articles[0]])
     record_hit(articles[0])
     status = buffer_status()
@@ -62,7 +62,7 @@ def test_pending_counters_of_all_partitions(patient_redis, redis_buffer, article
     assert (status.last_flush_at, status.stuck_batch_since) == (None, None)
 
 
-def test_refused_hits_are_not_pending(patient_redis, redis_buffer, articles):
+def test_refused_hits_are_not_pending(redis_buffer, articles):
     request = RequestFactory(headers=BROWSER).get("/")
 
     assert not record_hit(articles[0], request, refuse=lambda *_: True).counted
@@ -70,7 +70,7 @@ def test_refused_hits_are_not_pending(patient_redis, redis_buffer, articles):
     assert buffer_status() == NOTHING
 
 
-def test_oldest_of_all_hits(patient_redis, redis, redis_buffer, articles):
+def test_oldest_of_all_hits(redis, redis_buffer, articles):
     record_hits(articles)
     hour_ago = timezone.now().replace(microsecond=0) - datetime.timedelta(hours=1)
     set_moment(redis, articles[3], "pending_models", "since", hour_ago)
@@ -78,7 +78,7 @@ def test_oldest_of_all_hits(patient_redis, redis, redis_buffer, articles):
     assert buffer_status().oldest_pending_at == hour_ago
 
 
-def test_after_a_flush(patient_redis, redis_buffer, articles):
+def test_after_a_flush(redis_buffer, articles):
     record_hits(articles)
     flush()
     record_hit(articles[0])
@@ -91,7 +91,7 @@ def test_after_a_flush(patient_redis, redis_buffer, articles):
 
 class TestBatchThatIsNotSettled:
     @pytest.fixture(autouse=True)
-    def batch(self, patient_redis, redis_buffer, articles):
+    def batch(self, redis_buffer, articles):
         record_hit(articles[0])
         key = counter_key(articles[0], counter="views")
         failing = mock.patch.object(flushing, "apply", side_effect=RuntimeError)
@@ -136,7 +136,7 @@ def test_redis_away(redis_buffer, articles, settings):
     assert status.pending_counters == 0
 
 
-def test_foreign_values_do_no_harm(patient_redis, redis, redis_buffer, articles):
+def test_foreign_values_do_no_harm(redis, redis_buffer, articles):
     record_hit(articles[0])
     names = names_of(redis, counter_key(articles[0], counter="views"))
     redis.delete(names.pending, names.pending_models)
@@ -147,9 +147,7 @@ def test_foreign_values_do_no_harm(patient_redis, redis, redis_buffer, articles)
 
 
 @pytest.mark.parametrize("text", ["1e999", "nan", "-1", "0x10", "9" * 15])
-def test_moment_that_nobody_can_have_noted_is_not_known(
-    patient_redis, redis, redis_buffer, articles, text
-):
+def test_moment_that_nobody_can_have_noted_is_not_known(redis, redis_buffer, articles, text):
     record_hits([articles[0]])
     names = names_of(redis, counter_key(articles[0], counter="views"))
     redis.hset(names.pending_models, "since", text)
@@ -158,7 +156,7 @@ def test_moment_that_nobody_can_have_noted_is_not_known(
     assert buffer_status().pending_counters == 1
 
 
-def test_costs(patient_redis, redis_buffer, articles, django_assert_num_queries):
+def test_costs(redis_buffer, articles, django_assert_num_queries):
     record_hits(articles)
     buffer_status()
 

@@ -30,7 +30,7 @@ from tests.app.models import (
     Small,
 )
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("patient_redis")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis")]
 
 ARTICLES = "/staff/app/article/"
 

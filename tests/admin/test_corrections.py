@@ -13,7 +13,7 @@ from django_hitcount.models import Correction
 from django_hitcount.recording import record_hit
 from tests.app.models import Article
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("patient_redis")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis")]
 
 
 @pytest.fixture

@@ -472,7 +472,7 @@ def test_without_redis_no_hits_wait(admin, text):
     assert "Without Redis no hits wait" in text(admin.get(URL))
 
 
-def test_hits_that_wait_in_redis_are_in_the_totals(admin, text, patient_redis, redis_buffer):
+def test_hits_that_wait_in_redis_are_in_the_totals(admin, text, redis_buffer):
     article = make(Article, 3)
     flush()
     record(article, 2)
@@ -483,7 +483,7 @@ def test_hits_that_wait_in_redis_are_in_the_totals(admin, text, patient_redis, r
     assert "Last flush 0 minutes ago" in html.unescape(page)
 
 
-def test_a_flush_that_never_ran_is_named(admin, text, patient_redis, redis_buffer):
+def test_a_flush_that_never_ran_is_named(admin, text, redis_buffer):
     record(Article.objects.create(), 2)
     page = text(admin.get(URL))
 
@@ -491,7 +491,7 @@ def test_a_flush_that_never_ran_is_named(admin, text, patient_redis, redis_buffe
     assert "No object has hits in these days." in page
 
 
-def test_a_batch_that_is_stuck_is_named(admin, text, patient_redis, redis_buffer, monkeypatch):
+def test_a_batch_that_is_stuck_is_named(admin, text, redis_buffer, monkeypatch):
     make(Article, 3)
     since = timezone.now() - datetime.timedelta(minutes=7)
     monkeypatch.setattr(
@@ -503,7 +503,7 @@ def test_a_batch_that_is_stuck_is_named(admin, text, patient_redis, redis_buffer
     assert "A flush began 7 minutes ago and has not ended." in page
 
 
-def test_a_report_is_shown_while_redis_is_away(admin, text, patient_redis, redis_buffer, settings):
+def test_a_report_is_shown_while_redis_is_away(admin, text, redis_buffer, settings):
     make(Article, 3)
     flush()
     settings.CACHES = {

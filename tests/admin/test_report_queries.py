@@ -98,7 +98,7 @@ def test_an_empty_site(client, user, buffer):
 
 
 @pytest.mark.parametrize("visitors", [False, True])
-def test_more_objects_cost_no_more(client, user, patient_redis, buffer, settings, visitors):
+def test_more_objects_cost_no_more(client, user, buffer, settings, visitors):
     set_rule(settings, visitors=visitors)
     add_hits(create(3), lambda place: 1000 - place)
     record_hits(Article.objects.all(), request_of(1))
@@ -112,7 +112,7 @@ def test_more_objects_cost_no_more(client, user, patient_redis, buffer, settings
     assert len(queries_of(client)) == len(few) <= MOST_QUERIES
 
 
-def test_the_most_that_a_report_can_need(client, user, patient_redis, buffer, settings):
+def test_the_most_that_a_report_can_need(client, user, buffer, settings):
     """Hardly any order is sure, and days are merged; hits wait, are refused, and are stuck."""
     set_rule(settings, visitors=True, VISITOR_KEY_ROTATION="month")
     objects = create(150)

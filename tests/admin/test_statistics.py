@@ -14,7 +14,7 @@ from django_hitcount.recording import record_hit
 from tests.app.models import Article, Featured, Page, Review
 from tests.visiting import visit
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("patient_redis")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis")]
 
 
 @pytest.fixture

@@ -23,9 +23,7 @@ LIMIT = 20
 
 @pytest.mark.parametrize("known", [0, 1])
 @pytest.mark.parametrize("repeat", [3600, "daily", "always"])
-def test_fifty_requests_of_one_address_count_up_to_its_limit(
-    patient_redis, buffer, settings, repeat, known
-):
+def test_fifty_requests_of_one_address_count_up_to_its_limit(buffer, settings, repeat, known):
     options = {"repeat": repeat, "visitors": True, "per_address": LIMIT}
     settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": options}}
     objs = [Article.objects.create(title="Tea"), Photo.objects.create()]

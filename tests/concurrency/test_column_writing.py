@@ -23,7 +23,7 @@ PAUSE_SECONDS = 0.1
 """Long enough for a fast process to compact and to write columns."""
 
 
-def test_columns_are_the_totals_at_rest(patient_redis, buffer, settings, monkeypatch):
+def test_columns_are_the_totals_at_rest(buffer, settings, monkeypatch):
     settings.HITCOUNT = {**settings.HITCOUNT, "PARTITIONS": 2}  # So that a flush is short.
     recipes = Recipe.objects.bulk_create(Recipe(title=str(n)) for n in range(OBJECTS))
     pauses, done = Board(1, 1), Board(1, 1)

@@ -40,7 +40,7 @@ def flush_and_compact_until_killed() -> None:
 
 
 def test_corrections_at_once_take_back_what_was_counted_and_no_more(
-    patient_redis, buffer, user: User, monkeypatch
+    buffer, user: User, monkeypatch
 ):
     monkeypatch.setattr(corrections, "PATIENCE_SECONDS", 30)
     article = Article.objects.create(title="Tea")

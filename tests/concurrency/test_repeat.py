@@ -22,7 +22,7 @@ REQUESTS = 100
 
 
 @pytest.mark.parametrize("repeat", [3600, "daily"])
-def test_a_hundred_requests_of_one_visitor_count_once(patient_redis, buffer, settings, repeat):
+def test_a_hundred_requests_of_one_visitor_count_once(buffer, settings, repeat):
     options = {"repeat": repeat, "visitors": True}
     settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": options}}
     objs = [

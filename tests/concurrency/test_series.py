@@ -24,7 +24,7 @@ SECONDS = 120
 @pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("kind", ["object", "queryset", "model", "site"])
-def test_never_less_than_recorded_nor_more_nor_back(patient_redis, redis_buffer, kind):
+def test_never_less_than_recorded_nor_more_nor_back(redis_buffer, kind):
     articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(OBJECTS))
     source = {
         "object": articles[0],

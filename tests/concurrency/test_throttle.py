@@ -36,7 +36,7 @@ class Admitted(NamedTuple):
 
 
 @pytest.fixture
-def throttling_buffer(patient_redis, request, buffer):
+def throttling_buffer(request, buffer):
     if get_buffer().keeps_hits and test_settings.DATABASE != "sqlite":
         pytest.skip("with Redis, a throttle asks no database")
 

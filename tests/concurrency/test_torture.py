@@ -32,7 +32,7 @@ FEWEST_KILLS = 100
 SECONDS = 240
 
 
-def test_sixteen_recorders_and_dying_flushers_end_exact(patient_redis, redis, redis_buffer):
+def test_sixteen_recorders_and_dying_flushers_end_exact(redis, redis_buffer):
     articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(OBJECTS))
     started, finished = Board(RECORDERS, OBJECTS), Board(RECORDERS, OBJECTS)
     done = Board(1, 1)

@@ -17,7 +17,7 @@ from tests.tables import daily_sums, slot_sums
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("patient_redis"),
+    pytest.mark.usefixtures("redis"),
 ]
 
 

@@ -24,6 +24,17 @@ def own_valkey(tmp_path: Path, settings) -> Iterator[Valkey]:
     server.stop(signal.SIGKILL)
 
 
+TIMEOUT_SECONDS = 1.0
+
+
+@pytest.fixture
+def short_timeout(settings) -> None:
+    """So that a page does not wait long for a server that hangs."""
+    names = ("SOCKET_CONNECT_TIMEOUT", "SOCKET_TIMEOUT")
+    alias = {**settings.CACHES["hitcount"], "OPTIONS": dict.fromkeys(names, TIMEOUT_SECONDS)}
+    settings.CACHES = {**settings.CACHES, "hitcount": alias}
+
+
 @pytest.fixture
 def article() -> Article:
     return Article.objects.create(title="Tea")

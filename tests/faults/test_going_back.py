@@ -43,8 +43,7 @@ def use(settings):
     def use(port: int) -> None:
         alias = {**settings.CACHES["hitcount"], "LOCATION": f"redis://{HOST}:{port}/0"}
         settings.CACHES = {**settings.CACHES, "hitcount": alias}
-        own = {"BUFFER": REDIS_BUFFER, "REDIS_TIMEOUT_SECONDS": 10}
-        settings.HITCOUNT = {**settings.HITCOUNT, **own}
+        settings.HITCOUNT = {**settings.HITCOUNT, "BUFFER": REDIS_BUFFER}
 
     return use
 

@@ -22,7 +22,6 @@ def rule(own_valkey, settings):
     settings.HITCOUNT = {
         **settings.HITCOUNT,
         "COUNTERS": {"views": {"visitors": True}},
-        "REDIS_TIMEOUT_SECONDS": 10,
     }
 
 

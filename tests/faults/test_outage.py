@@ -28,6 +28,7 @@ from tests import children
 from tests.app.models import Article
 from tests.browsers import BROWSER
 from tests.concurrency.board import Board
+from tests.faults.conftest import TIMEOUT_SECONDS
 from tests.redis_server import names_of
 from tests.servers import HOST, wait_until
 from tests.tables import daily_sums, slot_sums
@@ -37,9 +38,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
 ]
 
-TIMEOUT_SECONDS = 0.25
-MUCH_LONGER_SECONDS = 5
-"""Shorter than any timeout that the settings do not set."""
+MUCH_LONGER_SECONDS = 10
+"""Shorter than any timeout that the test does not set."""
 
 
 def view(article: Article) -> int:
@@ -131,7 +131,7 @@ def test_every_page_answers_and_counts_once_while_redis_comes_and_goes(own_valke
     assert get_total(article) == answered.total()
 
 
-def test_hanging_redis_costs_one_short_timeout_and_then_nothing(own_valkey, article):
+def test_hanging_redis_costs_one_short_timeout_and_then_nothing(own_valkey, short_timeout, article):
     view(article)
     own_valkey.pause()
     with mock.patch.object(
@@ -147,7 +147,7 @@ def test_hanging_redis_costs_one_short_timeout_and_then_nothing(own_valkey, arti
     own_valkey.resume()
 
 
-def test_command_that_a_hanging_redis_runs_late_counts_once(own_valkey, article):
+def test_command_that_a_hanging_redis_runs_late_counts_once(own_valkey, short_timeout, article):
     """The answer is lost, the command is not: Redis finds it when it wakes up."""
     view(article)
     own_valkey.pause()
@@ -162,7 +162,9 @@ def test_command_that_a_hanging_redis_runs_late_counts_once(own_valkey, article)
     assert not MissedRecord.objects.exists()
 
 
-def test_command_that_redis_never_ran_is_counted_when_it_is_back(own_valkey, article):
+def test_command_that_redis_never_ran_is_counted_when_it_is_back(
+    own_valkey, short_timeout, article
+):
     view(article)
     own_valkey.pause()
     view(article)
@@ -224,7 +226,7 @@ def test_page_sends_some_missed_hits_and_the_flush_the_rest(own_valkey, article)
 
 
 @pytest.mark.parametrize("step", ["before Redis is told", "after Redis was told"])
-def test_process_is_killed_while_it_sends_missed_hits(own_valkey, article, step):
+def test_process_is_killed_while_it_sends_missed_hits(own_valkey, short_timeout, article, step):
     view(article)
     own_valkey.pause()
     view(article)
@@ -255,7 +257,7 @@ def test_page_in_a_transaction_leaves_the_news_to_its_hit(own_valkey, article):
     assert get_total(article) == 3
 
 
-def test_object_deleted_after_an_answer_was_lost_gets_no_hits(own_valkey, article):
+def test_object_deleted_after_an_answer_was_lost_gets_no_hits(own_valkey, short_timeout, article):
     view(article)
     own_valkey.pause()
     view(article)

@@ -83,7 +83,7 @@ def test_redis_is_told_who_came_meanwhile(own_valkey, rule, article):
 
 @pytest.mark.parametrize("runs_late", [True, False])
 @pytest.mark.parametrize("repeat", [3600, "daily"])
-def test_hit_in_doubt_counts_once(own_valkey, rule, article, repeat, runs_late):
+def test_hit_in_doubt_counts_once(own_valkey, short_timeout, rule, article, repeat, runs_late):
     """Whether or not Redis runs the command whose answer was lost."""
     rule(repeat)
     visit(article, 1)
@@ -108,7 +108,7 @@ def test_refused_hits_are_counted_without_redis(own_valkey, rule, article):
 
 
 @pytest.mark.parametrize("runs_late", [True, False])
-def test_refused_hit_in_doubt_is_counted_once(own_valkey, rule, article, runs_late):
+def test_refused_hit_in_doubt_is_counted_once(own_valkey, short_timeout, rule, article, runs_late):
     visit(article, 1)
     own_valkey.pause()
     assert article.record_hit(RequestFactory().get("/")).refusal == "bot"
@@ -159,7 +159,7 @@ def test_address_has_its_limit_without_redis_and_with_it_again(own_valkey, artic
 
 @pytest.mark.usefixtures("limit")
 @pytest.mark.parametrize("runs_late", [True, False])
-def test_hit_in_doubt_uses_the_limit_up_once(own_valkey, article, runs_late):
+def test_hit_in_doubt_uses_the_limit_up_once(own_valkey, short_timeout, article, runs_late):
     come(article, 1)
     own_valkey.pause()
     assert come(article, 2) is None

@@ -45,10 +45,10 @@ class GoingBack(Machine):
         own = {"hitcount": cache_at(self.server.port), "behind": cache_at(self.proxy.port)}
         self.caches = override_settings(CACHES={**settings.CACHES, **own})
         self.caches.enable()
-        self.begin(CACHE_ALIAS="behind", REDIS_TIMEOUT_SECONDS=10)
+        self.begin(CACHE_ALIAS="behind")
         self.behind = get_buffer()
         self.override.disable()
-        self.begin(REDIS_TIMEOUT_SECONDS=10)
+        self.begin()
         assert isinstance(self.behind, RedisBuffer)
         assert get_buffer() is not self.behind
         self.objs = Article.objects.bulk_create(Article(pk=n + 1, title=str(n)) for n in range(3))

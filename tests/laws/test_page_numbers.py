@@ -37,7 +37,6 @@ class Reading(Machine):
         self.begin(
             COUNTERS={"views": {"visitors": True}},
             VISITOR_KEY_ROTATION=self.rotation,
-            REDIS_TIMEOUT_SECONDS=10,
         )
         page_wishes._wishes_of.cache_clear()
         self.objs = Page.objects.bulk_create([Page(path="a:b"), Page(path="2026-02-27:v1:x")])

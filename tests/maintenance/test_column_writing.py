@@ -48,7 +48,7 @@ def fill(*labels: str) -> str:
 
 
 class TestCompactHits:
-    def test_writes_the_totals_that_have_changed(self, patient_redis, buffer, recipes):
+    def test_writes_the_totals_that_have_changed(self, buffer, recipes):
         record_hits(recipes, amount=5)
         record_hit(recipes[1], amount=2)
         record_hit(recipes[1], counter="downloads", amount=9)

@@ -25,7 +25,7 @@ from tests.redis_server import names_of
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("patient_redis"),
+    pytest.mark.usefixtures("redis"),
 ]
 
 

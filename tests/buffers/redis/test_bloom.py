@@ -22,7 +22,7 @@ A, B, C = b"a" * 16, b"b" * 16, b"c" * 16
 
 
 @pytest.fixture
-def see(patient_redis, redis):
+def see(redis):
     """Call the script once for each list of hashes; returns how many of each were seen before."""
     transport = RedisTransport("hitcount", timeout_seconds=60)
 
