@@ -1,10 +1,12 @@
 """
 SQL that folds rows of slots 1..N into slot 0, in the database.
 
-PostgreSQL does it in one statement. Other databases lock the rows, add them up and delete them in
-three statements, which mean the same rows, by their ids, also if other sessions add rows meanwhile.
+PostgreSQL does it in one statement. SQLite has one writer at a time, so each of its statements may
+look for the rows again. MariaDB and MySQL lock the rows first, and their statements then name these
+by their ids, since other sessions add rows meanwhile.
 """
 
+# ruff: noqa: S608 - the parts of the statements are our own; values are parameters.
 from __future__ import annotations
 
 from collections import Counter
@@ -59,9 +61,9 @@ def fold_rows(
     if after:
         rows = rows.filter(_IsAfter(model, after))
     piece = slots.lock_rows(rows, using)[:limit]
-    columns = columns if model is HitSlot else ()
-    fold = _fold_at_once if connections[using].vendor == "postgresql" else _fold_by_id
-    return fold(model, piece, columns, using)
+    folds = {"postgresql": _fold_at_once, "sqlite": _fold_in_steps, "mysql": _fold_by_id}
+    fold = folds[connections[using].vendor]
+    return fold(model, piece, columns if model is HitSlot else (), using)
 
 
 class _IsAfter(models.Func):
@@ -82,70 +84,6 @@ class _IsAfter(models.Func):
         return f"({', '.join(texts[:half])}) > ({', '.join(texts[half:])})", values
 
 
-def _fold_by_id(
-    model: type[SlotRow],
-    piece: models.QuerySet[Any, Any],
-    columns: Collection[tuple[int, str]],
-    using: str,
-) -> Folded:
-    """Lock the rows of ``piece`` and fold them. The statements name their ids."""
-    rows = [*piece.values_list("pk", *model.KEY, "slot", "hits")]
-    if not rows:
-        return Folded(0, None, Counter())
-    pks = [row[0] for row in rows]
-    add_to_slot_0(model, pks, using=using)
-    stale_totals.mark_counters_of(pks, columns, using=using)
-    delete_rows(model, pks, using=using)
-    sums: Counter[ModelDay] = Counter()
-    if model is DailyHitSlot:
-        for _, content_type_id, _, counter, day, _, hits in rows:
-            sums[content_type_id, counter, day] += hits
-    return Folded(len(rows), tuple(rows[-1][1:-1]), sums)
-
-
-def add_to_slot_0(model: type[SlotRow], pks: Sequence[int], *, using: str) -> None:
-    """Add the hits of locked rows to slot 0, in lock order. Costs a statement."""
-    connection = connections[using]
-    table = connection.ops.quote_name(model._meta.db_table)
-    source = f"{table} WHERE {match_rows(pks)}"
-    with connection.cursor() as cursor:
-        cursor.execute(_make_upsert(model, connection, source))
-
-
-def _make_upsert(model: type[SlotRow], connection: BaseDatabaseWrapper, source: str) -> str:
-    """Return a statement that adds the sums of ``source`` to slot 0, in lock order."""
-    table, key = connection.ops.quote_name(model._meta.db_table), ", ".join(model.KEY)
-    add = f"ON CONFLICT ({key}, slot) DO UPDATE SET hits = {table}.hits + EXCLUDED.hits"
-    if connection.vendor == "mysql":
-        add = f"ON DUPLICATE KEY UPDATE {table}.hits = {table}.hits + folded.hits"
-    return (
-        f"INSERT INTO {table} ({key}, slot, hits) "  # noqa: S608 - our own names
-        f"SELECT {key}, slot, hits FROM (SELECT {key}, 0 AS slot, SUM(hits) AS hits "
-        f"FROM {source} GROUP BY {key}) AS folded WHERE true ORDER BY {key} {add}"
-    )
-
-
-def delete_rows(model: type[SlotRow], pks: Sequence[int], *, using: str) -> None:
-    """
-    Delete locked rows. Costs a statement.
-
-    MariaDB and MySQL would scan a small table, and then also wait for rows that other sessions have
-    locked. So they look up each row by its id in a join.
-    """
-    connection = connections[using]
-    table = connection.ops.quote_name(model._meta.db_table)
-    rows = f"FROM {table} WHERE {match_rows(pks)}"
-    if connection.vendor == "mysql":
-        # The LIMIT keeps the server from merging the subquery with the join.
-        ids = f"SELECT id FROM {table} WHERE {match_rows(pks)} LIMIT {len(pks)}"  # noqa: S608
-        rows = (
-            f"hit FROM ({ids}) folded "
-            f"STRAIGHT_JOIN {table} hit FORCE INDEX (PRIMARY) ON hit.id = folded.id"
-        )
-    with connection.cursor() as cursor:
-        cursor.execute(f"DELETE {rows}")
-
-
 def _fold_at_once(
     model: type[SlotRow],
     piece: models.QuerySet[Any, Any],
@@ -158,36 +96,19 @@ def _fold_at_once(
     The DELETE takes the rows as they are when they are locked, also if they have changed since the
     statement began, and returns them to the INSERT, which sorts all of them before it locks slot 0.
     """
-    connection = connections[using]
-    table, key = connection.ops.quote_name(model._meta.db_table), ", ".join(model.KEY)
-    found = piece.values_list("pk", *model.KEY, "slot")
-    select, params = found.query.get_compiler(using).as_sql()
-    delete = f"DELETE FROM {table} WHERE id = ANY(ARRAY(SELECT pk FROM piece)) RETURNING *"  # noqa: S608
-    upsert = _make_upsert(model, connection, "deleted")
+    select, params = _select_piece(model, piece, using)
+    table = connections[using].ops.quote_name(model._meta.db_table)
+    delete = f"DELETE FROM {table} WHERE id = ANY(ARRAY(SELECT pk FROM piece)) RETURNING *"
+    upsert = _add_to_slot_0(model, "deleted", using)
     parts = [f"piece AS ({select})", f"deleted AS ({delete})", f"added AS ({upsert})"]
     if columns:
         mark, mark_params = stale_totals.make_mark(columns, "deleted", using=using)
         parts.append(f"marked AS ({mark})")
         params = (*params, *mark_params)
-    order = ", ".join(f"{name} DESC" for name in (*model.KEY, "slot"))
-    last = f"SELECT {key}, slot FROM piece ORDER BY {order} LIMIT 1"  # noqa: S608
-    sums = "SELECT COUNT(*), SUM(hits) FROM deleted"
-    if model is DailyHitSlot:
-        by = ", ".join(DailyModelHits.KEY)
-        sums = f"SELECT COUNT(*), SUM(hits), {by} FROM deleted GROUP BY {by}"  # noqa: S608
     _find_by_index(using)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"WITH {', '.join(parts)} SELECT * FROM ({last}) last, ({sums}) sums",  # noqa: S608
-            params,
-        )
-        rows = cursor.fetchall()
-    size = len(model.KEY) + 1
-    return Folded(
-        rows=sum(row[size] for row in rows),
-        last=rows[0][:size] if rows else None,
-        sums=Counter({row[size + 2 :]: int(row[size + 1]) for row in rows if row[size + 2 :]}),
-    )
+    with connections[using].cursor() as cursor:
+        cursor.execute(f"WITH {', '.join(parts)} {_describe(model, 'deleted')}", params)
+        return _read_description(model, cursor.fetchall())
 
 
 def _find_by_index(using: str) -> None:
@@ -202,3 +123,117 @@ def _find_by_index(using: str) -> None:
     settings = ", ".join(f"set_config('{name}', 'off', true)" for name in names)
     with connections[using].cursor() as cursor:
         cursor.execute(f"SELECT {settings}")
+
+
+def _fold_in_steps(
+    model: type[SlotRow],
+    piece: models.QuerySet[Any, Any],
+    columns: Collection[tuple[int, str]],
+    using: str,
+) -> Folded:
+    """
+    Fold the rows of ``piece`` in SQLite, whose one lock for writers is held.
+
+    So each statement finds the same rows, and none has to leave the database to be named.
+    """
+    select, params = _select_piece(model, piece, using)
+    table = connections[using].ops.quote_name(model._meta.db_table)
+    statements: list[tuple[str, Sequence[Any]]] = [
+        (_add_to_slot_0(model, "piece", using), ()),
+        (f"DELETE FROM {table} WHERE id IN (SELECT pk FROM piece)", ()),
+    ]
+    if columns:
+        statements.insert(0, stale_totals.make_mark(columns, "piece", using=using))
+    with connections[using].cursor() as cursor:
+        cursor.execute(f"WITH piece AS ({select}) {_describe(model, 'piece')}", params)
+        folded = _read_description(model, cursor.fetchall())
+        for statement, more in statements if folded.rows else ():
+            cursor.execute(f"WITH piece AS ({select}) {statement}", (*params, *more))
+    return folded
+
+
+def _select_piece(
+    model: type[SlotRow], piece: models.QuerySet[Any, Any], using: str
+) -> tuple[str, tuple[Any, ...]]:
+    found = piece.values_list("pk", *model.KEY, "slot", "hits")
+    select, params = found.query.get_compiler(using).as_sql()
+    return select, tuple(params)
+
+
+def _add_to_slot_0(model: type[SlotRow], source: str, using: str) -> str:
+    """Return a statement that adds the sums of ``source`` to slot 0, in lock order."""
+    table, key = connections[using].ops.quote_name(model._meta.db_table), ", ".join(model.KEY)
+    return (
+        f"INSERT INTO {table} ({key}, slot, hits) "
+        f"SELECT {key}, slot, hits FROM (SELECT {key}, 0 AS slot, SUM(hits) AS hits "
+        f"FROM {source} GROUP BY {key}) AS folded WHERE true ORDER BY {key} "
+        f"ON CONFLICT ({key}, slot) DO UPDATE SET hits = {table}.hits + EXCLUDED.hits"
+    )
+
+
+def _describe(model: type[SlotRow], source: str) -> str:
+    """
+    Return a SELECT that describes a piece, whose rows are in ``source``.
+
+    Each of its rows has the position of the last row, how many rows ``source`` has, and their hits:
+    of all of them, or for DailyHitSlot, by the key of DailyModelHits, which follows.
+    """
+    position = (*model.KEY, "slot")
+    backwards = ", ".join(f"{name} DESC" for name in position)
+    last = f"SELECT {', '.join(position)} FROM piece ORDER BY {backwards} LIMIT 1"
+    sums = f"SELECT COUNT(*), SUM(hits) FROM {source}"
+    if model is DailyHitSlot:
+        by = ", ".join(DailyModelHits.KEY)
+        sums = f"SELECT COUNT(*), SUM(hits), {by} FROM {source} GROUP BY {by}"
+    return f"SELECT * FROM ({last}) last, ({sums}) sums"
+
+
+def _read_description(model: type[SlotRow], rows: Sequence[Any]) -> Folded:
+    size = len(model.KEY) + 1
+    sums = {row[size + 2 :]: int(row[size + 1]) for row in rows if row[size + 2 :]}
+    return Folded(
+        rows=sum(row[size] for row in rows),
+        last=rows[0][:size] if rows else None,
+        sums=Counter(sums),
+    )
+
+
+def _fold_by_id(
+    model: type[SlotRow],
+    piece: models.QuerySet[Any, Any],
+    columns: Collection[tuple[int, str]],
+    using: str,
+) -> Folded:
+    """Lock the rows of ``piece`` and fold them in MariaDB or MySQL, by their ids."""
+    rows = [*piece.values_list("pk", *model.KEY, "slot", "hits")]
+    if not rows:
+        return Folded(0, None, Counter())
+    pks = [pk for pk, *_ in rows]
+    amounts: Counter[Position] = Counter()  # It keeps the lock order, in which it is filled.
+    sums: Counter[ModelDay] = Counter()
+    for _, *key, _, hits in rows:
+        amounts[tuple(key)] += hits
+        if model is DailyHitSlot:
+            content_type_id, _, counter, day = key
+            sums[content_type_id, counter, day] += hits
+    slots.add_to_slots(model, [(*key, 0, amount) for key, amount in amounts.items()], using)
+    stale_totals.mark_counters_of(pks, columns, using=using)
+    _delete_by_id(model, pks, using)
+    return Folded(len(rows), tuple(rows[-1][1:-1]), sums)
+
+
+def _delete_by_id(model: type[SlotRow], pks: Sequence[int], using: str) -> None:
+    """
+    Delete locked rows. Costs a statement.
+
+    MariaDB and MySQL would scan a small table, and then also wait for rows that other sessions have
+    locked. So they look up each row by its id in a join, and the LIMIT keeps them from merging the
+    subquery with it.
+    """
+    table = connections[using].ops.quote_name(model._meta.db_table)
+    ids = f"SELECT id FROM {table} WHERE {match_rows(pks)} LIMIT {len(pks)}"
+    with connections[using].cursor() as cursor:
+        cursor.execute(
+            f"DELETE hit FROM ({ids}) folded "
+            f"STRAIGHT_JOIN {table} hit FORCE INDEX (PRIMARY) ON hit.id = folded.id"
+        )

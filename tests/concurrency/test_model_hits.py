@@ -38,7 +38,7 @@ TODAY = day_of()
 DAYS = (TODAY - datetime.timedelta(days=1), TODAY)
 ROUNDS = 3
 KILLS = 20
-"""At least so many in each round."""
+"""In each round."""
 
 
 def group(rows):
@@ -65,9 +65,7 @@ def check_models():
             assert hits_by_day(model, *DAYS, counter=counter) == expected
 
 
-def test_hits_of_models_are_the_sums_of_all_rows(
-    patient_redis, buffer, user, settings, monkeypatch
-):
+def test_hits_of_models_are_the_sums_of_all_rows(buffer, user, settings, monkeypatch):
     settings.HITCOUNT = {**settings.HITCOUNT, "PARTITIONS": 2}  # So that a flush is short.
     monkeypatch.setattr(corrections, "PATIENCE_SECONDS", 30)
     objs = [model.objects.create() for model in MODELS for _ in range(OBJECTS)]
@@ -103,7 +101,8 @@ def test_hits_of_models_are_the_sums_of_all_rows(
 
     def has_seen(rounds):
         """Whether each work was done, and processes were killed, as often as in so many rounds."""
-        victims.kill_due()
+        if victims.kills < KILLS * rounds:  # Then the processes may live until their work is done.
+            victims.kill_due()
         assert sums_that_differ() == {}
         fewest = min(done.column(number) for number in range(len(works)))
         return victims.kills >= KILLS * rounds and fewest >= rounds

@@ -10,6 +10,7 @@ from unittest import mock
 
 import pytest
 from django.db import connections
+from django.db.backends.utils import CursorWrapper
 from django.test import RequestFactory
 
 from django_hitcount.buffers.redis import claiming
@@ -30,7 +31,7 @@ from tests.tables import daily_sums, slot_sums
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("patient_redis"),
+    pytest.mark.usefixtures("redis"),
 ]
 
 
@@ -59,6 +60,21 @@ def dies_after(owner: Any, name: str) -> Callable[[], Any]:
         return result
 
     return lambda: mock.patch.object(owner, name, dying)
+
+
+def dies_at_statement(words: str, *, after: bool) -> Callable[[], Any]:
+    """A patch that kills the process before or after a statement that has these words."""
+    original = CursorWrapper.execute
+
+    def dying(self: CursorWrapper, sql: str, params: Any = None) -> Any:
+        if words in sql and not after:
+            children.die()
+        result = original(self, sql, params)
+        if words in sql:
+            children.die()
+        return result
+
+    return lambda: mock.patch.object(CursorWrapper, "execute", dying)
 
 
 def wrapper() -> Any:
@@ -185,9 +201,9 @@ COMPACT_STEPS = {
 }
 if connections["default"].vendor != "postgresql":  # It folds rows in one statement.
     COMPACT_STEPS |= {
-        "before slot 0 is written": lambda: dies_before(folding, "add_to_slot_0"),
-        "before the others are deleted": lambda: dies_after(folding, "add_to_slot_0"),
-        "after the others are deleted": lambda: dies_after(folding, "delete_rows"),
+        "before slot 0 is written": lambda: dies_at_statement("INSERT INTO", after=False),
+        "before the others are deleted": lambda: dies_at_statement("DELETE", after=False),
+        "after the others are deleted": lambda: dies_at_statement("DELETE", after=True),
     }
 
 
