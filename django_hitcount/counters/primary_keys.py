@@ -159,12 +159,11 @@ def filter_by_texts(
     reject it as too large.
     """
     model: Any = queryset.model
-    field = key_field(model)
-    expression: Any = models.F("pk")
-    if not _is_of_django(field):
-        expression = _COLUMN_AS.get(key_type(model), expression)
     keys = [key for text in texts if (key := _key_of_text(model, text)) is not None]
-    found: models.QuerySet[Any, Any] = queryset.alias(hitcount_key=expression)
+    if _is_of_django(key_field(model)):
+        return queryset.filter(pk__in=keys)
+    column = _COLUMN_AS.get(key_type(model), models.F("pk"))
+    found: models.QuerySet[Any, Any] = queryset.alias(hitcount_key=column)
     return found.filter(hitcount_key__in=keys)
 
 
