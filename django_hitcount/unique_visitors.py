@@ -212,14 +212,10 @@ def read_visitors_of_days(
     """
     using = hits_alias()
     in_buffer = get_buffer().count_visitors(keys, first_day, last_day)
-    sketches: Mapping[DailyVisitorsKey, bytes] = {}
     with guard(), savepoint(using):
-        if with_sketches:
-            in_tables, sketches = daily_visitors.read_counts_and_sketches(
-                keys, first_day, last_day, using=using
-            )
-        else:
-            in_tables = daily_visitors.read_counts(keys, first_day, last_day, using=using)
+        in_tables, sketches = daily_visitors.read_counts(
+            keys, first_day, last_day, with_sketches=with_sketches, using=using
+        )
     # Redis has all visitors that the table has, and newer ones, unless it lost a sketch.
     visitors = {
         day: max(in_buffer.get(day, 0), in_tables.get(day, 0)) for day in {*in_buffer, *in_tables}

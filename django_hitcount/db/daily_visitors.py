@@ -108,27 +108,19 @@ def read_counts(
     first_day: datetime.date,
     last_day: datetime.date,
     *,
-    using: str,
-) -> dict[DailyVisitorsKey, int]:
-    """Read the number of visitors of counters on each day, from both tables. Costs one query."""
-    found: Counter[DailyVisitorsKey] = Counter()
-    for key, count, _ in _read_rows(keys, first_day, last_day, NO_SKETCH, using):
-        found[key] += count
-    return dict(found)
-
-
-def read_counts_and_sketches(
-    keys: Iterable[CounterKey],
-    first_day: datetime.date,
-    last_day: datetime.date,
-    *,
+    with_sketches: bool,
     using: str,
 ) -> tuple[dict[DailyVisitorsKey, int], dict[DailyVisitorsKey, bytes]]:
-    """As read_counts(), with the sketches of days that may be merged. Costs one query."""
+    """
+    Read the number of visitors of counters on each day, from both tables.
+
+    Also returns the sketches of days that may be merged, if ``with_sketches``. Costs one query.
+    """
     found: Counter[DailyVisitorsKey] = Counter()
     sketches = {}
     mergeable = models.Case(models.When(_may_be_merged(), then=models.F("sketch")))
-    for key, count, data in _read_rows(keys, first_day, last_day, mergeable, using):
+    sketch = mergeable if with_sketches else NO_SKETCH
+    for key, count, data in _read_rows(keys, first_day, last_day, sketch, using):
         found[key] += count
         if data is not None:
             sketches[key] = bytes(data)

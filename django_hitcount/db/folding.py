@@ -2,8 +2,8 @@
 SQL that folds rows of slots 1..N into slot 0, in the database.
 
 PostgreSQL does it in one statement. SQLite has one writer at a time, so each of its statements may
-look for the rows again. MariaDB and MySQL lock the rows first, and their statements then name these
-by their ids, since other sessions add rows meanwhile.
+look for the rows again. On MariaDB and MySQL, the statement that locks the rows returns them: their
+sums are inserted, and they are deleted by their ids, since other sessions add rows meanwhile.
 """
 
 # ruff: noqa: S608 - the parts of the statements are our own; values are parameters.
@@ -54,8 +54,8 @@ def fold_rows(
     rows that another session has locked, if the database can do that, and rows with an id above
     ``newest``. Marks the totals of HitSlot that are in ``columns`` as stale.
 
-    The caller opens a transaction. Costs two statements on PostgreSQL, and three or four on other
-    databases.
+    The caller opens a transaction. Costs two statements on PostgreSQL, and three to five on other
+    databases: on MariaDB and MySQL, one more for each further thousand sums.
     """
     rows = model._default_manager.using(using).filter(is_compacted=False, pk__lte=newest)
     if after:
@@ -140,15 +140,15 @@ def _fold_in_steps(
     table = connections[using].ops.quote_name(model._meta.db_table)
     statements: list[tuple[str, Sequence[Any]]] = [
         (_add_to_slot_0(model, "piece", using), ()),
+        *([stale_totals.make_mark(columns, "piece", using=using)] if columns else []),
         (f"DELETE FROM {table} WHERE id IN (SELECT pk FROM piece)", ()),
     ]
-    if columns:
-        statements.insert(0, stale_totals.make_mark(columns, "piece", using=using))
     with connections[using].cursor() as cursor:
         cursor.execute(f"WITH piece AS ({select}) {_describe(model, 'piece')}", params)
         folded = _read_description(model, cursor.fetchall())
-        for statement, more in statements if folded.rows else ():
-            cursor.execute(f"WITH piece AS ({select}) {statement}", (*params, *more))
+        if folded.rows:
+            for statement, more in statements:
+                cursor.execute(f"WITH piece AS ({select}) {statement}", (*params, *more))
     return folded
 
 
@@ -175,13 +175,13 @@ def _describe(model: type[SlotRow], source: str) -> str:
     """
     Return a SELECT that describes a piece, whose rows are in ``source``.
 
-    Each of its rows has the position of the last row, how many rows ``source`` has, and their hits:
-    of all of them, or for DailyHitSlot, by the key of DailyModelHits, which follows.
+    For DailyHitSlot, it has a row for each key of DailyModelHits; for others, one row. Each has the
+    position of the last row of the piece, how many rows there are, their hits, and that key.
     """
     position = (*model.KEY, "slot")
     backwards = ", ".join(f"{name} DESC" for name in position)
     last = f"SELECT {', '.join(position)} FROM piece ORDER BY {backwards} LIMIT 1"
-    sums = f"SELECT COUNT(*), SUM(hits) FROM {source}"
+    sums = f"SELECT COUNT(*) FROM {source}"
     if model is DailyHitSlot:
         by = ", ".join(DailyModelHits.KEY)
         sums = f"SELECT COUNT(*), SUM(hits), {by} FROM {source} GROUP BY {by}"
@@ -209,7 +209,7 @@ def _fold_by_id(
     if not rows:
         return Folded(0, None, Counter())
     pks = [pk for pk, *_ in rows]
-    amounts: Counter[Position] = Counter()  # It keeps the lock order, in which it is filled.
+    amounts: Counter[tuple[Any, ...]] = Counter()  # It keeps the lock order of the rows.
     sums: Counter[ModelDay] = Counter()
     for _, *key, _, hits in rows:
         amounts[tuple(key)] += hits

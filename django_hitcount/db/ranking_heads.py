@@ -100,10 +100,9 @@ def _select_with_sums(scope: Scope, depth: int) -> Sql:
     """
     Select the heads, each row with the sum of its object.
 
-    MariaDB reads a common table expression anew for each reference. So this asks for the sum of
-    each row's object in a subquery; the server keeps its result for the object's other rows. An
-    index has all that a sum needs. It begins with ``is_compacted``: a sum over both values would
-    not use it.
+    MariaDB reads a common table expression anew for each reference. So this sums up the hits of an
+    object at the first of its rows. An index has all that a sum needs. It begins with
+    ``is_compacted``: a sum over both values would not use it.
     """
     heads, heads_params = _select_heads(scope, depth)
     score, score_params = sum_hits(scope)
@@ -115,24 +114,26 @@ def _select_with_sums(scope: Scope, depth: int) -> Sql:
         for is_compacted in (True, False)
     ]
     sql = (
-        f"SELECT list, content_type_id, object_id, hits, {' + '.join(sums)} AS total "
-        f"FROM ({heads}) head{_select_uncompacted(scope)}"
+        "SELECT list, content_type_id, object_id, hits, "
+        f"CASE WHEN number = 1 THEN {' + '.join(sums)} END AS total "
+        "FROM (SELECT heads.*, ROW_NUMBER() OVER "
+        f"(PARTITION BY content_type_id, object_id) AS number FROM ({heads}) heads) head"
+        f"{_select_uncompacted(scope)}"
     )
     return sql, len(sums) * (score_params + where_params) + heads_params
 
 
 def _read_sums(rows: Rows) -> tuple[Rows, Ends]:
     """Return the same as _read_joined(), from the rows of _select_with_sums()."""
-    candidates: dict[tuple[int, str], Any] = {}
+    candidates = [row[1:3] + row[4:] for row in rows if row[1] is not None and row[4] is not None]
     ends: Ends = {}
-    for number, content_type_id, object_id, hits, total in rows:
+    for number, content_type_id, _, hits, total in rows:
         last_hits, count = ends.get(number, (hits, 0))
-        if number == NO_LIST:
+        if content_type_id is None:  # The row of NO_LIST.
             ends[number] = hits, total
         else:
             ends[number] = min(hits, last_hits), count + 1
-            candidates[content_type_id, object_id] = total
-    return [(*key, total) for key, total in candidates.items()], ends
+    return candidates, ends
 
 
 def _select_uncompacted(scope: Scope) -> str:

@@ -33,8 +33,8 @@ def test_the_connection_may_have_another_collation():
     )
     set_collation("CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_520_ci")
     try:
-        counts, sketches = daily_visitors.read_counts_and_sketches(
-            [key], today, today, using="default"
+        counts, sketches = daily_visitors.read_counts(
+            [key], today, today, with_sketches=True, using="default"
         )
     finally:
         set_collation("")

@@ -355,7 +355,8 @@ def test_command_in_doubt_was_sent_before_its_timeout(server, articles):
     with lost_answers():
         record_hits(articles)
 
-    before = timezone.now() - datetime.timedelta(seconds=10)
+    timeout = datetime.timedelta(seconds=get_buffer()._transport.timeout_seconds)
+    before = timezone.now() - timeout
     assert all(note.missed_at < before for note in MissedRecord.objects.all())
 
 

@@ -111,7 +111,9 @@ def test_totals_that_are_in_redis_are_shown(redis_buffer, articles):
         assert render(articles, "hit_total") == "[1][][1]"
 
 
-def test_slow_read_of_missed_hits_does_not_count_as_a_slow_redis(own_valkey, articles):
+def test_slow_read_of_missed_hits_does_not_count_as_a_slow_redis(
+    own_valkey, short_timeout, articles
+):
     """Missed hits cannot be read, so they reach Redis later; new hits go to Redis at once."""
     tea = articles[0]
     record_hit(tea)

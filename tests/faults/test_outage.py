@@ -321,6 +321,13 @@ def test_waits_for_sentinel_and_for_a_free_connection_are_limited(own_valkey, se
     assert sentinel.connection_kwargs["retry"].get_retries() == 0
 
 
+def test_waits_are_short_if_no_setting_says_more(own_valkey, settings):
+    alias = {**settings.CACHES["hitcount"], "OPTIONS": {}}
+    settings.CACHES = {**settings.CACHES, "hitcount": alias}
+
+    assert get_buffer()._transport.timeout_seconds == 0.25
+
+
 def fail(breaker, *, seconds):
     breaker.report_failure(BufferUnavailable("away"), is_probe=True, seconds=seconds)
 

@@ -9,7 +9,7 @@ import pytest
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import day_of
 from django_hitcount.db.counter_keys import counter_key
-from django_hitcount.db.daily_visitors import read_counts_and_sketches
+from django_hitcount.db.daily_visitors import read_counts
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.models import DailyVisitors
 from django_hitcount.recording import record_hits
@@ -171,7 +171,7 @@ def test_sketches_that_cannot_be_merged_are_not_read(redis_rule, rotation, sketc
     flush()
     key = counter_key(article, counter="views")
 
-    counts, found = read_counts_and_sketches([key], days[0], days[-1], using="default")
+    counts, found = read_counts([key], days[0], days[-1], with_sketches=True, using="default")
     assert [is_about(20, count) for count in counts.values()] == [True] * 3
     assert len(found) == sketches
 
