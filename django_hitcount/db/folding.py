@@ -13,13 +13,15 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from django.db import connections, models
-from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models.sql.compiler import SQLCompiler
+from django.db import connections
 
 from django_hitcount.db import slots, stale_totals
 from django_hitcount.db.model_hits import ModelDay, match_rows
 from django_hitcount.db.tables import DailyHitSlot, DailyModelHits, HitSlot, SlotRow
+from django_hitcount.db.transactions import take_write_lock
+
+Sql: TypeAlias = tuple[str, list[Any]]
+"""A statement and its parameters."""
 
 Position: TypeAlias = tuple[Any, ...]
 """The key and the slot of a row: its place in the lock order."""
@@ -57,36 +59,34 @@ def fold_rows(
     The caller opens a transaction. Costs two statements on PostgreSQL, and three to five on other
     databases: on MariaDB and MySQL, one more for each further thousand sums.
     """
-    rows = model._default_manager.using(using).filter(is_compacted=False, pk__lte=newest)
-    if after:
-        rows = rows.filter(_IsAfter(model, after))
-    piece = slots.lock_rows(rows, using)[:limit]
+    take_write_lock(using)
     folds = {"postgresql": _fold_at_once, "sqlite": _fold_in_steps, "mysql": _fold_by_id}
     fold = folds[connections[using].vendor]
+    piece = _select_piece(model, after, newest, limit, using)
     return fold(model, piece, columns if model is HitSlot else (), using)
 
 
-class _IsAfter(models.Func):
-    """Compares rows with a position, so that the database finds the next ones by index."""
-
-    output_field = models.BooleanField()
-
-    def __init__(self, model: type[SlotRow], position: Position) -> None:
-        columns = map(models.F, (*model.KEY, "slot"))
-        super().__init__(*columns, *map(models.Value, position))
-
-    def as_sql(  # type: ignore[override]
-        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra_context: Any
-    ) -> tuple[str, list[Any]]:
-        parts = [compiler.compile(part) for part in self.get_source_expressions()]
-        texts, half = [text for text, _ in parts], len(parts) // 2
-        values = [value for _, some in parts for value in some]
-        return f"({', '.join(texts[:half])}) > ({', '.join(texts[half:])})", values
+def _select_piece(
+    model: type[SlotRow], after: Position | None, newest: int, limit: int, using: str
+) -> Sql:
+    """Return a SELECT of the next rows, which locks them if the database can lock rows."""
+    ops, features = connections[using].ops, connections[using].features
+    position = ", ".join((*model.KEY, "slot"))
+    where, params = "is_compacted = false AND id <= %s", [newest]
+    if after:
+        where = f"{where} AND ({position}) > ({', '.join(['%s'] * len(after))})"
+        params += after
+    lock = ""
+    if features.has_select_for_update:
+        lock = ops.for_update_sql(skip_locked=features.has_select_for_update_skip_locked)
+    table = ops.quote_name(model._meta.db_table)
+    select = f"SELECT id, {position}, hits FROM {table}"
+    return f"{select} WHERE {where} ORDER BY {position} LIMIT {limit} {lock}".rstrip(), params
 
 
 def _fold_at_once(
     model: type[SlotRow],
-    piece: models.QuerySet[Any, Any],
+    piece: Sql,
     columns: Collection[tuple[int, str]],
     using: str,
 ) -> Folded:
@@ -96,15 +96,15 @@ def _fold_at_once(
     The DELETE takes the rows as they are when they are locked, also if they have changed since the
     statement began, and returns them to the INSERT, which sorts all of them before it locks slot 0.
     """
-    select, params = _select_piece(model, piece, using)
+    select, params = piece
     table = connections[using].ops.quote_name(model._meta.db_table)
-    delete = f"DELETE FROM {table} WHERE id = ANY(ARRAY(SELECT pk FROM piece)) RETURNING *"
+    delete = f"DELETE FROM {table} WHERE id = ANY(ARRAY(SELECT id FROM piece)) RETURNING *"
     upsert = _add_to_slot_0(model, "deleted", using)
     parts = [f"piece AS ({select})", f"deleted AS ({delete})", f"added AS ({upsert})"]
     if columns:
         mark, mark_params = stale_totals.make_mark(columns, "deleted", using=using)
         parts.append(f"marked AS ({mark})")
-        params = (*params, *mark_params)
+        params = [*params, *mark_params]
     _find_by_index(using)
     with connections[using].cursor() as cursor:
         cursor.execute(f"WITH {', '.join(parts)} {_describe(model, 'deleted')}", params)
@@ -127,7 +127,7 @@ def _find_by_index(using: str) -> None:
 
 def _fold_in_steps(
     model: type[SlotRow],
-    piece: models.QuerySet[Any, Any],
+    piece: Sql,
     columns: Collection[tuple[int, str]],
     using: str,
 ) -> Folded:
@@ -136,28 +136,20 @@ def _fold_in_steps(
 
     So each statement finds the same rows, and none has to leave the database to be named.
     """
-    select, params = _select_piece(model, piece, using)
+    select, params = piece
     table = connections[using].ops.quote_name(model._meta.db_table)
     statements: list[tuple[str, Sequence[Any]]] = [
         (_add_to_slot_0(model, "piece", using), ()),
         *([stale_totals.make_mark(columns, "piece", using=using)] if columns else []),
-        (f"DELETE FROM {table} WHERE id IN (SELECT pk FROM piece)", ()),
+        (f"DELETE FROM {table} WHERE id IN (SELECT id FROM piece)", ()),
     ]
     with connections[using].cursor() as cursor:
         cursor.execute(f"WITH piece AS ({select}) {_describe(model, 'piece')}", params)
         folded = _read_description(model, cursor.fetchall())
         if folded.rows:
             for statement, more in statements:
-                cursor.execute(f"WITH piece AS ({select}) {statement}", (*params, *more))
+                cursor.execute(f"WITH piece AS ({select}) {statement}", [*params, *more])
     return folded
-
-
-def _select_piece(
-    model: type[SlotRow], piece: models.QuerySet[Any, Any], using: str
-) -> tuple[str, tuple[Any, ...]]:
-    found = piece.values_list("pk", *model.KEY, "slot", "hits")
-    select, params = found.query.get_compiler(using).as_sql()
-    return select, tuple(params)
 
 
 def _add_to_slot_0(model: type[SlotRow], source: str, using: str) -> str:
@@ -200,12 +192,14 @@ def _read_description(model: type[SlotRow], rows: Sequence[Any]) -> Folded:
 
 def _fold_by_id(
     model: type[SlotRow],
-    piece: models.QuerySet[Any, Any],
+    piece: Sql,
     columns: Collection[tuple[int, str]],
     using: str,
 ) -> Folded:
     """Lock the rows of ``piece`` and fold them in MariaDB or MySQL, by their ids."""
-    rows = [*piece.values_list("pk", *model.KEY, "slot", "hits")]
+    with connections[using].cursor() as cursor:
+        cursor.execute(*piece)
+        rows = cursor.fetchall()
     if not rows:
         return Folded(0, None, Counter())
     pks = [pk for pk, *_ in rows]

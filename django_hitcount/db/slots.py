@@ -14,13 +14,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from django.db import connections, models
+from django.db import models
 
 from django_hitcount import conf
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey, RefusedKey
 from django_hitcount.db.tables import DailyHitSlot, HitSlot, RefusedHitSlot, SlotRow
-from django_hitcount.db.transactions import take_write_lock
 from django_hitcount.db.upserts import insert_or_add
 
 CORRECTION_SLOT = 32_767
@@ -92,17 +91,6 @@ def add_refused(amounts: Mapping[RefusedKey, int], *, slot: int, using: str) -> 
 def add_to_slots(model: type[SlotRow], rows: Sequence[tuple[Any, ...]], using: str) -> None:
     """Insert rows of (*model.KEY, slot, hits). If a row exists, add the hits to it."""
     insert_or_add(model, (*model.KEY, "slot", "hits"), rows, using)
-
-
-def lock_rows(rows: models.QuerySet[Any, Any], using: str) -> models.QuerySet[Any, Any]:
-    """
-    Return ``rows`` as a queryset that locks them in lock order when it is evaluated.
-
-    Skips rows that another session has locked, if the database can do that.
-    """
-    take_write_lock(using)
-    skip_locked = connections[using].features.has_select_for_update_skip_locked
-    return rows.order_by(*rows.model.KEY, "slot").select_for_update(skip_locked=skip_locked)
 
 
 def match_counters(keys: Iterable[CounterKey]) -> models.Q:
