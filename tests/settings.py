@@ -97,7 +97,7 @@ DATABASES = {
         **(_ELSEWHERE_IN_A_FILE if DATABASE == "sqlite" else {"NAME": "elsewhere"}),
     },
 }
-CACHES = {
+CACHES: dict[str, dict[str, Any]] = {
     "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
     "hitcount": {
         "BACKEND": "django_redis.cache.RedisCache",
