@@ -17,11 +17,9 @@ from django.db import connections
 
 from django_hitcount.db import slots, stale_totals
 from django_hitcount.db.model_hits import ModelDay, match_rows
+from django_hitcount.db.sql import Sql
 from django_hitcount.db.tables import DailyHitSlot, DailyModelHits, HitSlot, SlotRow
 from django_hitcount.db.transactions import take_write_lock
-
-Sql: TypeAlias = tuple[str, list[Any]]
-"""A statement and its parameters."""
 
 Position: TypeAlias = tuple[Any, ...]
 """The key and the slot of a row: its place in the lock order."""
@@ -85,10 +83,7 @@ def _select_piece(
 
 
 def _fold_at_once(
-    model: type[SlotRow],
-    piece: Sql,
-    columns: Collection[tuple[int, str]],
-    using: str,
+    model: type[SlotRow], piece: Sql, columns: Collection[tuple[int, str]], using: str
 ) -> Folded:
     """
     Lock the rows of ``piece`` and fold them in one statement of PostgreSQL.
@@ -126,10 +121,7 @@ def _find_by_index(using: str) -> None:
 
 
 def _fold_in_steps(
-    model: type[SlotRow],
-    piece: Sql,
-    columns: Collection[tuple[int, str]],
-    using: str,
+    model: type[SlotRow], piece: Sql, columns: Collection[tuple[int, str]], using: str
 ) -> Folded:
     """
     Fold the rows of ``piece`` in SQLite, whose one lock for writers is held.
@@ -167,8 +159,8 @@ def _describe(model: type[SlotRow], source: str) -> str:
     """
     Return a SELECT that describes a piece, whose rows are in ``source``.
 
-    For DailyHitSlot, it has a row for each key of DailyModelHits; for others, one row. Each has the
-    position of the last row of the piece, how many rows there are, their hits, and that key.
+    Each of its rows has the position of the last row of the piece, and how many rows there are. For
+    DailyHitSlot, there is one for each key of DailyModelHits, with the sum of hits and that key.
     """
     position = (*model.KEY, "slot")
     backwards = ", ".join(f"{name} DESC" for name in position)
@@ -191,10 +183,7 @@ def _read_description(model: type[SlotRow], rows: Sequence[Any]) -> Folded:
 
 
 def _fold_by_id(
-    model: type[SlotRow],
-    piece: Sql,
-    columns: Collection[tuple[int, str]],
-    using: str,
+    model: type[SlotRow], piece: Sql, columns: Collection[tuple[int, str]], using: str
 ) -> Folded:
     """Lock the rows of ``piece`` and fold them in MariaDB or MySQL, by their ids."""
     with connections[using].cursor() as cursor:

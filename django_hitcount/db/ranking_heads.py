@@ -15,9 +15,10 @@ from typing import Any
 from django.db import connections
 
 from django_hitcount.counters.rankings import Head, RankedKey, Ranking, prove
-from django_hitcount.db.ranking_scopes import RowList, Scope, Sql, match_scope, sum_hits, to_param
+from django_hitcount.db.ranking_scopes import RowList, Scope, match_scope, sum_hits, to_param
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.slots import CORRECTION_SLOT
+from django_hitcount.db.sql import Sql
 
 FEW_UNCOMPACTED = 2000
 """How many rows that are not compacted are summed up at first, over a range of days."""

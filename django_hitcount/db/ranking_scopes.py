@@ -12,10 +12,8 @@ from django.db import connections
 from django_hitcount.counters.rankings import Weights
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
+from django_hitcount.db.sql import Sql
 from django_hitcount.db.tables import DailyHitSlot, HitSlot
-
-Sql = tuple[str, list[Any]]
-"""SQL, and its parameters."""
 
 
 class RowList(NamedTuple):

@@ -8,6 +8,7 @@ from django.db import connections
 
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db.model_hits import match_rows
+from django_hitcount.db.sql import Sql
 from django_hitcount.db.tables import HitSlot, StaleTotal
 
 MARKS_PER_STATEMENT = 300
@@ -31,9 +32,7 @@ def mark_counters_of(
         cursor.execute(f"{statement} AND {match_rows(pks)}", params)
 
 
-def make_mark(
-    columns: Collection[tuple[int, str]], source: str, *, using: str
-) -> tuple[str, list[int | str]]:
+def make_mark(columns: Collection[tuple[int, str]], source: str, *, using: str) -> Sql:
     """
     Return a statement that marks the totals of ``source`` that have ``columns``.
 

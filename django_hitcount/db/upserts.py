@@ -9,6 +9,8 @@ from django.db import connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.constants import OnConflict
 
+from django_hitcount.db.sql import Sql
+
 Rows = Sequence[tuple[Any, ...]]
 """Rows to insert, each with a value for each column."""
 
@@ -36,7 +38,7 @@ def insert_or_add(
 
 def _upsert_statement(
     connection: BaseDatabaseWrapper, model: type[models.Model], columns: Sequence[str], rows: Rows
-) -> tuple[str, list[Any]]:
+) -> Sql:
     """
     Return an INSERT of ``rows`` that adds to the last column of rows that exist already.
 
@@ -56,14 +58,14 @@ def _upsert_statement(
     return f"{into} {source} {add}", values
 
 
-def _values(rows: Rows) -> tuple[str, list[Any]]:
+def _values(rows: Rows) -> Sql:
     row = f"({', '.join(['%s'] * len(rows[0]))})"
     return f"VALUES {', '.join([row] * len(rows))}", [value for row in rows for value in row]
 
 
 def _arrays(
     connection: BaseDatabaseWrapper, model: type[models.Model], columns: Sequence[str], rows: Rows
-) -> tuple[str, list[Any]]:
+) -> Sql:
     """Return the rows as an array per column: psycopg is slow with thousands of placeholders."""
     types = [str(model._meta.get_field(column).db_type(connection)) for column in columns]
     arrays = ", ".join(f"%s::{type_.partition('(')[0]}[]" for type_ in types)

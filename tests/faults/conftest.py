@@ -15,27 +15,32 @@ TIMEOUT_SECONDS = 1.0
 """Short for a test, and long enough for an answer on a busy machine."""
 
 
+def change_alias(settings, **changes: object) -> None:
+    """Change the cache alias of the buffer in Redis."""
+    alias = {**settings.CACHES["hitcount"], **changes}
+    settings.CACHES = {**settings.CACHES, "hitcount": alias}
+
+
 @pytest.fixture
 def own_valkey(tmp_path: Path, settings) -> Iterator[Valkey]:
     """A server that keeps all when stopped, and all that it has answered when killed."""
     # With "everysec", Redis answers before it has written while the disk is busy.
     server = Valkey(tmp_path, options=["--appendonly", "yes", "--appendfsync", "no"])
     server.start()
-    alias = {**settings.CACHES["hitcount"], "LOCATION": f"redis://{HOST}:{server.port}/0"}
-    settings.CACHES = {**settings.CACHES, "hitcount": alias}
+    location = f"redis://{HOST}:{server.port}/0"
+    change_alias(settings, LOCATION=location)
     settings.HITCOUNT = {**settings.HITCOUNT, "BUFFER": REDIS_BUFFER}
     yield server
     server.stop(signal.SIGKILL)
     # Another server may get its port; the pool would keep the timeouts of this test.
-    ConnectionFactory._pools.pop(alias["LOCATION"], None)
+    ConnectionFactory._pools.pop(location, None)
 
 
 @pytest.fixture
 def short_timeout(settings) -> None:
     """So that a page does not wait long for a server that hangs."""
     names = ("SOCKET_CONNECT_TIMEOUT", "SOCKET_TIMEOUT")
-    alias = {**settings.CACHES["hitcount"], "OPTIONS": dict.fromkeys(names, TIMEOUT_SECONDS)}
-    settings.CACHES = {**settings.CACHES, "hitcount": alias}
+    change_alias(settings, OPTIONS=dict.fromkeys(names, TIMEOUT_SECONDS))
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from django_hitcount.recording import record_hits
 from django_hitcount.totals import get_totals, hits_between
 from tests.app.models import Article
 from tests.conftest import REDIS_BUFFER
+from tests.faults.conftest import change_alias
 from tests.proxies import KeepingProxy
 from tests.servers import HOST, Valkey, wait_until
 from tests.tables import daily_sums, slot_sums
@@ -41,8 +42,7 @@ def use(settings):
     """Send hits to the server, or the proxy, that listens on a port."""
 
     def use(port: int) -> None:
-        alias = {**settings.CACHES["hitcount"], "LOCATION": f"redis://{HOST}:{port}/0"}
-        settings.CACHES = {**settings.CACHES, "hitcount": alias}
+        change_alias(settings, LOCATION=f"redis://{HOST}:{port}/0")
         settings.HITCOUNT = {**settings.HITCOUNT, "BUFFER": REDIS_BUFFER}
 
     return use

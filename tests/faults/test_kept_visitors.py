@@ -19,10 +19,7 @@ SOURCE = "{% load hitcount %}{% hit_visitors a %} {% hit_visitors a days=7 %}"
 
 @pytest.fixture
 def rule(own_valkey, settings):
-    settings.HITCOUNT = {
-        **settings.HITCOUNT,
-        "COUNTERS": {"views": {"visitors": True}},
-    }
+    settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": {"visitors": True}}}
 
 
 def shown(article) -> tuple[int, int]:

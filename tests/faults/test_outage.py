@@ -28,7 +28,7 @@ from tests import children
 from tests.app.models import Article
 from tests.browsers import BROWSER
 from tests.concurrency.board import Board
-from tests.faults.conftest import TIMEOUT_SECONDS
+from tests.faults.conftest import TIMEOUT_SECONDS, change_alias
 from tests.redis_server import names_of
 from tests.servers import HOST, wait_until
 from tests.tables import daily_sums, slot_sums
@@ -290,8 +290,7 @@ def test_object_that_is_deleted_while_redis_is_away_is_forgotten_by_the_next_flu
 def test_redis_that_is_loading_leaves_no_answer_behind(own_valkey, article, protocol, settings):
     """The next command must not get the answer of the one before."""
     location = f"{settings.CACHES['hitcount']['LOCATION']}?protocol={protocol}"
-    alias = {**settings.CACHES["hitcount"], "LOCATION": location}
-    settings.CACHES = {**settings.CACHES, "hitcount": alias}
+    change_alias(settings, LOCATION=location)
     articles = [article, *Article.objects.bulk_create(Article(title=str(n)) for n in range(9))]
     record_hits(articles)
     read, loading = Connection.read_response, [BusyLoadingError("LOADING")]
@@ -322,8 +321,7 @@ def test_waits_for_sentinel_and_for_a_free_connection_are_limited(own_valkey, se
 
 
 def test_waits_are_short_if_no_setting_says_more(own_valkey, settings):
-    alias = {**settings.CACHES["hitcount"], "OPTIONS": {}}
-    settings.CACHES = {**settings.CACHES, "hitcount": alias}
+    change_alias(settings, OPTIONS={})
 
     assert get_buffer()._transport.timeout_seconds == 0.25
 

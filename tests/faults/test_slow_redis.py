@@ -27,6 +27,7 @@ from django_hitcount.recording import record_hits
 from django_hitcount.totals import get_total
 from tests.app.models import Article
 from tests.browsers import BROWSER
+from tests.faults.conftest import change_alias
 from tests.proxies import Proxy
 from tests.redis_server import replies_to
 from tests.servers import HOST, wait_until
@@ -68,8 +69,7 @@ def slow_redis(proxy, settings) -> Proxy:
 
 
 def set_location(settings, location: str, **options: object) -> None:
-    alias = {**settings.CACHES["hitcount"], "LOCATION": location, "OPTIONS": options}
-    settings.CACHES = {**settings.CACHES, "hitcount": alias}
+    change_alias(settings, LOCATION=location, OPTIONS=options)
     get_buffer.cache_clear()
 
 
@@ -205,6 +205,7 @@ def test_page_of_many_quick_answers_reads_them_all(slow_redis, long_timeout, art
 
     assert slow_redis.questions == asked + calls
     assert waited < LONG_TIMEOUT_SECONDS / 2
+    assert not get_buffer()._breaker.is_open
 
 
 def test_redis_that_is_slow_again_and_again_is_left_alone(
