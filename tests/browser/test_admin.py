@@ -6,14 +6,14 @@ import csv
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from playwright.sync_api import Locator, expect
 
 from tests.browser.accessibility import violations
 from tests.browser.pages import ARTICLES_IN_ADMIN, REPORT, REPORTS, STATISTICS
 
 BAR = ".hitcount-bars .hitcount-front"
-COLOR = "element => getComputedStyle(element).fill"
 CELLS = "rows => rows.map(row => [...row.querySelectorAll('td')].map(cell => cell.textContent))"
-BACKGROUND = "getComputedStyle(document.body).backgroundColor"
+STYLE = "(element, name) => getComputedStyle(element)[name]"
 
 
 @pytest.fixture(params=REPORTS.values(), ids=REPORTS)
@@ -23,8 +23,8 @@ def report(request):
 
 def test_statistics_are_a_link_on_the_form_of_an_article(page):
     page.goto(ARTICLES_IN_ADMIN)
-    page.get_by_role("link", name="How to lose count").click()
-    page.get_by_role("link", name="Statistics").click()
+    follow(page.get_by_role("link", name="How to lose count"))
+    follow(page.get_by_role("link", name="Statistics"))
 
     assert page.url.endswith(STATISTICS)
     assert "How to lose count" in page.title()
@@ -32,13 +32,13 @@ def test_statistics_are_a_link_on_the_form_of_an_article(page):
 
 def test_toggle_of_the_admin_makes_a_chart_dark(report, page):
     page.goto(report)
-    before = page.evaluate(BACKGROUND), page.locator(BAR).first.evaluate(COLOR)
+    body, bar = page.locator("body"), page.locator(BAR).first
+    light = [body.evaluate(STYLE, "backgroundColor"), bar.evaluate(STYLE, "fill")]
     page.get_by_role("button", name="Toggle theme").click()
-    after = page.evaluate(BACKGROUND), page.locator(BAR).first.evaluate(COLOR)
 
-    assert page.locator("html").get_attribute("data-theme") == "dark"
-    assert before[0] != after[0]
-    assert before[1] != after[1]
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    expect(body).not_to_have_css("background-color", light[0])
+    expect(bar).not_to_have_css("fill", light[1])
     assert violations(page) == []
 
 
@@ -50,18 +50,14 @@ def test_bar_shows_its_value_on_hover_and_by_arrow_keys(report, page):
     assert figures.text_content() == first.locator("strong").text_content()
 
     first.hover()
-    assert is_shown(first)
-    assert not is_shown(second)
+    expect_shown(first)
+    expect_hidden(second)
 
     page.mouse.move(0, 0)
     first.locator("input").focus()
     page.keyboard.press("ArrowRight")
-    assert is_shown(second)
-    assert not is_shown(first)
-
-
-def is_shown(column) -> bool:
-    return column.locator(".hitcount-value").evaluate("e => getComputedStyle(e).opacity") == "1"
+    expect_shown(second)
+    expect_hidden(first)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +84,7 @@ def test_csv_has_the_figures_of_the_page(name, table, column, page):
 
 def test_report_of_other_days_has_an_address_of_its_own(page):
     page.goto(REPORT)
-    page.get_by_role("link", name="7 days", exact=True).click()
+    follow(page.get_by_role("link", name="7 days", exact=True))
     title, address = page.title(), page.url
     bars = page.locator(".hitcount-column").count()
     page.goto(address)
@@ -96,3 +92,17 @@ def test_report_of_other_days_has_an_address_of_its_own(page):
     assert address.endswith("?period=7")
     assert page.title() == title
     assert page.locator(".hitcount-column").count() == bars == 7
+
+
+def follow(link: Locator) -> None:
+    """Click on a link, and wait until the page that it leads to is loaded."""
+    with link.page.expect_event("load"):
+        link.click()
+
+
+def expect_shown(column: Locator) -> None:
+    expect(column.locator(".hitcount-value")).to_have_css("opacity", "1")
+
+
+def expect_hidden(column: Locator) -> None:
+    expect(column.locator(".hitcount-value")).to_have_css("opacity", "0")
