@@ -14,7 +14,7 @@ from django.db import connection
 from django_hitcount import page_wishes, tasks
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import get_config
-from django_hitcount.outages.page_reads import page_read_breaker
+from django_hitcount.outages import page_reads
 from django_hitcount.visitors import hashing
 from tests import children
 from tests import settings as test_settings
@@ -148,9 +148,15 @@ def no_test_meets_the_buffer_of_another() -> None:
     """Clear what a process remembers: settings, buffer, breakers, visitor keys, pages."""
     get_config.cache_clear()
     get_buffer.cache_clear()
-    page_read_breaker.cache_clear()
+    page_reads.page_read_breaker.cache_clear()
     hashing._read_key.cache_clear()
     page_wishes._wishes_of.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def pages_are_patient(monkeypatch) -> None:
+    """Let pages wait for the tables, so that they leave no number out on a busy machine."""
+    monkeypatch.setattr(page_reads, "PATIENCE_SECONDS", 20.0)
 
 
 @pytest.fixture(autouse=True)

@@ -36,6 +36,11 @@ def own_valkey(tmp_path: Path, settings) -> Iterator[Valkey]:
     ConnectionFactory._pools.pop(location, None)
 
 
+@pytest.fixture(autouse=True)
+def pages_are_patient() -> None:
+    """Pages are not: the tests here are of how long they wait."""
+
+
 @pytest.fixture
 def short_timeout(settings) -> None:
     """So that a page does not wait long for a server that hangs."""

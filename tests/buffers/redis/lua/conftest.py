@@ -17,7 +17,7 @@ from tests.redis_server import replies_to
 @pytest.fixture
 def transport(redis) -> RedisTransport:
     """A transport to an empty Redis."""
-    return RedisTransport("hitcount", timeout_seconds=1)
+    return RedisTransport("hitcount", timeout_seconds=20)
 
 
 @pytest.fixture
