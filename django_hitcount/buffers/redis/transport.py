@@ -84,10 +84,8 @@ class IdleConnections:
     def pop(self) -> OpenConnection | None:
         """Return the connection that was used last, or None if there is none."""
         if self._pid != os.getpid():
-            self._connections, self._pid = (
-                deque(),
-                os.getpid(),
-            )  # After a fork, the child must not use the connections of its parent.
+            # After a fork, the child must not use the connections of its parent.
+            self._connections, self._pid = deque(), os.getpid()
         try:
             return self._connections.pop()
         except IndexError:
