@@ -18,8 +18,8 @@ from django_hitcount.recording import record_hit, record_hits
 from django_hitcount.status import STUCK_AFTER, BufferStatus, buffer_status
 from tests.app.models import Article
 from tests.browsers import BROWSER
+from tests.cache_alias import NOWHERE, change_alias
 from tests.redis_server import names_of, sends
-from tests.servers import HOST, free_port
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -127,8 +127,7 @@ class TestBatchThatIsNotSettled:
 def test_redis_away(redis_buffer, articles, settings):
     record_hit(articles[0])
     flush()
-    nowhere = {**settings.CACHES["hitcount"], "LOCATION": f"redis://{HOST}:{free_port()}/0"}
-    settings.CACHES = {**settings.CACHES, "hitcount": nowhere}
+    change_alias(settings, LOCATION=NOWHERE)
     status = buffer_status()
 
     assert not status.is_answering

@@ -17,8 +17,9 @@ from django_hitcount.buffers import Buffer, get_buffer
 from django_hitcount.db.tables import Admission
 from django_hitcount.exceptions import AnswerLost, BufferUnavailable, InvalidThrottle
 from django_hitcount.throttle import Throttle
+from tests.cache_alias import NOWHERE, change_alias
 from tests.redis_server import round_trips
-from tests.servers import HOST, free_port, wait_until
+from tests.servers import wait_until
 from tests.throttles import BLINK, HOUR, admit, times
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -133,8 +134,7 @@ class TestRedis:
         assert not admit()
 
     def test_away_raises(self, redis_buffer, settings):
-        alias = {**settings.CACHES["hitcount"], "LOCATION": f"redis://{HOST}:{free_port()}/0"}
-        settings.CACHES = {**settings.CACHES, "hitcount": alias}
+        change_alias(settings, LOCATION=NOWHERE)
 
         for _ in range(2):
             with pytest.raises(BufferUnavailable):

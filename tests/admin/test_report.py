@@ -22,6 +22,7 @@ from django_hitcount.models import HitSlot
 from django_hitcount.recording import record_hit
 from django_hitcount.status import read_status
 from tests.app.models import Article, OldPhoto, Page, Photo, Plain, Tag
+from tests.cache_alias import NOWHERE, change_alias
 
 URL = "/admin/django_hitcount/hitslot/"
 STAFF_URL = "/staff/django_hitcount/hitslot/"
@@ -506,10 +507,7 @@ def test_a_batch_that_is_stuck_is_named(admin, text, redis_buffer, monkeypatch):
 def test_a_report_is_shown_while_redis_is_away(admin, text, redis_buffer, settings):
     make(Article, 3)
     flush()
-    settings.CACHES = {
-        **settings.CACHES,
-        "hitcount": {**settings.CACHES["hitcount"], "LOCATION": "redis://127.0.0.1:1/0"},
-    }
+    change_alias(settings, LOCATION=NOWHERE)
     page = text(admin.get(URL))
 
     assert "Hits 3 " in page

@@ -24,6 +24,7 @@ from django_hitcount.refused_hits import refused_between
 from tests import children
 from tests.app.models import Article
 from tests.browsers import BROWSER
+from tests.cache_alias import NOWHERE, change_alias
 from tests.conftest import DATABASE_BUFFER, REDIS_BUFFER
 from tests.tables import daily_sums, slot_sums
 
@@ -74,8 +75,7 @@ def hits_in_slots(request: pytest.FixtureRequest, redis, settings, monkeypatch) 
     """Hits go straight into two slots: without Redis, and while it is away."""
     buffer = DATABASE_BUFFER
     if request.param == "redis away":
-        nobody = {**settings.CACHES["hitcount"], "LOCATION": "redis://127.0.0.1:1/0"}
-        settings.CACHES = {**settings.CACHES, "hitcount": nobody}
+        change_alias(settings, LOCATION=NOWHERE)
         buffer = REDIS_BUFFER
     if request.param == "mysql":
         if connection.vendor != "mysql":

@@ -8,17 +8,12 @@ import pytest
 from django_redis.pool import ConnectionFactory
 
 from tests.app.models import Article
+from tests.cache_alias import change_alias
 from tests.conftest import REDIS_BUFFER
 from tests.servers import HOST, Valkey
 
 TIMEOUT_SECONDS = 1.0
 """Short for a test, and long enough for an answer on a busy machine."""
-
-
-def change_alias(settings, **changes: object) -> None:
-    """Change the cache alias of the buffer in Redis."""
-    alias = {**settings.CACHES["hitcount"], **changes}
-    settings.CACHES = {**settings.CACHES, "hitcount": alias}
 
 
 @pytest.fixture

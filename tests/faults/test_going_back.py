@@ -23,8 +23,8 @@ from django_hitcount.maintenance.flushing import flush
 from django_hitcount.recording import record_hits
 from django_hitcount.totals import get_totals, hits_between
 from tests.app.models import Article
+from tests.cache_alias import change_alias
 from tests.conftest import REDIS_BUFFER
-from tests.faults.conftest import change_alias
 from tests.proxies import KeepingProxy
 from tests.servers import HOST, Valkey, wait_until
 from tests.tables import daily_sums, slot_sums

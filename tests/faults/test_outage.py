@@ -27,8 +27,9 @@ from django_hitcount.totals import get_total, get_totals
 from tests import children
 from tests.app.models import Article
 from tests.browsers import BROWSER
+from tests.cache_alias import change_alias
 from tests.concurrency.board import Board
-from tests.faults.conftest import TIMEOUT_SECONDS, change_alias
+from tests.faults.conftest import TIMEOUT_SECONDS
 from tests.redis_server import names_of
 from tests.servers import HOST, wait_until
 from tests.tables import daily_sums, slot_sums

@@ -27,7 +27,7 @@ from django_hitcount.recording import record_hits
 from django_hitcount.totals import get_total
 from tests.app.models import Article
 from tests.browsers import BROWSER
-from tests.faults.conftest import change_alias
+from tests.cache_alias import change_alias
 from tests.proxies import Proxy
 from tests.redis_server import replies_to
 from tests.servers import HOST, wait_until

@@ -20,6 +20,7 @@ from django_hitcount.recording import record_hit, record_hits
 from django_hitcount.totals import get_total
 from tests.answers import failing_at_first, lost_commit_answer
 from tests.app.models import Article
+from tests.cache_alias import NOWHERE, change_alias
 from tests.tables import daily_sums, slot_sums
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -195,10 +196,7 @@ def test_command_says_what_went_wrong(article):
 
 
 def test_flush_of_a_dead_redis_says_so(settings, redis_buffer):
-    settings.CACHES = {
-        **settings.CACHES,
-        "hitcount": {**settings.CACHES["hitcount"], "LOCATION": "redis://127.0.0.1:1/0"},
-    }
+    change_alias(settings, LOCATION=NOWHERE)
 
     with pytest.raises(BufferUnavailable, match=r"cannot be reached.*127\.0\.0\.1:1"):
         flush()

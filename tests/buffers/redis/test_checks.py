@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from django.core.checks import run_checks
 
+from tests.cache_alias import NOWHERE, change_alias
 from tests.check_messages import ids_with
 
 # Django's checks of fields may query each database.
@@ -12,8 +13,7 @@ pytestmark = pytest.mark.django_db(databases="__all__")
 
 
 def test_w001_unreachable_redis_without_its_password(settings, hitcount):
-    alias = {**settings.CACHES["hitcount"], "LOCATION": "redis://me:sesame@127.0.0.1:1/0"}
-    settings.CACHES = {**settings.CACHES, "hitcount": alias}
+    change_alias(settings, LOCATION=NOWHERE.replace("redis://", "redis://me:sesame@"))
 
     assert ids_with(settings) == ["W001"]
     assert "sesame" not in repr(run_checks())
@@ -83,9 +83,8 @@ def test_w005_snapshots_alone(settings, redis, hitcount, options, expected):
 
 def test_w006_run_id_that_is_hidden(settings, redis, hitcount):
     redis.acl_setuser("nobody", enabled=True, nopass=True, keys=["*"], commands=["+@all", "-info"])
-    alias = settings.CACHES["hitcount"]
-    location = alias["LOCATION"].replace("redis://", "redis://nobody:x@")
-    settings.CACHES = {**settings.CACHES, "hitcount": {**alias, "LOCATION": location}}
+    location = settings.CACHES["hitcount"]["LOCATION"]
+    change_alias(settings, LOCATION=location.replace("redis://", "redis://nobody:x@"))
     try:
         assert ids_with(settings) == ["W006"]
     finally:
