@@ -45,7 +45,7 @@ REQUESTS = [
 # Only the last counted request is after midnight, in UTC.
 MOMENTS = ["17/May/2015:10:05:03 +0000"] * 11 + ["17/May/2015:22:30:00 -0400"]
 MOMENTS += ["17/May/2015:23:59:59 +0000"] * 3
-SECONDS = 90
+SECONDS = 180
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ FILE = re.compile(r"\A(?:# |\{# )(\S+)(?: #\})?\n")
 README = ROOT / "README.rst"
 REDIS_PAGE = ROOT / "docs" / "redis.rst"
 PASTED_REDIS = "127.0.0.1:6379"
-SECONDS = 60
+SECONDS = 120
 
 
 class Project:

@@ -189,9 +189,8 @@ def prune_admissions(*, using: str) -> int:
     Raises OperationalError if a batch meets locks for longer than 5 seconds.
     """
     rows = Admission.objects.using(using)
-    now = rows.values_list(
-        Clock(), flat=True
-    ).first()  # A clock in the condition would use no index.
+    # A clock in the condition would use no index.
+    now = rows.values_list(Clock(), flat=True).first()
     if now is None:
         return 0
     old = rows.filter(expires_at__lt=now - MICROSECONDS_PER_DAY)

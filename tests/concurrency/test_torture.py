@@ -29,7 +29,8 @@ HITS = 100_000
 OBJECTS = 50
 VICTIMS = {"flusher": 2, "compactor": 2}
 FEWEST_KILLS = 100
-SECONDS = 240
+SECONDS = 600
+"""Far longer than it takes, even on a busy machine."""
 
 
 def test_sixteen_recorders_and_dying_flushers_end_exact(redis, redis_buffer):
