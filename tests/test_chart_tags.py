@@ -100,6 +100,22 @@ def test_short_days_follow_the_language(language, day, month):
         assert hitcount_charts.short_month(DAY) == month
 
 
+@pytest.mark.parametrize(
+    ("number", "decimal", "change"),
+    [
+        (39.4713, "39.5", "+39.5%"),
+        (53.97, "54.0", "+54.0%"),
+        (-48.68, "-48.7", "-48.7%"),
+        (0.287, "0.3", "+0.3%"),
+        (-0.04, "0.0", "0.0%"),
+        (1204.96, "1,205.0", "+1,205.0%"),
+    ],
+)
+def test_decimals_are_rounded(number, decimal, change):
+    assert hitcount_charts.decimal(number) == decimal
+    assert hitcount_charts.change(number) == change
+
+
 def test_templates_have_no_inline_style_or_script():
     root = Path(django_hitcount.__file__).parent / "templates"
     templates = [*root.rglob("*.html"), *root.rglob("*.svg")]

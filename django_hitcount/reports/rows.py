@@ -34,10 +34,10 @@ class Totals:
 
     @property
     def per_day(self) -> float:
-        """The mean of all days, rounded: a small one to one decimal."""
+        """The mean of all days, rounded: a small one to two digits other than leading zeros."""
         mean = self.hits / self.days
         is_small = abs(mean) < 10 and not mean.is_integer()
-        return round(mean, 1) if is_small else round(mean)
+        return float(f"{mean:.2g}") if is_small else round(mean)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,7 +114,12 @@ class Report:
 
     @property
     def refused_share(self) -> float | None:
-        """Percent of all hits of the period, counted or refused."""
+        """
+        Percent of all hits of the period, counted or refused. None in a report on one model:
+        refused hits are counted for all models together.
+        """
+        if self.selection.model:
+            return None
         return share_of(self.refused_hits, self.refused_hits + self.totals.hits)
 
     @property

@@ -59,8 +59,8 @@ def short(number: int) -> str:
 
 @register.filter
 def decimal(number: float) -> str:
-    """Write a number with one decimal: 1,204.5."""
-    return number_format(number, decimal_pos=1, force_grouping=True)
+    """Write a number with one decimal, rounded: 1,204.5."""
+    return number_format(round(number, 1) or 0, decimal_pos=1, force_grouping=True)
 
 
 @register.filter

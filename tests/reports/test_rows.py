@@ -6,7 +6,8 @@ import pytest
 
 from django_hitcount.reports.periods import Period
 from django_hitcount.reports.rows import Report, refused_rows, share_of, split_days
-from django_hitcount.reports.selection import Selection
+from django_hitcount.reports.selection import CountedModel, Selection
+from tests.app.models import Article
 
 FIRST = datetime.date(2026, 11, 20)
 
@@ -15,10 +16,10 @@ def days(*hits, first=FIRST):
     return {first + datetime.timedelta(days=number): value for number, value in enumerate(hits)}
 
 
-def report(hits, before, refused=()):
+def report(hits, before, refused=(), model=None):
     last_day = FIRST + datetime.timedelta(days=len(hits) - 1)
     return Report(
-        selection=Selection(period=Period(first_day=FIRST, last_day=last_day)),
+        selection=Selection(period=Period(first_day=FIRST, last_day=last_day), model=model),
         hits=days(*hits),
         before=days(*before, first=FIRST - datetime.timedelta(days=len(before))),
         top=[],
@@ -44,7 +45,17 @@ def test_change_needs_hits_to_compare_with(hits, before, change):
 
 
 @pytest.mark.parametrize(
-    ("hits", "per_day"), [([100, 51], 76), ([1, 0], 0.5), ([2, 2], 2), ([0, 0], 0)]
+    ("hits", "per_day"),
+    [
+        ([100, 51], 76),
+        ([1, 0], 0.5),
+        ([2, 2], 2),
+        ([0, 0], 0),
+        ([1, *[0] * 29], 0.033),
+        ([1, *[0] * 1829], 0.00055),
+        ([13, 6], 9.5),
+        ([-1, 0, 0], -0.33),
+    ],
 )
 def test_hits_per_day_are_rounded(hits, per_day):
     assert repr(report(hits, hits).totals.per_day) == repr(per_day)
@@ -75,6 +86,12 @@ def test_refused_hits_are_added_up_by_reason():
         ("repeat", 3, 30),
     ]
     assert report([6], [0], refused).refused_share == 62.5
+
+
+def test_refused_hits_of_all_models_have_no_share_in_the_hits_of_one():
+    model = CountedModel(content_type_id=1, model=Article)
+
+    assert report([6], [0], [("bot", 2)], model).refused_share is None
 
 
 def test_refused_hits_have_the_sentence_about_their_reason():
