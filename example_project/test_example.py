@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from unittest import mock
 
 import pytest
 from blog.paths import clean_path, is_reserved, path_to_url
@@ -12,8 +14,10 @@ from demo import replayed_days
 from demo.access_log import PageRequest, article_path, is_page, parse_log
 from demo.due import NO_PAGE, Due, due, refusal_of
 from demo.made_up_visits import DAYS, VIRAL_DAYS_AGO, VIRAL_PATH, Readable, Visit, make_visits
+from demo.processes import Interrupted, Processes
 from demo.progress import Progress
 from demo.report import Report, Stored, is_plausible
+from demo.running import Options, serve
 from demo.sending import headers_of, is_right_answer
 from django.test import RequestFactory
 
@@ -403,3 +407,14 @@ def test_a_new_article_is_read_more_than_later() -> None:
 def test_addresses_of_made_up_visitors_belong_to_nobody() -> None:
     assert all(visit.address.startswith("2001:db8:") for visit in visits_of(VIRAL_DAYS_AGO))
     assert all(int(visit.address.split(":")[2], 16) < 0x10000 for visit in visits_of(1))
+
+
+@pytest.mark.parametrize(("stay", "end"), [(True, Interrupted), (False, SystemExit)])
+def test_site_stays_although_the_replay_found_a_difference(stay: bool, end: type) -> None:
+    """So that one can look at it."""
+    processes = mock.create_autospec(Processes, instance=True)
+    processes.run.return_value = 1
+    processes.wait_until.side_effect = Interrupted
+    options = Options(port=None, replay=Path("access.log"), empty=False, stay=stay)
+    with pytest.raises(end):
+        serve(processes, 8000, options)

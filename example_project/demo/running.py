@@ -72,13 +72,20 @@ def _start_and_serve(directory: Path, port: int, options: Options, say: Say) -> 
         say(f"The site:   {address}")
         say(f"The admin:  {address}admin/  user {stack.ADMIN}, password {password}")
         say("Hits reach the database every 10 seconds. Ctrl-C stops everything.")
-        _serve(processes, port, options)
+        serve(processes, port, options)
 
 
-def _serve(processes: Processes, port: int, options: Options) -> None:
-    """Until the replay is done or somebody stops the demo."""
+def serve(processes: Processes, port: int, options: Options) -> None:
+    """
+    Until the replay is done or somebody stops the demo.
+
+    Raises SystemExit if the replay ends with a difference: after the stay, if there is one.
+    """
     log = options.replay
-    if log and processes.run(stack.manage("demo_replay", str(log.resolve()), f"--port={port}")):
-        raise SystemExit(1)
+    exit_code = 0
+    if log:
+        exit_code = processes.run(stack.manage("demo_replay", str(log.resolve()), f"--port={port}"))
     if log is None or options.stay:
         processes.wait_until(lambda: False)
+    if exit_code:
+        raise SystemExit(1)
