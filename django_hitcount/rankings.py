@@ -64,7 +64,7 @@ def most_viewed(
     objects are filtered out, or if many have equally many hits.
     """
     weights = _period(days, first_day, last_day)
-    ranked = _rank(source, limit, counter, weights)
+    ranked = _rank(source, limit, counter, weights, name="ranked_hits")
     for place in ranked:
         place.obj.ranked_hits = place.key.hits
     return [place.obj for place in ranked]
@@ -85,7 +85,8 @@ def trending(
 
     Costs what most_viewed() costs over ten half-lives.
     """
-    ranked = _rank(source, limit, counter, weigh_trend(day_of(), half_life_days))
+    weights = weigh_trend(day_of(), half_life_days)
+    ranked = _rank(source, limit, counter, weights, name="trend_score")
     for place in ranked:
         place.obj.trend_score = place.key.hits / TREND_UNIT
     return [place.obj for place in ranked]
@@ -107,12 +108,18 @@ def _period(
     return weigh_days(list_days(first_day, last_day))  # type: ignore[arg-type]  # It checks them.
 
 
-def _rank(source: Source, limit: int, counter: str, weights: Weights | None) -> list[RankedObject]:
+def _rank(
+    source: Source, limit: int, counter: str, weights: Weights | None, *, name: str
+) -> list[RankedObject]:
+    """Rank objects. The caller then stores their hits under ``name``."""
     check_limit(limit)
     check_counter(counter)
+    querysets = [*_querysets(source)]
+    for queryset in querysets:
+        _check_name(queryset, name)
     places = [
         place
-        for queryset in [*_querysets(source)]
+        for queryset in querysets
         for place in rank_queryset(queryset, _scope(queryset, counter, weights), limit=limit)
     ]
     # Two querysets may have an object in common.
@@ -171,6 +178,16 @@ def _check_queryset(queryset: QuerySet[Any, Any]) -> QuerySet[Any, Any]:
             "objects. Pass it without values() and values_list()."
         )
     return queryset
+
+
+def _check_name(queryset: QuerySet[Any, Any], name: str) -> None:
+    """Raise InvalidRanking if objects have something else under ``name``, as a field."""
+    model: Any = queryset.model
+    if hasattr(model, name) or name in queryset.query.annotations:
+        raise InvalidRanking(
+            f"Invalid source: {model._meta.label} has an attribute {name!r} already, which this "
+            "ranking would overwrite. Rename it."
+        )
 
 
 amost_viewed = sync_to_async(most_viewed)

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import datetime
+from unittest import mock
 
 import pytest
 import time_machine
 from asgiref.sync import sync_to_async
 from django.db import connections
-from django.db.models import Count, Prefetch, QuerySet, Window
+from django.db.models import Count, Prefetch, QuerySet, Value, Window
 from django.db.models.functions import RowNumber
 
 from django_hitcount.db.counter_keys import content_type_id_of
@@ -372,6 +373,20 @@ class TestInvalid:
         for rank in (most_viewed, trending):
             with pytest.raises(InvalidRanking, match=r"Invalid source.*Pass"):
                 rank(source, 1)
+
+    @pytest.mark.parametrize(
+        ("rank", "name"), [(most_viewed, "ranked_hits"), (trending, "trend_score")]
+    )
+    def test_attribute_that_would_be_overwritten(self, articles, rank, name):
+        """Saving an object would write the rank into a field of that name."""
+        message = rf"app\.Article has an attribute '{name}' already.*Rename"
+        with pytest.raises(InvalidRanking, match=message):
+            rank(Article.objects.annotate(**{name: Value(5)}), 1)
+        with (
+            mock.patch.object(Article, name, 5, create=True),
+            pytest.raises(InvalidRanking, match=message),
+        ):
+            rank(Article, 1)
 
     @pytest.mark.parametrize("half_life", [0, -1, "3", None, 367])
     def test_half_life(self, db, half_life):
