@@ -1,0 +1,60 @@
+"""Functions and tags that wait for a server refuse to block the event loop."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.core.exceptions import SynchronousOnlyOperation
+from django.db import connections
+from django.template import Context, Template
+from django.test import RequestFactory
+
+from django_hitcount.recording import arecord_hit, record_hit
+from django_hitcount.totals import aget_total, get_total
+from tests.app.models import Article
+from tests.browsers import BROWSER
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+async def article(buffer) -> AsyncIterator[Article]:
+    """An article whose total the buffer knows."""
+    article = await Article.objects.acreate(title="Tea")
+    await arecord_hit(article)
+    yield article
+    await sync_to_async(connections.close_all)()
+
+
+def render(article: Article, tag: str) -> str:
+    request = RequestFactory(headers=BROWSER).get("/")
+    template = Template("{% load hitcount %}{% " + tag + " article %}")
+    return template.render(Context({"article": article, "request": request}))
+
+
+@pytest.mark.parametrize("tag", ["hit_count", "hit_total"])
+async def test_tags_need_a_thread(article, tag):
+    """Not only when Redis does not know a number: that would be a page that fails at times."""
+    with pytest.raises(SynchronousOnlyOperation):
+        render(article, tag)
+
+    assert await aget_total(article) == 1
+    assert await sync_to_async(render)(article, tag) == ("2" if tag == "hit_count" else "1")
+
+
+@pytest.mark.parametrize("function", [record_hit, get_total])
+async def test_functions_have_async_versions(article, function):
+    with pytest.raises(SynchronousOnlyOperation):
+        function(article)
+
+    assert await aget_total(article) == 1
+
+
+async def test_the_error_says_what_to_use_instead(redis_buffer):
+    article = await Article.objects.acreate(title="Tea")
+    await arecord_hit(article)
+    with pytest.raises(SynchronousOnlyOperation, match=r"arecord_hit.*sync_to_async"):
+        record_hit(article)
+    await sync_to_async(connections.close_all)()
