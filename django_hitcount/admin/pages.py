@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 import django
 from django.apps import apps
@@ -43,14 +44,19 @@ def crumbs_of_model(model_admin: ModelAdmin[Any], request: HttpRequest) -> list[
     ]
 
 
-def find_address(site: AdminSite, obj: Model) -> str | None:
-    """Return the address of the statistics of an object, or else that of its form."""
-    for view in ("hit_statistics", "change"):
+def find_address(site: AdminSite, obj: Model, **choice: object) -> str | None:
+    """
+    Return the address of the statistics of an object, or else that of its form.
+
+    ``choice`` is what the statistics are to show, see statistics.read_choice().
+    """
+    for view, query in (("hit_statistics", urlencode(choice)), ("change", "")):
         name = f"admin:{obj._meta.app_label}_{obj._meta.model_name}_{view}"
         try:
-            return reverse(name, args=[quote(obj.pk)], current_app=site.name)
+            address = reverse(name, args=[quote(obj.pk)], current_app=site.name)
         except NoReverseMatch:  # Only a HitCountAdmin has statistics.
             continue
+        return f"{address}?{query}" if query else address
     return None
 
 

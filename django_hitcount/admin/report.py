@@ -86,8 +86,8 @@ class HitReportAdmin(ReadOnlyAdmin):
             "counters": counter_choices(),
             "is_default_counter": selection.counter == DEFAULT_COUNTER,
             "models": overview.models,
-            "top": self._link(request, report.top),
-            "trending": self._link(request, report.trending),
+            "top": self._link(request, report.top, selection),
+            "trending": self._link(request, report.trending, selection),
             "counts_visitors": counts_visitors(selection),
             "shows_visitors": shows_visitors(selection),
             "buffer": read_status(overview.last_flush_at) if hits_wait else None,
@@ -95,18 +95,21 @@ class HitReportAdmin(ReadOnlyAdmin):
             "time_zone": timezone.get_default_timezone_name(),
         }
 
-    def _link(self, request: HttpRequest, rows: Sequence[ObjectRow]) -> list[tuple[ObjectRow, str]]:
+    def _link(
+        self, request: HttpRequest, rows: Sequence[ObjectRow], selection: Selection
+    ) -> list[tuple[ObjectRow, str]]:
         """Return rows, each with the address of its object in the admin, or an empty text."""
-        return [(row, self._url_of(request, row.obj) if row.obj else "") for row in rows]
+        return [(row, self._url_of(request, row.obj, selection) if row.obj else "") for row in rows]
 
-    def _url_of(self, request: HttpRequest, obj: Model) -> str:
+    def _url_of(self, request: HttpRequest, obj: Model, selection: Selection) -> str:
         """Return the address of an object; empty if the user may not view it there."""
         site, model = self.admin_site, obj._meta.model
         if not site.is_registered(model):
             return ""
         if not site.get_model_admin(model).has_view_or_change_permission(request):
             return ""
-        return find_address(site, obj) or ""
+        choice = {"counter": selection.counter, "days": selection.period.days}
+        return find_address(site, obj, **choice) or ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -173,7 +173,17 @@ def test_objects_are_linked_for_those_who_may_view_them(allow, model, permission
         assert links == []
         return
     name = f"admin:app_{model._meta.model_name}_{page}"
-    assert links == [reverse(name, args=[obj.pk], current_app="staff")] * 2
+    address = reverse(name, args=[obj.pk], current_app="staff")
+    assert [link.partition("?")[0] for link in links] == [address] * 2
+
+
+def test_links_keep_the_counter_and_the_days(admin):
+    record(make(Article, 1), 1, counter="downloads")
+    html = admin.get(STAFF_URL, {"counter": "downloads", "period": "90"}).content.decode()
+    link = re.findall(r'<th scope="row"><a href="([^"]*)"', html)[0].replace("&amp;", "&")
+
+    assert link.endswith("/statistics/?counter=downloads&days=90")
+    assert "Downloads per" in admin.get(link).content.decode()
 
 
 def test_keys_of_any_characters_are_linked(admin):
