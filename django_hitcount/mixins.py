@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Iterable
 from typing import Any, Self
 
+from django.core.checks import CheckMessage, Error
 from django.db import models
 from django.db.models.signals import class_prepared
 from django.http import HttpRequest
@@ -14,6 +15,7 @@ from django_hitcount import deletion, recording, series, totals, unique_visitors
 from django_hitcount.async_twins import async_twin
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.fresh_totals import discard_totals, find_fresh_total
+from django_hitcount.db.total_columns import HitTotalField
 from django_hitcount.querysets import HitCountManager
 
 
@@ -48,6 +50,21 @@ class HitCountMixin(models.Model):
         """
         total = find_fresh_total(self, counter=DEFAULT_COUNTER)
         return totals.get_total(self) if total is None else total
+
+    @classmethod
+    def check(cls, **kwargs: Any) -> list[CheckMessage]:
+        """See Model.check(). E010: a HitTotalField hides an attribute of the mixin."""
+        return [
+            *super().check(**kwargs),
+            *(
+                _hidden_attribute(field)
+                for field in cls._meta.local_concrete_fields
+                # A proxy has the fields of its concrete model.
+                if field.model is cls
+                and isinstance(field, HitTotalField)
+                and hasattr(HitCountMixin, field.name)
+            ),
+        ]
 
     def refresh_from_db(
         self,
@@ -142,6 +159,16 @@ class HitCountMixin(models.Model):
 # A model without a Meta inherits the Meta of its first base. The Meta above would so hide the
 # ordering or the default manager of a base to the right.
 del HitCountMixin.Meta
+
+
+def _hidden_attribute(field: HitTotalField) -> CheckMessage:
+    return Error(
+        f"The HitTotalField {field.name!r} of {field.model._meta.label} hides "
+        f"HitCountMixin.{field.name}.",
+        hint="Give the field another name, such as 'views'.",
+        obj=field,
+        id="django_hitcount.E010",
+    )
 
 
 def _on_class_prepared(sender: type[models.Model], **kwargs: Any) -> None:

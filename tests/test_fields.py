@@ -13,6 +13,7 @@ from django.test.utils import isolate_apps
 
 from django_hitcount.db.total_columns import total_columns
 from django_hitcount.fields import HitTotalField
+from django_hitcount.models import HitCountMixin
 from tests.app.models import Article, Event, Recipe
 
 
@@ -121,6 +122,47 @@ class TestChecks:
                 app_label = "app"
 
         assert ids(Price) == ["django_hitcount.E005"]
+
+    @isolate_apps("tests.app")
+    def test_name_that_hides_an_attribute_of_the_mixin(self):
+        class Counted(models.Model):
+            hits = HitTotalField()
+
+            class Meta:
+                abstract = True
+                app_label = "app"
+
+        class Song(HitCountMixin, Counted):
+            visitors_on = HitTotalField()
+            plays = HitTotalField()
+
+            class Meta:
+                app_label = "app"
+
+        class Single(Song):
+            class Meta:
+                app_label = "app"
+
+        class LiveSong(Song):
+            class Meta:
+                app_label = "app"
+                proxy = True
+
+        errors = [message for message in Song.check() if "hitcount" in message.id]
+        assert [error.id for error in errors] == ["django_hitcount.E010"] * 2
+        assert {error.obj.name for error in errors} == {"hits", "visitors_on"}
+        assert "'hits' of app.Song hides HitCountMixin.hits" in str(errors)
+        assert ids(Single) == ids(LiveSong) == []
+
+    @isolate_apps("tests.app")
+    def test_same_name_without_the_mixin(self):
+        class Song(models.Model):
+            hits = HitTotalField()
+
+            class Meta:
+                app_label = "app"
+
+        assert ids(Song) == []
 
     @isolate_apps("tests.app")
     def test_wrong_settings_are_reported_by_their_own_check(self, settings):
