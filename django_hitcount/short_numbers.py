@@ -14,8 +14,9 @@ def format_short(number: int) -> str:
     """
     Write ``number`` with one decimal below ten of a unit, and none above: 999, 1.2K, 12K, 3.4M.
 
-    Rounds to the nearest value, halves away from zero. The decimal separator, the letters and
-    their place are those of the active language.
+    Rounds to the nearest value, halves away from zero. T, for 10^12, is the largest unit: above it,
+    digits are grouped, as in 9,223,372T, the largest number in a table. The separators, the letters
+    and their place are those of the active language.
     """
     sign, size = (-1, -number) if number < 0 else (1, number)
     unit, units = 1, _units()
@@ -27,7 +28,8 @@ def format_short(number: int) -> str:
     tenths = _divide(10 * size, unit)
     has_decimal = unit > 1 and tenths < 100 and tenths % 10
     value = sign * tenths / 10 if has_decimal else sign * _divide(size, unit)
-    return text % {"number": number_format(value, decimal_pos=1 if has_decimal else 0)}
+    decimals = 1 if has_decimal else 0
+    return text % {"number": number_format(value, decimal_pos=decimals, force_grouping=True)}
 
 
 def _units() -> list[str]:

@@ -30,7 +30,11 @@ from django_hitcount.unique_visitors import Visitors
         (3_400_000, "3.4M"),
         (999_500_000, "1B"),
         (2_100_000_000_000, "2.1T"),
-        (1_234_500_000_000_000, "1235T"),
+        (999_499_999_999_999, "999T"),
+        (1_234_500_000_000_000, "1,235T"),
+        (2**63 - 1, "9,223,372T"),
+        (10**30, "1,000,000,000,000,000,000T"),
+        (-(10**18), "-1,000,000T"),
         (-1_234, "-1.2K"),
         (-999_500, "-1M"),
     ],
@@ -39,18 +43,21 @@ def test_numbers_are_rounded_to_few_digits(number, text):
     assert format_short(number) == text
 
 
-@pytest.mark.parametrize(("language", "text"), [("en", "1.2K"), ("de", "1,2K")])
-def test_decimal_separator_is_that_of_the_language(language, text):
+@pytest.mark.parametrize(
+    ("language", "texts"),
+    [("en", ["1.2K", "1,235T"]), ("de", ["1,2K", "1.235T"]), ("pl", ["1,2K", "1\xa0235T"])],
+)
+def test_separators_are_those_of_the_language(language, texts):
     with override(language):
-        assert format_short(1_234) == text
+        assert [format_short(number) for number in (1_234, 1_234_500_000_000_000)] == texts
 
 
-@given(st.integers(0, 10**15))
+@given(st.integers(0, 10**18))
 def test_no_number_is_off_by_more_than_a_twentieth(number):
     text = format_short(number)
     unit = {"K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}.get(text[-1], 1)
 
-    assert abs(float(text.rstrip("KMBT")) * unit - number) <= number / 20
+    assert abs(float(text.rstrip("KMBT").replace(",", "")) * unit - number) <= number / 20
 
 
 @pytest.mark.parametrize(
