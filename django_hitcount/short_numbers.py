@@ -18,6 +18,7 @@ def format_short(number: int) -> str:
     digits are grouped, as in 9,223,372T, the largest number in a table. The separators, the letters
     and their place are those of the active language.
     """
+    number = number + 0  # Evaluates a lazy object, which has no minus.
     sign, size = (-1, -number) if number < 0 else (1, number)
     unit, units = 1, _units()
     text = units[0]

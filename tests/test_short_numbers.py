@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from django.template import Context, Template
+from django.utils.functional import SimpleLazyObject
 from django.utils.translation import override
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,3 +69,10 @@ def test_filter_leaves_what_is_no_number_alone(value, text):
     template = Template("{% load hitcount %}{{ value|short_number }}")
 
     assert template.render(Context({"value": value})) == text
+
+
+@pytest.mark.parametrize(("number", "text"), [(1_500, "1.5K"), (-1_500, "-1.5K"), (7, "7")])
+def test_number_that_is_read_when_it_is_shown(number, text):
+    template = Template("{% load hitcount %}{{ value|short_number }}")
+
+    assert template.render(Context({"value": SimpleLazyObject(lambda: number)})) == text
