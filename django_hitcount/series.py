@@ -30,6 +30,7 @@ from django_hitcount.db.counter_keys import content_type_id_of, counter_key
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.series import DayRange
+from django_hitcount.exceptions import InvalidHit
 from django_hitcount.outages.page_reads import Guard
 from django_hitcount.unique_visitors import read_visitors_of_days, valid_visitor_counter
 
@@ -47,9 +48,7 @@ __all__ = [
 OBJECTS_AT_A_TIME = 5000
 """Objects of a queryset whose keys are read, so that their hits in the buffer are counted, too."""
 
-Source = (
-    Model | type[Model] | QuerySet[Any, Any] | Manager[Any] | list[Any] | tuple[Any, ...] | None
-)
+Source = Model | type[Model] | QuerySet[Any, Any] | Manager[Any] | Iterable[Any] | None
 """What to add up the hits of; None: the whole site."""
 
 Days = Counter[datetime.date]
@@ -66,8 +65,8 @@ def hits_by_day(
     Return the hits of each calendar day of a range, in order. Days without hits have 0.
 
     Args:
-        source: a saved object, a model, a queryset or a manager; a list of these, whose hits are
-            added up; or None for the hits of the whole site.
+        source: a saved object, a model, a queryset or a manager; a list of these, or another
+            iterable, whose hits are added up; or None for the hits of the whole site.
         first_day: a date, in TIME_ZONE.
         last_day: a date that is not earlier, up to 3,660 days in all.
         counter: the name of a counter in HITCOUNT["COUNTERS"].
@@ -153,19 +152,24 @@ def visitors_by_day(
     return {day: found[day] for day in days}
 
 
-def _read(source: Source, days: DayRange, counter: str) -> Days:
+def _read(source: Any, days: DayRange, counter: str) -> Days:
     """Read the hits of a source."""
     if isinstance(source, Manager):
         source = source.all()
     if source is None:
         return _read_model(None, days, counter)
-    if isinstance(source, list | tuple):
-        return _add_up(_read(item, days, counter) for item in source)
     if isinstance(source, QuerySet):
         return _read_queryset(source, days, counter)
-    if isinstance(source, type) and issubclass(source, Model):
+    if isinstance(source, type) and issubclass(source, Model) and not source._meta.abstract:
         return _read_queryset(QuerySet(source), days, counter)
-    return read_counters([counter_key(source, counter=counter)], days)
+    if isinstance(source, Model):
+        return read_counters([counter_key(source, counter=counter)], days)
+    if isinstance(source, Iterable) and not isinstance(source, type | str | bytes):
+        return _add_up(_read(item, days, counter) for item in source)
+    raise InvalidHit(
+        f"Invalid source: {source!r}. Pass a saved object, a model that is not abstract, a "
+        "queryset, a list of these, or None for the whole site."
+    )
 
 
 def _add_up(parts: Iterable[Mapping[datetime.date, int]]) -> Days:

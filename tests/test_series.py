@@ -6,8 +6,10 @@ import datetime
 
 import pytest
 from asgiref.sync import async_to_sync
+from django.core.paginator import Paginator
 from django.db import connection
 from django.utils import timezone
+from django.utils.functional import SimpleLazyObject
 
 from django_hitcount import series
 from django_hitcount.buffers import get_buffer
@@ -18,6 +20,7 @@ from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import DailyModelHits
 from django_hitcount.exceptions import (
     InvalidDay,
+    InvalidHit,
     InvalidKey,
     UnknownCounter,
     UnsavedObject,
@@ -26,9 +29,10 @@ from django_hitcount.exceptions import (
 from django_hitcount.maintenance import flushing
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush
+from django_hitcount.models import HitCountMixin
 from django_hitcount.recording import record_hit, record_hits
 from tests.app.keys import Legacy, Priced, Word
-from tests.app.models import Article, Featured, OldPhoto, Page, Photo, Review, Small, Tag
+from tests.app.models import Article, Draft, Featured, OldPhoto, Page, Photo, Review, Small, Tag
 from tests.redis_server import sends
 from tests.visiting import visit
 
@@ -102,10 +106,24 @@ def test_whole_site(site, django_assert_num_queries):
     assert without_zeros(found) == {**OF_ARTICLES, DAYS[2]: 7_604_300}
 
 
-def test_list(site):
-    found = series.hits_by_day([Article, Page.objects.filter(path="a:b")], FIRST, LAST)
+@pytest.mark.parametrize("make", [list, tuple, set, iter])
+def test_several_sources(site, make):
+    sources = make([Article, Page.objects.filter(path="a:b")])
 
+    found = series.hits_by_day(sources, FIRST, LAST)
     assert found == series.hits_by_day(None, FIRST, LAST)
+
+
+def test_page_of_a_paginator(site):
+    page = Paginator(Article.objects.order_by("pk"), 2).page(2)
+
+    assert without_zeros(series.hits_by_day(page, FIRST, LAST)) == {DAYS[3]: -50_000}
+
+
+def test_object_that_is_loaded_when_it_is_used(site):
+    lazy = SimpleLazyObject(lambda: site[1])
+
+    assert without_zeros(series.hits_by_day(lazy, FIRST, LAST)) == {DAYS[2]: 4000}
 
 
 @pytest.mark.parametrize("limit", [5000, 2])
@@ -351,14 +369,21 @@ def test_costs(redis_buffer, articles, django_assert_num_queries, source, querie
     ("source", "error"),
     [
         (Article(), UnsavedObject),
-        ("text", UnsavedObject),
-        (int, UnsavedObject),
         (Priced, InvalidKey),
     ],
 )
-def test_invalid_source(db, source, error):
+def test_source_that_is_not_counted(db, source, error):
     with pytest.raises(error):
         series.hits_by_day(source, FIRST, LAST)
+
+
+@pytest.mark.parametrize("source", ["text", b"x", int, HitCountMixin, Draft, [Article, 5], ["a"]])
+@pytest.mark.parametrize(
+    "function", [series.hits_by_day, series.hits_by_week, series.hits_by_month]
+)
+def test_invalid_source(db, function, source):
+    with pytest.raises(InvalidHit, match=r"Invalid source: .*Pass a saved object, a model"):
+        function(source, FIRST, LAST)
 
 
 @pytest.mark.parametrize("days", [(LAST, FIRST), (FIRST, "today"), (FIRST, None)])
