@@ -59,9 +59,8 @@ def prefetch_hits(
     to a hundred sketches, of 12 KB at most. Without Redis, costs a query for the totals, and one
     for each number of days.
     """
-    counters = [counters] if isinstance(counters, str) else [*dict.fromkeys(counters)]
-    for counter in counters:
-        check_counter(counter)
+    names = [counters] if isinstance(counters, str) else counters
+    counters = [*dict.fromkeys(map(check_counter, names))]
     ranges = [last_days(days) for days in _list_numbers(visitors_days)]
     with_visitors = _counters_with_visitors(counters) if ranges else []
     if isinstance(objects, Model):

@@ -5,6 +5,9 @@ from __future__ import annotations
 import datetime
 
 import pytest
+from django.utils.functional import SimpleLazyObject
+from django.utils.safestring import mark_safe
+from django.utils.translation import gettext_lazy
 
 from django_hitcount.exceptions import (
     InvalidAmount,
@@ -64,6 +67,19 @@ def test_unknown_counter(article):
         record_hit(article, counter="viewz")
     with pytest.raises(UnknownCounter, match="'viewz'"):
         get_total(article, counter="viewz")
+
+
+@pytest.mark.parametrize(
+    "counter", [["views"], None, 5, gettext_lazy("views"), SimpleLazyObject(lambda: "views")]
+)
+def test_counter_that_is_no_text(article, counter):
+    for function in (record_hit, get_total):
+        with pytest.raises(UnknownCounter, match=r"Invalid counter: .*Pass its name as a str"):
+            function(article, counter=counter)
+
+
+def test_counter_from_a_template(article):
+    assert get_total(article, counter=mark_safe("views")) == 0
 
 
 @pytest.mark.parametrize("make", [lambda: Article(), lambda: Photo(), lambda: Article(pk=5)])

@@ -127,6 +127,7 @@ def test_nothing_costs_nothing(site, nothing, django_assert_num_queries):
     [
         ({"objects": ["tea"]}, UnsavedObject, "Cannot count hits of 'tea'"),
         ({"counters": ["likes"]}, UnknownCounter, "'likes'"),
+        ({"counters": [["views"]]}, UnknownCounter, r"\['views'\]"),
         ({"visitors_days": 0}, InvalidDay, "Invalid number of days: 0"),
         ({"visitors_days": ["x"]}, InvalidDay, "Invalid number of days: 'x'"),
         (
