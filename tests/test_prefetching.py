@@ -142,6 +142,13 @@ def test_invalid_arguments_are_errors(site, arguments, error, message):
         prefetch_hits(**{"objects": [], **arguments})
 
 
+@pytest.mark.parametrize("days", ["a", "", "1,,7", "-1", "1.5", "0"])
+def test_invalid_days_in_a_template(site, days):
+    template = Template("{% load hitcount %}{% prefetch_hits objects visitors_days=days %}")
+    with pytest.raises(InvalidDay, match=r"Invalid number of days: .*Pass a whole number"):
+        template.render(Context({"objects": [], "days": days}))
+
+
 def test_single_object_is_an_error(objects):
     with pytest.raises(InvalidHit, match=r"Invalid objects: .*Pass a list or a queryset"):
         prefetch_hits(objects[0])

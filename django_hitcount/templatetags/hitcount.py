@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from django import template
 from django.db.models import Model
@@ -95,7 +95,7 @@ def prefetch(
             objects or (),
             counters=_split(counters) if isinstance(counters, str) else counters,
             visitors_days=(
-                [*map(int, _split(visitors_days))]
+                [*map(_to_number, _split(visitors_days))]
                 if isinstance(visitors_days, str)
                 else visitors_days
             ),
@@ -105,6 +105,11 @@ def prefetch(
 
 def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")]
+
+
+def _to_number(text: str) -> Any:
+    """Return the number; return other text as it is, for the error that quotes it."""
+    return int(text) if text.isdecimal() else text
 
 
 @register.filter
