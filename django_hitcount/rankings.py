@@ -105,7 +105,12 @@ def _period(
         )
     if days is not None:
         first_day, last_day = last_days(days)
-    return weigh_days(list_days(first_day, last_day))  # type: ignore[arg-type]  # It checks them.
+    if first_day is None or last_day is None:
+        missing = "first_day" if first_day is None else "last_day"
+        raise InvalidRanking(
+            f"Invalid period: first_day={first_day!r}, last_day={last_day!r}. Pass {missing}, too."
+        )
+    return weigh_days(list_days(first_day, last_day))
 
 
 def _rank(

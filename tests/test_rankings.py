@@ -399,14 +399,23 @@ class TestInvalid:
             {"days": 0},
             {"days": 3661},
             {"days": "7"},
-            {"first_day": TODAY},
-            {"last_day": TODAY},
             {"first_day": TODAY, "last_day": ago(1)},
             {"first_day": "2026-11-22", "last_day": TODAY},
         ],
     )
     def test_days(self, db, period):
         with pytest.raises(InvalidDay, match="Invalid"):
+            most_viewed(Article, 1, **period)
+
+    @pytest.mark.parametrize(
+        ("period", "fix"),
+        [
+            ({"first_day": TODAY}, r"last_day=None\. Pass last_day, too"),
+            ({"last_day": TODAY}, r"first_day=None, .*\. Pass first_day, too"),
+        ],
+    )
+    def test_one_day_of_a_range(self, db, period, fix):
+        with pytest.raises(InvalidRanking, match=f"Invalid period: .*{fix}"):
             most_viewed(Article, 1, **period)
 
     def test_days_and_a_range(self, db):
