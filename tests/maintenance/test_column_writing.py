@@ -258,6 +258,10 @@ class TestFill:
         fill("app.Dish")
         assert (views(), views(Dish)) == ([0, 0, 0], [1])
 
+    @pytest.mark.parametrize("label", ["app.recipe", "app.RECIPE"])
+    def test_case_of_a_name_does_not_matter(self, recipes, label):
+        assert fill(label) == "app.Recipe: 3 objects, 0 totals changed.\n"
+
     @pytest.mark.parametrize("label", ["app.Recip", "Recipe", "app.Article"])
     def test_wrong_model(self, label):
         with pytest.raises(CommandError) as raised:

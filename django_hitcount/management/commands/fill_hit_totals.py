@@ -39,8 +39,8 @@ class Command(BaseCommand):
 
 
 def _find_model(label: str) -> type[Model]:
-    models = {model._meta.label: model for model in total_columns()}
-    if label not in models:
-        known = ", ".join(sorted(models)) or "none"
+    models = {model._meta.label_lower: model for model in total_columns()}
+    if label.lower() not in models:
+        known = ", ".join(sorted(model._meta.label for model in total_columns())) or "none"
         raise CommandError(f"Invalid model: {label!r}. Models with a HitTotalField: {known}.")
-    return models[label]
+    return models[label.lower()]
