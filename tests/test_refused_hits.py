@@ -113,3 +113,10 @@ def test_command_without_refused_hits(buffer):
     assert out.getvalue() == "No hits were refused in the last 3 days.\n"
     with pytest.raises(CommandError, match="Invalid number of days: 0"):
         call_command("refused_hits", days=0)
+
+
+def test_command_for_one_day(buffer):
+    out = io.StringIO()
+    call_command("refused_hits", days=1, stdout=out)
+
+    assert out.getvalue() == "No hits were refused in the last 1 day.\n"

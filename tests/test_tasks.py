@@ -38,11 +38,19 @@ def test_commands_print_what_they_did(article, capsys):
     call_command("compact_hits")
 
     assert capsys.readouterr().out.splitlines() == [
-        "Flushed 3 hits of 1 counters in 1 batches.",
+        "Flushed 3 hits of 1 counter in 1 batch.",
         "Folded 2 rows in 2 batches.",
         "Flushed 0 hits of 0 counters in 0 batches.",
         "Folded 0 rows in 0 batches.",
     ]
+    assert slot_sums([article]) == {article: 3}
+
+
+def test_commands_that_are_told_to_be_quiet(article, capsys):
+    for command in ("flush_hits", "compact_hits"):
+        call_command(command, verbosity=0)
+
+    assert capsys.readouterr() == ("", "")
     assert slot_sums([article]) == {article: 3}
 
 

@@ -41,9 +41,9 @@ def views(model: type = Recipe) -> list[int]:
     return [*model.objects.order_by("pk").values_list("views", flat=True)]
 
 
-def fill(*labels: str) -> str:
+def fill(*labels: str, verbosity: int = 1) -> str:
     output = StringIO()
-    call_command("fill_hit_totals", *labels, stdout=output)
+    call_command("fill_hit_totals", *labels, stdout=output, verbosity=verbosity)
     return output.getvalue()
 
 
@@ -258,6 +258,15 @@ class TestFill:
         fill("app.Dish")
         assert (views(), views(Dish)) == ([0, 0, 0], [1])
 
+    def test_one_object(self):
+        record_hit(Dish.objects.create())
+        assert fill("app.Dish") == "app.Dish: 1 object, 1 total changed.\n"
+
+    def test_nothing_is_printed_without_verbosity(self, recipes):
+        record_hits(recipes)
+        assert fill(verbosity=0) == ""
+        assert views() == [1, 1, 1]
+
     @pytest.mark.parametrize("label", ["app.recipe", "app.RECIPE"])
     def test_case_of_a_name_does_not_matter(self, recipes, label):
         assert fill(label) == "app.Recipe: 3 objects, 0 totals changed.\n"
@@ -275,7 +284,7 @@ class TestFill:
     def test_locked_objects_are_left_to_compact_hits(self, recipes):
         record_hits(recipes)
         with locked(recipes[1]):
-            assert "1 objects were locked" in fill()
+            assert "1 object was locked and is left to the next compact_hits.\n" in fill()
         run_upkeep()
         assert views() == [1, 1, 1]
 

@@ -6,14 +6,18 @@ from django.core.management.base import BaseCommand, CommandError
 
 from django_hitcount.maintenance.error_collection import describe_error
 from django_hitcount.maintenance.upkeep import run_upkeep
+from django_hitcount.management.wording import count_of
 
 
 class Command(BaseCommand):
     help = "Fold the slots of every counter into slot 0, and delete old rows. No total changes."
 
-    def handle(self, **options: Any) -> None:
+    def handle(self, *, verbosity: int, **options: Any) -> None:
         try:
             done = run_upkeep()
         except ExceptionGroup as exc:
             raise CommandError(describe_error(exc)) from exc
-        self.stdout.write(f"Folded {done.rows} rows in {done.batches} batches.")
+        if verbosity:
+            rows = count_of(done.rows, "row", "rows")
+            batches = count_of(done.batches, "batch", "batches")
+            self.stdout.write(f"Folded {rows} in {batches}.")

@@ -8,6 +8,7 @@ from django.db.models import Model
 
 from django_hitcount.db.total_columns import total_columns
 from django_hitcount.maintenance.column_writing import fill_totals
+from django_hitcount.management.wording import count_of
 
 
 class Command(BaseCommand):
@@ -21,21 +22,27 @@ class Command(BaseCommand):
             help="models with a HitTotalField; all of them by default",
         )
 
-    def handle(self, *, models: list[str], **options: Any) -> None:
+    def handle(self, *, models: list[str], verbosity: int, **options: Any) -> None:
         for model in [*map(_find_model, models)] or total_columns():
-            self._fill(model)
+            self._fill(model, verbosity)
 
-    def _fill(self, model: type[Model]) -> None:
+    def _fill(self, model: type[Model], verbosity: int) -> None:
         objects = changed = locked = 0
         for written in fill_totals(model):
             objects += written.objects
             changed += written.changed
             locked += len(written.locked)
-            if self.stdout.isatty():  # Elsewhere, each of these lines would stay.
-                self.stdout.write(f"{model._meta.label}: {objects} objects", ending="\r")
-        self.stdout.write(f"{model._meta.label}: {objects} objects, {changed} totals changed.")
+            if verbosity and self.stdout.isatty():  # Elsewhere, each of these lines would stay.
+                line = f"{model._meta.label}: {count_of(objects, 'object', 'objects')}"
+                self.stdout.write(line, ending="\r")
+        if not verbosity:
+            return
+        seen = count_of(objects, "object", "objects")
+        totals = count_of(changed, "total", "totals")
+        self.stdout.write(f"{model._meta.label}: {seen}, {totals} changed.")
         if locked:
-            self.stdout.write(f"{locked} objects were locked; the next compact_hits writes them.")
+            found = count_of(locked, "object was locked and is", "objects were locked and are")
+            self.stdout.write(f"{found} left to the next compact_hits.")
 
 
 def _find_model(label: str) -> type[Model]:
