@@ -80,7 +80,8 @@ def hits_by_day(
 
     For an object, costs a query, and with Redis one round trip. For a model and for the site, costs
     a query, and with Redis two round trips, but never adds up all objects. For a queryset with a
-    filter, costs what an object costs, and a query of its primary keys.
+    filter, costs what an object costs, and a query of its primary keys. For several sources, costs
+    what each of them costs.
     """
     check_counter(counter)
     days = day_range(first_day, last_day)
