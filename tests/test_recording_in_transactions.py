@@ -6,12 +6,14 @@ from unittest import mock
 
 import pytest
 from django.db import connection, transaction
+from django.template import Context, Template
 
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.recording import Hit, record_hit
 from django_hitcount.totals import get_total
 from tests import children
 from tests.app.models import Article
+from tests.visiting import request_of, visit
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -36,6 +38,20 @@ class TestTransactions:
             assert get_total(article) == 1
 
         assert article.hits == 2
+
+    def test_only_the_total_of_a_page_includes_its_own_hit(self, rule, article):
+        """The hit is recorded after the COMMIT."""
+        rule("always", visitors=True)
+        visit(article, [1])
+        context = Context({"article": article, "request": request_of(2)})
+        page = Template(
+            "{% load hitcount %}{% hit_count article %} {% hit_total article %} "
+            "{% hit_total article days=7 %} {% hit_visitors article %} {{ article.hits }}"
+        )
+
+        with transaction.atomic():
+            assert page.render(context) == "2 2 1 1 1"
+        assert page.render(Context({"article": article})).split()[1:] == ["2", "2", "2", "2"]
 
     def test_rolled_back_savepoint_is_not_counted(self, buffer, article):
         with transaction.atomic():

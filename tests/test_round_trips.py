@@ -55,6 +55,48 @@ def test_page_that_counts_and_shows_is_one_round_trip_and_no_sql(
     assert trips() == 1
 
 
+@pytest.fixture
+def show(settings, articles):
+    """Returns a function that renders tags for a new page, and returns its round trips."""
+    settings.HITCOUNT = {
+        **settings.HITCOUNT,
+        "COUNTERS": {f"c{n}": {} for n in range(25)},
+    }
+
+    def render(source):
+        request = RequestFactory(headers=BROWSER).get("/")
+        context = Context({"article": articles[0], "request": request})
+        with sends() as sent:
+            Template("{% load hitcount %}" + source).render(context)
+        return sent()
+
+    return render
+
+
+@pytest.mark.parametrize(("numbers", "trips"), [(5, 1), (20, 1), (21, 2), (25, 6)])
+def test_a_page_that_counts_brings_twenty_numbers_along(show, numbers, trips):
+    tags = [f"{{% hit_total article counter='c{n}' %}}" for n in range(numbers)]
+    page = "{% hit_count article %}" + "".join(tags)
+    show(page)  # The process learns what it shows.
+    show(page)
+
+    assert show(page) == trips
+
+
+def test_a_page_that_counts_nothing_reads_each_number_by_itself(show):
+    page = "{% hit_total article %}{% hit_total article counter='c1' %}{% hit_total article %}"
+    show(page)
+
+    assert show(page) == 2
+
+
+def test_each_counter_that_a_page_counts_is_a_round_trip(show):
+    page = "{% hit_count article %}{% hit_count article counter='c1' %}"
+    show(page)
+
+    assert show(page) == 2
+
+
 def test_first_hit_loads_the_total_with_one_query_and_one_more_round_trip(
     redis, redis_buffer, django_assert_num_queries
 ):

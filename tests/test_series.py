@@ -32,7 +32,18 @@ from django_hitcount.maintenance.flushing import flush
 from django_hitcount.models import HitCountMixin
 from django_hitcount.recording import record_hit, record_hits
 from tests.app.keys import Legacy, Priced, Word
-from tests.app.models import Article, Draft, Featured, OldPhoto, Page, Photo, Review, Small, Tag
+from tests.app.models import (
+    Article,
+    Draft,
+    Essay,
+    Featured,
+    OldPhoto,
+    Page,
+    Photo,
+    Review,
+    Small,
+    Tag,
+)
 from tests.redis_server import sends
 from tests.visiting import visit
 
@@ -97,6 +108,14 @@ def test_model(site, source, django_assert_num_queries):
 
     assert [*found] == DAYS
     assert without_zeros(found) == OF_ARTICLES
+
+
+def test_model_includes_what_its_default_manager_hides():
+    for live in (True, False):
+        put(Essay.objects.create(live=live), DAYS[0], 1)
+
+    assert without_zeros(series.hits_by_day(Essay, FIRST, LAST)) == {DAYS[0]: 2}
+    assert without_zeros(series.hits_by_day(Essay.objects, FIRST, LAST)) == {DAYS[0]: 1}
 
 
 def test_whole_site(site, django_assert_num_queries):
