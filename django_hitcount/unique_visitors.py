@@ -23,6 +23,7 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import day_of, list_days
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey
+from django_hitcount.counters.names import check_counter
 from django_hitcount.counters.sketches import SketchUnion
 from django_hitcount.db import daily_visitors
 from django_hitcount.db.counter_keys import counter_key
@@ -150,9 +151,8 @@ def get_visitors(
 
 
 def valid_visitor_counter(counter: str) -> str:
-    """Return ``counter``; raise VisitorsNotCounted if it is declared without ``visitors``."""
-    options = conf.get_config().counters.get(counter)
-    if options and not options.visitors:
+    """Return ``counter``; raise UnknownCounter or VisitorsNotCounted if it counts no visitors."""
+    if not conf.get_config().counters[check_counter(counter)].visitors:
         raise VisitorsNotCounted(
             f"The counter {counter!r} does not count visitors. Turn that on in settings: "
             f'HITCOUNT = {{"COUNTERS": {{{counter!r}: {{"visitors": True}}}}}}.'

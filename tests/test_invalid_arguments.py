@@ -76,6 +76,8 @@ def test_counter_that_is_no_text(article, counter):
     for function in (record_hit, get_total):
         with pytest.raises(UnknownCounter, match=r"Invalid counter: .*Pass its name as a str"):
             function(article, counter=counter)
+    with pytest.raises(UnknownCounter, match=r"Invalid counter: .*Pass its name as a str"):
+        visitors_on(article, TODAY, counter=counter)
 
 
 def test_counter_from_a_template(article):

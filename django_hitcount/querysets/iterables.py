@@ -28,7 +28,6 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import last_days
 from django_hitcount.counters.fresh_totals import remember_total, remember_visitors
 from django_hitcount.counters.keys import CounterKey
-from django_hitcount.counters.names import check_counter
 from django_hitcount.counters.page_numbers import LastDays, SpanCount, Wanted
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.expressions import TotalInTables
@@ -124,7 +123,7 @@ class _ExactIterable(BaseIterable):  # type: ignore[type-arg]
         hit_totals, hit_visitors = wanted_totals(query), wanted_visitors(query)
         set_totals = _set_totals if get_buffer().keeps_hits else self._bring_totals_of_tables
         for wanted in hit_visitors.values():
-            unique_visitors.valid_visitor_counter(check_counter(wanted.counter))
+            unique_visitors.valid_visitor_counter(wanted.counter)
         size = self.chunk_size if self.chunked_fetch else None
         while chunk := [*islice(rows, size)]:
             objs = [row for row in chunk if isinstance(row, Model)]
