@@ -83,6 +83,7 @@ class HitReportAdmin(ReadOnlyAdmin):
             "address": urlencode(selection.parameters),
             "days_address": "?" + urlencode({**selection.parameters, "csv": "days"}),
             "periods": period_links(selection),
+            "typed": {**request.GET.dict(), **selection.period.parameters},
             "counters": counter_choices(),
             "is_default_counter": selection.counter == DEFAULT_COUNTER,
             "models": overview.models,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from django.utils.dateparse import parse_date
+from django.utils.formats import date_format, number_format
 from django.utils.translation import gettext as _
 
 from django_hitcount.counters.days import LONGEST_RANGE_DAYS, day_of
@@ -63,7 +64,7 @@ def read_period(parameters: Mapping[str, str]) -> Period:
     Return the period that the parameters of an address name, 30 days if none.
 
     ``first`` and ``last`` are days such as 2026-11-22, and win over ``period``. Without ``last``,
-    the period ends today.
+    the period ends today. ``last`` may be in the future, but not ``first``.
 
     Raises InvalidDay with a message in the active language.
     """
@@ -79,20 +80,33 @@ def read_period(parameters: Mapping[str, str]) -> Period:
 
 
 def _read_days(parameters: Mapping[str, str]) -> Period:
-    first_day = _read_day(parameters.get("first", ""))
+    if not parameters.get("first"):
+        raise InvalidDay(_("Give the first day, too."))
+    first_day = _read_day(parameters["first"])
     last_day = _read_day(parameters["last"]) if parameters.get("last") else day_of()
     period = Period(first_day=first_day, last_day=last_day)
-    if not 1 <= period.days <= LONGEST_PERIOD_DAYS:
-        raise InvalidDay(
-            _(
-                "Invalid days: %(first)s to %(last)s. Give the earlier day first, and at most "
-                "%(most)s days."
-            )
-            % {"first": first_day, "last": last_day, "most": LONGEST_PERIOD_DAYS}
-        )
-    if first_day.toordinal() <= period.days:  # The period before would begin before the year 1.
-        raise InvalidDay(_("Invalid day: “%(day)s”. Give a later day.") % {"day": first_day})
+    if problem := _find_problem(period):
+        named = {"first": date_format(first_day), "last": date_format(last_day)}
+        numbers = {"days": _number(period.days), "most": _number(LONGEST_PERIOD_DAYS)}
+        raise InvalidDay(problem % {**named, **numbers})
     return period
+
+
+def _find_problem(period: Period) -> str:
+    """Return what is wrong with chosen days; empty if nothing is."""
+    if period.first_day > day_of():
+        return _("The first day, %(first)s, is in the future.")
+    if period.days < 1:
+        return _("The first day, %(first)s, is later than the last day, %(last)s.")
+    if period.days > LONGEST_PERIOD_DAYS:
+        return _("%(first)s to %(last)s are %(days)s days. Choose at most %(most)s days.")
+    if period.first_day.toordinal() <= period.days:  # The period before would begin before year 1.
+        return _("Invalid day: %(first)s. Give a later day.")
+    return ""
+
+
+def _number(number: int) -> str:
+    return number_format(number, force_grouping=True)
 
 
 def _read_day(text: str) -> datetime.date:

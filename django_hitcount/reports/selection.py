@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from django.db.models import Model
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
+from django_hitcount.counters.days import day_of
 from django_hitcount.exceptions import InvalidDay
 from django_hitcount.reports.periods import DEFAULT_PERIOD, Period, named_period, read_period
 
@@ -79,11 +81,21 @@ def select_model(selection: Selection, label: str, models: Sequence[CountedModel
 
 def _read_period(parameters: Mapping[str, str], problems: list[str]) -> Period:
     try:
-        return read_period(parameters)
+        period = read_period(parameters)
     except InvalidDay as exc:
-        default = named_period(DEFAULT_PERIOD)
         problems.append(_("%(problem)s These are the last 30 days.") % {"problem": exc})
-        return default
+        return named_period(DEFAULT_PERIOD)
+    return _end_today(period, problems)
+
+
+def _end_today(period: Period, problems: list[str]) -> Period:
+    """Leave out days in the future: the period before would have more days that have passed."""
+    today = day_of()
+    if period.last_day <= today:
+        return period
+    problem = _("The last day, %(day)s, is in the future. These are the days up to today.")
+    problems.append(problem % {"day": date_format(period.last_day)})
+    return replace(period, last_day=today)
 
 
 def _read_counter(parameters: Mapping[str, str], problems: list[str]) -> str:

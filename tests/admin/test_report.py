@@ -318,7 +318,9 @@ def test_the_form_shows_what_was_chosen(admin):
         ("period=8", "Invalid period: “8”."),
         ("period=%00", "Invalid period"),
         ("first=2026-02-30", "Invalid day: “2026-02-30”."),
-        ("first=9999-12-31&last=9999-12-30", "Give the earlier day first"),
+        ("last=2026-11-20", "Give the first day, too. These are the last 30 days."),
+        ("first=2026-11-20&last=2026-11-19", "is later than the last day, Nov. 19, 2026."),
+        ("first=9999-12-01&last=9999-12-31", "The first day, Dec. 1, 9999, is in the future."),
         ("first=0001-01-01&last=0001-01-01", "Give a later day."),
         ("counter=x", "Unknown counter: “x”."),
         ("model=app.page", "No hits of “app.page” are counted."),
@@ -335,10 +337,36 @@ def test_an_invalid_parameter_is_named_and_the_default_shown(admin, text, query,
     assert "Hits 3 " in text(response)
 
 
-def test_days_far_ahead_are_empty(admin, text):
+@pytest.mark.parametrize(
+    ("query", "first", "last"),
+    [
+        ("last=2026-11-20", "", "2026-11-20"),
+        ("first=2026-11-20&last=2026-11-19", "2026-11-20", "2026-11-19"),
+        ("first=2020-01-01&last=2026-11-20", "2020-01-01", "2026-11-20"),
+        ("first=%22%3E&last=9999-12-31", "&quot;&gt;", "9999-12-31"),
+    ],
+)
+def test_days_that_are_refused_stay_in_the_form(admin, query, first, last):
+    page = admin.get(f"{URL}?{query}").content.decode()
+
+    values = re.findall(r'<input type="date" name="\w+"(?: value="(.*?)")?>', page)
+    assert values == [first, last]
+
+
+def test_days_in_the_future_are_left_out(admin, text):
+    record(make(Article, 3), 2, days_ago=4)
+    response = admin.get(f"{URL}?first=2026-11-20&last=2027-02-01")
+    page = text(response)
+
+    assert "The last day, Feb. 1, 2027, is in the future. These are the days up to today." in page
+    assert "Hits 3 +50.0% compared with 2 in the previous 3 days" in page
+    assert 'name="last" value="2026-11-22"' in response.content.decode()
+
+
+def test_days_without_hits_are_empty(admin, text):
     make(Article, 3)
 
-    page = text(admin.get(f"{URL}?first=9999-12-01&last=9999-12-31"))
+    page = text(admin.get(f"{URL}?first=1999-12-01&last=1999-12-31"))
     assert "No hits in these days" in page
     assert "Choose other days, another counter or another model above." in page
     assert "hit_count" not in page
