@@ -28,7 +28,7 @@ from django_hitcount.reports.periods import named_period
 from django_hitcount.reports.rows import ObjectRow, Report
 from django_hitcount.reports.selection import Selection, read_selection, select_model
 from django_hitcount.reports.tables import TABLES, file_name
-from django_hitcount.status import read_status
+from django_hitcount.status import STUCK_AFTER, BufferStatus, read_status
 
 
 class HitReportAdmin(ReadOnlyAdmin):
@@ -73,6 +73,7 @@ class HitReportAdmin(ReadOnlyAdmin):
     ) -> dict[str, object]:
         selection = report.selection
         hits_wait = not isinstance(get_buffer(), DatabaseBuffer)
+        status = read_status(overview.last_flush_at) if hits_wait else None
         return {
             "title": _("Hits"),
             "opts": self.opts,
@@ -91,8 +92,9 @@ class HitReportAdmin(ReadOnlyAdmin):
             "trending": self._link(request, report.trending, selection),
             "counts_visitors": counts_visitors(selection),
             "shows_visitors": shows_visitors(selection),
-            "buffer": read_status(overview.last_flush_at) if hits_wait else None,
+            "buffer": status,
             "hits_wait": hits_wait,
+            "hits_are_late": status is not None and are_late(status),
             "time_zone": timezone.get_default_timezone_name(),
         }
 
@@ -139,6 +141,12 @@ def period_links(selection: Selection) -> list[PeriodLink]:
         )
         for name, label in labels.items()
     ]
+
+
+def are_late(status: BufferStatus) -> bool:
+    """Return whether hits wait for so long that no flush can have run."""
+    oldest = status.oldest_pending_at
+    return oldest is not None and timezone.now() - oldest > STUCK_AFTER
 
 
 def _name_unknown_table(request: HttpRequest) -> list[str]:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import datetime
+
 from django import template
+from django.utils import timezone
 from django.utils.formats import number_format
+from django.utils.timesince import timesince
+from django.utils.translation import gettext
 
 from django_hitcount.reports.labels import label_counter
 
 register = template.Library()
 
 MINUS = "\u2212"
+
+MINUTE = datetime.timedelta(minutes=1)
 
 
 @register.filter
@@ -22,3 +29,11 @@ def counter_label(counter: str) -> str:
 def signed(number: int) -> str:
     """Write a number with its sign: +1,204."""
     return ("+" if number > 0 else MINUS) + number_format(abs(number), force_grouping=True)
+
+
+@register.filter
+def ago(moment: datetime.datetime) -> str:
+    """Say how long ago a moment was: "14 minutes ago"."""
+    if timezone.now() - moment < MINUTE:  # timesince() says "0 minutes".
+        return gettext("less than a minute ago")
+    return gettext("%(time)s ago") % {"time": timesince(moment)}

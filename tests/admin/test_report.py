@@ -7,22 +7,17 @@ import datetime
 import html
 import io
 import re
-from dataclasses import replace
 
 import pytest
 import time_machine
 from django.contrib.contenttypes.models import ContentType
 from django.test import RequestFactory, TestCase
 from django.urls import reverse
-from django.utils import timezone
 
 from django_hitcount.compaction import compact
-from django_hitcount.flushing import flush
 from django_hitcount.models import HitSlot
 from django_hitcount.recording import record_hit
-from django_hitcount.status import read_status
 from tests.app.models import Article, OldPhoto, Page, Photo, Plain, Tag
-from tests.cache_alias import NOWHERE, change_alias
 
 URL = "/admin/django_hitcount/hitslot/"
 STAFF_URL = "/staff/django_hitcount/hitslot/"
@@ -500,53 +495,3 @@ def test_numbers_are_those_of_the_language(admin, settings, language, hits):
 
     assert f'<dd class="hitcount-figure">{hits}</dd>' in page
     assert 'width="100.0%"' in page
-
-
-# What waits in the buffer
-
-
-def test_without_redis_no_hits_wait(admin, text):
-    make(Article, 1)
-
-    assert "Without Redis no hits wait" in text(admin.get(URL))
-
-
-def test_hits_that_wait_in_redis_are_in_the_totals(admin, text, redis_buffer):
-    article = make(Article, 3)
-    flush()
-    record(article, 2)
-    page = text(admin.get(URL))
-
-    assert "Hits 5 " in page
-    assert "Counters with pending hits 1 Oldest pending hit" in page
-    assert "Last flush 0 minutes ago" in html.unescape(page)
-
-
-def test_a_flush_that_never_ran_is_named(admin, text, redis_buffer):
-    record(Article.objects.create(), 2)
-    page = text(admin.get(URL))
-
-    assert "No hits were flushed yet." in page
-    assert "No object has hits in these days." in page
-
-
-def test_a_batch_that_is_stuck_is_named(admin, text, redis_buffer, monkeypatch):
-    make(Article, 3)
-    since = timezone.now() - datetime.timedelta(minutes=7)
-    monkeypatch.setattr(
-        "django_hitcount.admin.report.read_status",
-        lambda last_flush_at: replace(read_status(last_flush_at), stuck_batch_since=since),
-    )
-
-    page = html.unescape(text(admin.get(URL)))
-    assert "A flush began 7 minutes ago and has not ended." in page
-
-
-def test_a_report_is_shown_while_redis_is_away(admin, text, redis_buffer, settings):
-    make(Article, 3)
-    flush()
-    change_alias(settings, LOCATION=NOWHERE)
-    page = text(admin.get(URL))
-
-    assert "Hits 3 " in page
-    assert "Redis does not answer." in page

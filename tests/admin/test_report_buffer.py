@@ -1,0 +1,97 @@
+"""What the report says about hits that wait in the buffer."""
+
+from __future__ import annotations
+
+import datetime
+import html
+from dataclasses import replace
+
+import pytest
+import time_machine
+from django.utils import timezone
+
+from django_hitcount.flushing import flush
+from django_hitcount.status import read_status
+from tests.admin.test_report import URL, make, record
+from tests.app.models import Article
+from tests.cache_alias import NOWHERE, change_alias
+
+
+@pytest.fixture(autouse=True)
+def on_a_sunday():
+    with time_machine.travel("2026-11-22T12:00:00+00:00", tick=False):
+        yield
+
+
+def test_without_redis_no_hits_wait(admin, text):
+    make(Article, 1)
+
+    assert "Without Redis no hits wait" in text(admin.get(URL))
+
+
+def test_hits_that_wait_in_redis_are_in_the_totals(admin, text, redis_buffer):
+    article = make(Article, 3)
+    flush()
+    record(article, 2)
+    page = text(admin.get(URL))
+
+    assert "Hits 5 " in page
+    assert "Counters with pending hits 1 Oldest pending hit" in page
+    assert "Last flush with hits less than a minute ago" in page
+    assert "Charts and totals include pending hits." in page
+
+
+def test_before_the_first_flush_nothing_is_wrong(admin, text, redis_buffer):
+    record(Article.objects.create(), 2)
+    page = admin.get(URL)
+
+    assert "Last flush with hits None yet" in text(page)
+    assert "No object has hits in these days." in text(page)
+    assert "hitcount-alert" not in page.content.decode()
+
+
+@pytest.fixture
+def change_status(monkeypatch):
+    """Let the report read another status."""
+
+    def change_status(**changes):
+        monkeypatch.setattr(
+            "django_hitcount.admin.report.read_status",
+            lambda last_flush_at: replace(read_status(last_flush_at), **changes),
+        )
+
+    return change_status
+
+
+@pytest.mark.parametrize(("minutes", "is_alert"), [(4, False), (7, True)])
+def test_hits_that_wait_for_long_are_named(
+    admin, text, redis_buffer, change_status, minutes, is_alert
+):
+    make(Article, 3)
+    change_status(oldest_pending_at=timezone.now() - datetime.timedelta(minutes=minutes))
+
+    page = html.unescape(text(admin.get(URL)))
+    assert f"Oldest pending hit {minutes} minutes ago" in page
+    assert ("Hits have been waiting for 7 minutes. Let Celery beat or cron" in page) == is_alert
+
+
+def test_a_batch_that_is_stuck_is_named(admin, text, redis_buffer, change_status):
+    make(Article, 3)
+    since = timezone.now() - datetime.timedelta(minutes=7)
+    change_status(stuck_batch_since=since, oldest_pending_at=since)
+
+    page = html.unescape(text(admin.get(URL)))
+    assert "A flush began 7 minutes ago and has not ended." in page
+    assert "Hits have been waiting" not in page
+
+
+def test_a_report_is_shown_while_redis_is_away(admin, text, redis_buffer, settings):
+    make(Article, 3)
+    flush()
+    change_alias(settings, LOCATION=NOWHERE)
+    page = text(admin.get(URL))
+
+    assert "Hits 3 " in page
+    assert "Redis does not answer." in page
+    assert "include pending hits" not in page
+    assert "The objects and the refused hits are those up to the last flush." in page
