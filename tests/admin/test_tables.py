@@ -88,7 +88,9 @@ def test_nobody_changes_a_correction(admin, text):
     kept = correct(User.objects.create(username="eve"))
     page = f"{CORRECTIONS}{kept.pk}/change/"
 
-    assert "eve" in text(admin.get(page))
+    words = text(admin.get(page))
+    assert "eve" in words
+    assert f" +3 views on {day_of()} " in words
     assert admin.post(page, {"reason": "Another"}).status_code == 403
     assert admin.get(f"{CORRECTIONS}add/").status_code == 403
     assert admin.post(f"{CORRECTIONS}{kept.pk}/delete/", {"post": "yes"}).status_code == 403

@@ -89,7 +89,7 @@ class Correction(CounterRow):
         ]
 
     def __str__(self) -> str:
-        return f"{self.amount:+} {super().__str__()} on {self.day}"
+        return f"{self.amount:+} {self.counter} on {self.day}"
 
 
 class StaleTotal(CounterRow):
