@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from django.utils.text import slugify
 from django.utils.translation import gettext as _
 
 from django_hitcount.reports.csv import write_csv
@@ -14,7 +15,7 @@ def days_csv(report: Report) -> str:
     """Return the hits of each day, beside those of the same day of the period before."""
     days = zip(report.hits.items(), report.before.items(), strict=True)
     return write_csv(
-        [_("Day"), _("Hits"), _("Day before"), _("Hits before")],
+        [_("Day"), _("Hits"), _("Day of the period before"), _("Hits before")],
         [(day, hits, earlier, before) for (day, hits), (earlier, before) in days],
     )
 
@@ -53,9 +54,12 @@ TABLES: Mapping[str, Callable[[Report], str]] = {
 
 
 def file_name(table: str, report: Report) -> str:
-    """Return the name of a file with the table and the days of the report."""
-    period = report.selection.period
-    return f"hits-{table}-{period.first_day}-{period.last_day}.csv"
+    """Return the name of a file: the table, the counter and model if chosen, and the days."""
+    period, chosen = report.selection.period, report.selection.parameters
+    counter, model = chosen.get("counter", ""), chosen.get("model", "").replace(".", "-")
+    # slugify() leaves ASCII letters, digits, "_" and single hyphens. A model may have any letters.
+    name = slugify(f"hits-{table}-{counter}-{model}-{period.first_day}-{period.last_day}")
+    return f"{name}.csv"
 
 
 def _object_header() -> list[str]:

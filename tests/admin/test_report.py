@@ -119,6 +119,15 @@ def test_without_hits_before_there_is_no_change(admin, text):
     assert "The period before" not in page
 
 
+def test_a_number_of_days_has_separators(admin, text):
+    article = make(Article, 1)
+    address = f"{URL}?first=2022-11-22&last=2026-11-22"
+
+    assert "no hits in the previous 1,462 days" in text(admin.get(address))
+    record(article, 1, 1462)
+    assert "compared with 1 in the previous 1,462 days" in text(admin.get(address))
+
+
 def test_hits_count_before_and_after_compaction(admin, text):
     article = make(Article, 3)
     before = text(admin.get(URL))
@@ -240,7 +249,7 @@ def test_refused_hits_are_shown_by_reason(admin, text):
     record(article, 1, request=visit("curl"), counter="downloads")
     page = text(admin.get(URL))
 
-    assert "Refused hits 4 80.0% of all hits" in page
+    assert "Refused hits 4 80.0% of all hits, counted or refused" in page
     assert "method The request is not a GET, so it does not show a page. 3 75.0%" in page
     assert "bot The user agent is that of a bot, or empty. 1 25.0%" in page
 
@@ -404,7 +413,7 @@ def test_days_as_csv_are_those_of_the_page(admin):
     record(article, 7, 8)
     rows = table(admin.get(f"{URL}?period=7&csv=days"))
 
-    assert rows[0] == ["Day", "Hits", "Day before", "Hits before"]
+    assert rows[0] == ["Day", "Hits", "Day of the period before", "Hits before"]
     assert rows[-2] == ["2026-11-21", "0", "2026-11-14", "7"]
     assert rows[-1] == ["2026-11-22", "1204", "2026-11-15", "0"]
     assert len(rows) == 8
@@ -444,6 +453,32 @@ def test_a_file_is_named_after_its_days(admin):
     for query in ("period=7&csv=top", "first=2026-11-16&last=2026-11-22&csv=top"):
         name = 'attachment; filename="hits-top-2026-11-16-2026-11-22.csv"'
         assert admin.get(f"{URL}?{query}")["Content-Disposition"] == name
+
+
+@pytest.mark.parametrize(
+    ("query", "chosen"),
+    [
+        ("counter=downloads", "downloads-"),
+        ("model=app.article", "app-article-"),
+        ("counter=downloads&model=app.article", "downloads-app-article-"),
+        ("counter=%22&model=../..", ""),
+    ],
+)
+def test_a_file_is_named_after_what_was_chosen(admin, query, chosen):
+    make(Article, 1)
+
+    name = f'attachment; filename="hits-days-{chosen}2026-11-22-2026-11-22.csv"'
+    response = admin.get(f"{URL}?period=today&csv=days&{query}")
+    assert response["Content-Disposition"] == name
+
+
+def test_the_name_of_a_file_is_ascii(admin, monkeypatch):
+    make(Article, 1)
+    monkeypatch.setattr(Article._meta, "model_name", "artículo_文")
+
+    name = 'attachment; filename="hits-days-app-articulo_-2026-11-22-2026-11-22.csv"'
+    response = admin.get(f"{URL}?period=today&csv=days&model=app.artículo_文")
+    assert response["Content-Disposition"] == name
 
 
 def test_the_links_to_files_keep_what_was_chosen(admin):
