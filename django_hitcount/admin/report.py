@@ -20,7 +20,6 @@ from django_hitcount.admin.read_only import ReadOnlyAdmin
 from django_hitcount.admin.report_contents import counts_visitors, read_report, shows_visitors
 from django_hitcount.buffers import get_buffer
 from django_hitcount.buffers.database import DatabaseBuffer
-from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.reports.labels import counter_choices
 from django_hitcount.reports.overview import Overview, read_overview
@@ -86,7 +85,6 @@ class HitReportAdmin(ReadOnlyAdmin):
             "periods": period_links(selection),
             "typed": {**request.GET.dict(), **selection.period.parameters},
             "counters": counter_choices(),
-            "is_default_counter": selection.counter == DEFAULT_COUNTER,
             "models": overview.models,
             "top": self._link(request, report.top, selection),
             "trending": self._link(request, report.trending, selection),

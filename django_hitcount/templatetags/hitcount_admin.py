@@ -10,6 +10,7 @@ from django.utils.formats import number_format
 from django.utils.timesince import timesince
 from django.utils.translation import gettext
 
+from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.reports.labels import label_counter
 
 register = template.Library()
@@ -37,3 +38,10 @@ def ago(moment: datetime.datetime) -> str:
     if timezone.now() - moment < MINUTE:  # timesince() says "0 minutes".
         return gettext("less than a minute ago")
     return gettext("%(time)s ago") % {"time": timesince(moment)}
+
+
+@register.filter
+def template_code(counter: str) -> str:
+    """Return what counts the hits of a counter in a template."""
+    option = "" if counter == DEFAULT_COUNTER else f' counter="{counter}"'
+    return f"{{% load hitcount %}} {{% hit_count object{option} %}}"

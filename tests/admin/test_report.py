@@ -402,7 +402,14 @@ def test_without_refused_hits_it_says_which_would_be(admin, text):
 def test_a_period_without_objects_says_why(admin, text):
     make(Article, 5, days_ago=30)
 
-    assert "No object has hits in these days." in text(admin.get(URL))
+    assert "No object has hits in these days. If hits were recorded" in text(admin.get(URL))
+
+
+def test_without_trending_objects_it_says_why(admin, text):
+    make(Article, 5, days_ago=40)
+
+    expected = "No object has hits in the last 30 days. If hits were recorded just now, they are"
+    assert expected in text(admin.get(URL))
 
 
 # CSV

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from html import unescape
 
 import pytest
 from django.contrib.auth.models import User
@@ -93,6 +94,22 @@ def test_the_chart_has_each_day(admin, article):
 
     assert html.count('class="hitcount-front"') == 30
     assert "<strong>1,204</strong>" in html
+
+
+def test_without_hits_it_says_how_to_record_them(admin, article, text):
+    page = admin.get(url_of(article))
+    downloads = admin.get(url_of(article), {"counter": "downloads"})
+
+    assert "hitcount-bars" not in page.content.decode()
+    assert "{% load hitcount %} {% hit_count object %}" in text(page)
+    assert '{% hit_count object counter="downloads" %}' in unescape(text(downloads))
+
+
+def test_without_hits_in_the_chosen_days_it_says_what_to_choose(admin, article, text):
+    record_hit(article, at=day_of() - datetime.timedelta(days=60))
+
+    assert "Choose more days above" in text(admin.get(url_of(article)))
+    assert "Choose more days above" not in text(admin.get(url_of(article), {"days": "90"}))
 
 
 @pytest.mark.parametrize("number", [1, 5])

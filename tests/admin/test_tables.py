@@ -36,6 +36,14 @@ def test_corrections_say_who_when_and_why(admin, text):
     assert '/change/">eve</a>' in page.content.decode()
 
 
+def test_without_corrections_it_says_how_they_are_made(admin, text):
+    expected = "Hits are corrected on the page of statistics of their object"
+
+    assert expected in text(admin.get(CORRECTIONS))
+    correct(Article.objects.create())
+    assert expected not in text(admin.get(CORRECTIONS))
+
+
 def test_objects_that_are_gone_or_unknown_are_named_by_their_key(admin, text):
     row = {"counter": "views", "day": day_of(), "amount": -3, "reason": "x", "made_by": "ann"}
     gone = ContentType.objects.create(app_label="gone", model="thing")
