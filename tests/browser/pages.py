@@ -7,6 +7,7 @@ ARTICLES_IN_ADMIN = "/admin/blog/article/"
 FORM = "/admin/blog/article/1/change/"
 STATISTICS = "/admin/blog/article/6/statistics/"
 REPORT = "/admin/django_hitcount/hitslot/"
+CORRECTIONS = "/admin/django_hitcount/correction/"
 
 PAGES_OF_SITE = {
     "list": "/?order=popular",
@@ -20,6 +21,7 @@ REPORTS = {"statistics": STATISTICS, "report": REPORT}
 PAGES_OF_ADMIN = {
     "articles": ARTICLES_IN_ADMIN,
     "form": FORM,
+    "corrections": CORRECTIONS,
     **REPORTS,
 }
 
