@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
 from tests.browser.pages import CORRECTIONS, REPORT, STATISTICS
 
@@ -62,3 +62,25 @@ def test_words_of_titles_are_not_broken_on_a_narrow_screen(new_context):
     links = page.get_by_role("link", name="What the beekeeper weighs").all()
 
     assert [link.evaluate(LINES_OF_WORD, "beekeeper") for link in links] == [1, 1]
+
+
+def test_printed_report_says_what_it_is_about(page):
+    page.goto(f"{REPORT}?counter=downloads&model=blog.article")
+    subject = page.get_by_text("Counter: Downloads. Model: Articles. Days: ")
+    expect(subject).to_be_hidden()
+    page.emulate_media(media="print")
+
+    expect(subject).to_be_visible()
+    expect_no_controls(page.locator(".hitcount-report"))
+
+
+def test_printed_statistics_have_no_controls(page):
+    page.goto(STATISTICS)
+    page.emulate_media(media="print")
+
+    expect_no_controls(page.locator(".hitcount-statistics"))
+
+
+def expect_no_controls(content: Locator) -> None:
+    for control in (".hitcount-periods", "form"):
+        expect(content.locator(control)).to_be_hidden()
