@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.pages import CORRECTIONS, REPORT, STATISTICS
 
+BACKDROP = "element => getComputedStyle(element).backgroundColor"
+EDGE = "element => getComputedStyle(element).stroke"
 IS_CUT = "element => element.scrollWidth > element.clientWidth"
 LINES_OF_WORD = """(link, word) => {
     const range = document.createRange();
@@ -17,6 +21,9 @@ LINES_OF_WORD = """(link, word) => {
 }"""
 
 LONG_WORD = "https://example.org/" + "x" * 180
+LEAST_CONTRAST = 3
+"""Of graphics: WCAG 2.2, success criterion 1.4.11."""
+
 
 @pytest.fixture(scope="module")
 def correction_with_long_word(browser, site, session_of_admin):
@@ -64,6 +71,16 @@ def test_words_of_titles_are_not_broken_on_a_narrow_screen(new_context):
     assert [link.evaluate(LINES_OF_WORD, "beekeeper") for link in links] == [1, 1]
 
 
+@pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
+def test_bars_of_the_period_before_can_be_seen(is_dark, new_context):
+    page = new_context(is_dark=is_dark).new_page()
+    page.goto(REPORT)
+    edge = page.locator(".hitcount-behind").first.evaluate(EDGE)
+    backdrop = page.locator("body").evaluate(BACKDROP)
+
+    assert contrast(edge, backdrop) >= LEAST_CONTRAST
+
+
 def test_printed_report_says_what_it_is_about(page):
     page.goto(f"{REPORT}?counter=downloads&model=blog.article")
     subject = page.get_by_text("Counter: Downloads. Model: Articles. Days: ")
@@ -84,3 +101,19 @@ def test_printed_statistics_have_no_controls(page):
 def expect_no_controls(content: Locator) -> None:
     for control in (".hitcount-periods", "form"):
         expect(content.locator(control)).to_be_hidden()
+
+
+def contrast(color: str, other: str) -> float:
+    """The contrast of two colours as WCAG defines it: from 1 to 21."""
+    low, high = sorted((luminance(color), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def luminance(color: str) -> float:
+    """The relative luminance of "rgb(18, 18, 18)" or "color(srgb 0.1 0.1 0.1)"."""
+    whole = 1 if "srgb" in color else 255
+    shares = [float(number) / whole for number in re.findall(r"[\d.]+", color)[:3]]
+    red, green, blue = (
+        share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
