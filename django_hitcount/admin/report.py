@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from django_hitcount.admin.pages import Crumb, crumbs_of_model, find_address, page_context
@@ -22,8 +23,8 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.buffers.database import DatabaseBuffer
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.reports.labels import counter_choices
-from django_hitcount.reports.overview import Overview, read_overview
-from django_hitcount.reports.periods import named_period
+from django_hitcount.reports.overview import Overview, find_day_with_hits, read_overview
+from django_hitcount.reports.periods import named_period, period_up_to
 from django_hitcount.reports.rows import ObjectRow, Report
 from django_hitcount.reports.selection import Selection, read_selection, select_model
 from django_hitcount.reports.tables import TABLES, file_name
@@ -83,6 +84,7 @@ class HitReportAdmin(ReadOnlyAdmin):
             "address": urlencode(selection.parameters),
             "days_address": "?" + urlencode({**selection.parameters, "csv": "days"}),
             "periods": period_links(selection),
+            "days_with_hits": link_days_with_hits(selection, overview) if report.is_empty else None,
             "typed": {**request.GET.dict(), **selection.period.parameters},
             "counters": counter_choices(),
             "models": overview.models,
@@ -139,6 +141,17 @@ def period_links(selection: Selection) -> list[PeriodLink]:
         )
         for name, label in labels.items()
     ]
+
+
+def link_days_with_hits(selection: Selection, overview: Overview) -> PeriodLink | None:
+    """Return a link to days of which there are hits; None if there are none, or none yet."""
+    models = [selection.model] if selection.model else overview.models
+    day = find_day_with_hits(models, counter=selection.counter, using=hits_alias())
+    if day is None:
+        return None
+    label = _("There are hits in the 30 days up to %(day)s.") % {"day": date_format(day)}
+    address = urlencode(replace(selection, period=period_up_to(day)).parameters)
+    return PeriodLink(label=label, address=address, is_current=False)
 
 
 def are_late(status: BufferStatus) -> bool:

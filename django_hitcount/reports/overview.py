@@ -10,8 +10,9 @@ from typing import Any
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import DateTimeField, F, Max, OuterRef, QuerySet, Subquery, Sum, Value
 
+from django_hitcount.counters.days import day_of
 from django_hitcount.db.savepoints import savepoint
-from django_hitcount.db.tables import FlushedBatch, HitSlot, RefusedHitSlot
+from django_hitcount.db.tables import DailyModelHits, FlushedBatch, HitSlot, RefusedHitSlot
 from django_hitcount.reports.periods import Period
 from django_hitcount.reports.selection import CountedModel
 
@@ -54,6 +55,21 @@ def read_overview(period: Period, *, counter: str, using: str) -> Overview:
         refused=[(row[3], int(row[4])) for row in rows if row[0] == REFUSAL],
         last_flush_at=next(row[5] for row in rows if row[0] == FLUSH),
     )
+
+
+def find_day_with_hits(
+    models: Sequence[CountedModel], *, counter: str, using: str
+) -> datetime.date | None:
+    """Return the newest day, up to today, with hits that are compacted. Costs a query."""
+    rows = DailyModelHits.objects.using(using).filter(
+        content_type_id__in=[counted.content_type_id for counted in models],
+        counter=counter,
+        day__lte=day_of(),
+        hits__gt=0,
+    )
+    with savepoint(using):
+        newest: datetime.date | None = rows.aggregate(newest=Max("day"))["newest"]
+    return newest
 
 
 def _select_last_flush(using: str) -> Rows:

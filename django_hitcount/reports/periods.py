@@ -59,6 +59,12 @@ def named_period(name: str) -> Period:
     return Period(name=name, first_day=first_day, last_day=today)
 
 
+def period_up_to(day: datetime.date) -> Period:
+    """Return as many days as the default period has, up to a day."""
+    length = datetime.timedelta(days=DAYS_BY_NAME[DEFAULT_PERIOD] - 1)
+    return Period(first_day=day - length, last_day=day)
+
+
 def read_period(parameters: Mapping[str, str]) -> Period:
     """
     Return the period that the parameters of an address name, 30 days if none.

@@ -97,6 +97,18 @@ def test_an_empty_site(client, user, buffer):
     assert len(queries_of(client)) == OF_DJANGO[user] + 2
 
 
+def test_the_most_that_days_without_hits_can_need(client, user, buffer, settings):
+    """Trending objects are ranked and loaded all the same, and days with hits are looked for."""
+    set_rule(settings, visitors=True)
+    add_hits(create(150), lambda place: 90 if place < 4 else 5)
+    compact()
+    add_daily({(obj, 1, 0): 1 for obj in Article.objects.all()[:4]})
+
+    found = queries_of(client, "?first=2001-01-01&last=2001-01-02")
+    assert len(found) <= MOST_QUERIES
+    assert sum("MAX" in query and "dailymodelhits" in query for query in found) == 1
+
+
 @pytest.mark.parametrize("visitors", [False, True])
 def test_more_objects_cost_no_more(client, user, buffer, settings, visitors):
     set_rule(settings, visitors=visitors)
