@@ -252,6 +252,7 @@ def test_refused_hits_are_shown_by_reason(admin, text):
     assert "Refused hits 4 80.0% of all hits, counted or refused" in page
     assert "method The request is not a GET, so it does not show a page. 3 75.0%" in page
     assert "bot The user agent is that of a bot, or empty. 1 25.0%" in page
+    assert "Refused hits 4 of all models together" in text(admin.get(f"{URL}?model=app.article"))
 
 
 def test_the_chart_has_the_hits_of_each_day(admin):
