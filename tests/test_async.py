@@ -11,10 +11,12 @@ from django.db import connections
 from django.template import Context, Template
 from django.test import RequestFactory
 
+from django_hitcount.buffers import get_buffer
 from django_hitcount.recording import arecord_hit, record_hit
 from django_hitcount.totals import aget_total, get_total
 from tests.app.models import Article
 from tests.browsers import BROWSER
+from tests.cache_alias import NOWHERE, change_alias
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -42,6 +44,21 @@ async def test_tags_need_a_thread(article, tag):
 
     assert await aget_total(article) == 1
     assert await sync_to_async(render)(article, tag) == ("2" if tag == "hit_count" else "1")
+
+
+async def test_it_tells_nothing_about_a_server_that_is_away(redis_buffer, settings):
+    """A call that was not made is no answer of the server."""
+    article = await Article.objects.acreate(title="Tea")
+    change_alias(settings, LOCATION=NOWHERE)
+    get_buffer.cache_clear()
+    await arecord_hit(article)
+    breaker = get_buffer()._breaker
+    breaker.try_now()
+    with pytest.raises(SynchronousOnlyOperation):
+        record_hit(article)
+
+    assert breaker.is_open
+    await sync_to_async(connections.close_all)()
 
 
 @pytest.mark.parametrize("function", [record_hit, get_total])

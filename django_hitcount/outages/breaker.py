@@ -10,6 +10,8 @@ from collections.abc import Callable
 from contextvars import Token
 from types import TracebackType
 
+from django.utils.asyncio import async_unsafe
+
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages import deadlines
 from django_hitcount.outages.failures import is_server_away
@@ -36,6 +38,14 @@ SLOW_CALLS = 3
 
 SHORT_SHARE = 0.1
 """A shorter call is not added to the waits of a page, so that it may make many fast calls."""
+
+ASYNC_MESSAGE = (
+    "You cannot wait for Redis or the database in an async context. Await the async version of the "
+    "function, such as arecord_hit(), or use sync_to_async(), also to render a template with tags "
+    "of hits."
+)
+"""The text of the SynchronousOnlyOperation. It is the same with and without Redis, and comes at the
+first try. A page would else fail only when Redis does not know a number, and it needs a query."""
 
 logger = logging.getLogger("django_hitcount")
 
@@ -71,12 +81,15 @@ class Breaker:
         """Whether the server failed or was slow, and no probe has succeeded since."""
         return self._pause > 0
 
+    @async_unsafe(ASYNC_MESSAGE)
     def guard(self) -> GuardedCall:
         """
         Return a context manager to make a call in. Its value is True if the call is the probe.
 
         Entering it raises BufferUnavailable during a pause, or if the page has already waited for
         the server. So a server that is away costs a page nothing.
+
+        Raises SynchronousOnlyOperation in an async context.
         """
         return GuardedCall(self)
 

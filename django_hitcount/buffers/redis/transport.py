@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from django.core.cache import InvalidCacheBackendError
-from django.utils.asyncio import async_unsafe
 from django_redis import get_redis_connection
 from hiredis import pack_command
 from redis.backoff import NoBackoff
@@ -62,11 +61,6 @@ RUN_ID_LETTERS = 12
 
 READS = ("MGET", "read_visitors")
 """The command and the script that follow scripts in a round trip, and read what these wrote."""
-
-ASYNC_MESSAGE = (
-    "You cannot count or read hits from an async context. Await the async version, such as "
-    "arecord_hit(), or use sync_to_async(), also to render a template with tags of hits."
-)
 
 UNKNOWN_RUN = "unknown"
 """The run of a server that does not report it. We assume that it never goes back in time."""
@@ -121,7 +115,6 @@ class RedisTransport:
         """Longest wait for the answers to one call, including the time to connect."""
         self._idle = _IDLE_CONNECTIONS.setdefault(self._pool, IdleConnections())
 
-    @async_unsafe(ASYNC_MESSAGE)
     def send(self, build: BuildCommands) -> RunReplies:
         """
         Send the commands that ``build`` makes in one round trip, and return a reply for each.
@@ -130,8 +123,6 @@ class RedisTransport:
         AnswerLost if its answer was lost. Raises BufferUnavailable if nothing was sent.
 
         Waits until the current deadline, or for at most timeout_seconds if no deadline is set.
-        Raises SynchronousOnlyOperation in an async context, as Django does for a query: if it only
-        blocked the event loop, a page would work until Redis does not know one of its numbers.
         """
         if has_deadline():
             return self._send_on(self._take(), build)
