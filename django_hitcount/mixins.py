@@ -15,7 +15,6 @@ from django_hitcount import deletion, recording, series, totals, unique_visitors
 from django_hitcount.async_twins import async_twin
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.fresh_totals import discard_totals, find_fresh_total
-from django_hitcount.db.total_columns import HitTotalField
 from django_hitcount.querysets import HitCountManager
 
 
@@ -53,16 +52,14 @@ class HitCountMixin(models.Model):
 
     @classmethod
     def check(cls, **kwargs: Any) -> list[CheckMessage]:
-        """See Model.check(). E010: a HitTotalField hides an attribute of the mixin."""
+        """See Model.check(). E010: a field hides an attribute of the mixin."""
         return [
             *super().check(**kwargs),
             *(
                 _hidden_attribute(field)
                 for field in cls._meta.local_concrete_fields
                 # A proxy has the fields of its concrete model.
-                if field.model is cls
-                and isinstance(field, HitTotalField)
-                and hasattr(HitCountMixin, field.name)
+                if field.model is cls and field.name in vars(HitCountMixin)
             ),
         ]
 
@@ -161,10 +158,9 @@ class HitCountMixin(models.Model):
 del HitCountMixin.Meta
 
 
-def _hidden_attribute(field: HitTotalField) -> CheckMessage:
+def _hidden_attribute(field: models.Field[Any, Any]) -> CheckMessage:
     return Error(
-        f"The HitTotalField {field.name!r} of {field.model._meta.label} hides "
-        f"HitCountMixin.{field.name}.",
+        f"The field {field.name!r} of {field.model._meta.label} hides HitCountMixin.{field.name}.",
         hint="Give the field another name, such as 'views'.",
         obj=field,
         id="django_hitcount.E010",

@@ -10,6 +10,7 @@ from asgiref.sync import sync_to_async
 from django.db.models import Manager, Model, QuerySet
 
 from django_hitcount.conf import DEFAULT_COUNTER
+from django_hitcount.counters.class_attributes import is_part_of_class
 from django_hitcount.counters.days import day_of, last_days, list_days
 from django_hitcount.counters.names import check_counter
 from django_hitcount.counters.primary_keys import key_type
@@ -57,8 +58,9 @@ def most_viewed(
         days: count only the hits of the last ``days`` days, today included.
         first_day, last_day: count only the hits from one day to another, both included.
 
-    Raises InvalidRanking, InvalidDay, UnknownCounter or InvalidKey if an argument is invalid, and
-    the database's error if the database does not answer.
+    Raises InvalidRanking, InvalidDay, UnknownCounter or InvalidKey if an argument is invalid,
+    InvalidRanking if objects have something else in the attribute, such as a field, and the
+    database's error if the database does not answer.
 
     Costs two queries per model: one for the ranking, one for the objects. Costs a few more if
     objects are filtered out, or if many have equally many hits.
@@ -187,12 +189,16 @@ def _check_queryset(queryset: QuerySet[Any, Any]) -> QuerySet[Any, Any]:
 
 def _check_name(queryset: QuerySet[Any, Any], name: str) -> None:
     """Raise InvalidRanking if objects have something else under ``name``, as a field."""
-    model: Any = queryset.model
-    if hasattr(model, name) or name in queryset.query.annotations:
-        raise InvalidRanking(
-            f"Invalid source: {model._meta.label} has an attribute {name!r} already, which this "
-            "ranking would overwrite. Rename it."
-        )
+    if name in queryset.query.annotations:
+        owner = "the queryset"
+    elif is_part_of_class(queryset.model, name):
+        owner = queryset.model._meta.label
+    else:
+        return
+    raise InvalidRanking(
+        f"Invalid source: {name!r} is part of {owner}, and the ranking would overwrite it. Rename "
+        "it."
+    )
 
 
 amost_viewed = sync_to_async(most_viewed)

@@ -379,14 +379,15 @@ class TestInvalid:
     )
     def test_attribute_that_would_be_overwritten(self, articles, rank, name):
         """Saving an object would write the rank into a field of that name."""
-        message = rf"app\.Article has an attribute '{name}' already.*Rename"
-        with pytest.raises(InvalidRanking, match=message):
+        with pytest.raises(InvalidRanking, match=f"'{name}' is part of the queryset.*Rename"):
             rank(Article.objects.annotate(**{name: Value(5)}), 1)
         with (
-            mock.patch.object(Article, name, 5, create=True),
-            pytest.raises(InvalidRanking, match=message),
+            mock.patch.object(Article, name, property(lambda self: 5), create=True),
+            pytest.raises(InvalidRanking, match=rf"'{name}' is part of app\.Article.*Rename"),
         ):
             rank(Article, 1)
+        with mock.patch.object(Article, name, None, create=True):  # A default.
+            assert rank(Article, 1) == [articles[-1]]
 
     @pytest.mark.parametrize("half_life", [0, -1, "3", None, 367])
     def test_half_life(self, db, half_life):

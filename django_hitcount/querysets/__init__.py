@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import datetime
-import functools
 from typing import Any, Self, TypeVar
 
 from django.db import models
-from django.utils.functional import cached_property
 
 from django_hitcount import rankings, series
 from django_hitcount.async_twins import async_twin
 from django_hitcount.conf import DEFAULT_COUNTER
+from django_hitcount.counters.class_attributes import is_part_of_class
 from django_hitcount.counters.days import last_days
 from django_hitcount.db.expressions import TotalInTables
 from django_hitcount.querysets.iterables import (
@@ -103,25 +102,13 @@ def _check_name_is_free(model: type[models.Model], name: str) -> None:
         raise ValueError(f"{name!r} is a private name of {label}: use another name.")
     if name in _field_names(model):
         raise ValueError(f"{name!r} is a field of {label}: use another name.")
-    if _is_part_of_class(model, name):
+    if is_part_of_class(model, name):
         raise ValueError(f"{name!r} is part of the class {label}: use another name.")
 
 
 def _field_names(model: type[models.Model]) -> set[str]:
     fields = model._meta.get_fields()
     return {field.name for field in fields} | {getattr(field, "attname", "") for field in fields}
-
-
-def _is_part_of_class(model: type[models.Model], name: str) -> bool:
-    """
-    Return whether an attribute ``name`` would hide a method, a property or a manager of the class.
-
-    It may hide a plain value, which is only a default, and a cached property.
-    """
-    found = next((vars(cls)[name] for cls in model.__mro__ if name in vars(cls)), None)
-    if isinstance(found, cached_property | functools.cached_property):
-        return False
-    return callable(found) or hasattr(found, "__get__")
 
 
 class HitCountQuerySet(models.QuerySet[ModelT]):
