@@ -52,7 +52,7 @@ class InvalidHit(HitCountError, ValueError):
 
 
 class UnknownCounter(InvalidHit):
-    """The counter is not declared in HITCOUNT["COUNTERS"]."""
+    """The counter is not declared in HITCOUNT["COUNTERS"], or is no str."""
 
 
 class UnsavedObject(InvalidHit):

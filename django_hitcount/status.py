@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from asgiref.sync import sync_to_async
 from django.db.models import Max
-from django.utils import timezone
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.batches import Waiting
+from django_hitcount.counters.days import time_since
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.tables import FlushedBatch
@@ -76,7 +76,7 @@ def _read_waiting() -> Waiting | None:
 def _describe(known: Waiting | None, last_flush_at: datetime.datetime | None) -> BufferStatus:
     waiting = known or Waiting()
     claimed_at = waiting.claimed_at
-    is_stuck = claimed_at is not None and timezone.now() - claimed_at > STUCK_AFTER
+    is_stuck = claimed_at is not None and time_since(claimed_at) > STUCK_AFTER
     return BufferStatus(
         pending_counters=waiting.counters,
         oldest_pending_at=waiting.oldest_at,

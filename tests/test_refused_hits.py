@@ -119,4 +119,4 @@ def test_command_for_one_day(buffer):
     out = io.StringIO()
     call_command("refused_hits", days=1, stdout=out)
 
-    assert out.getvalue() == "No hits were refused in the last 1 day.\n"
+    assert out.getvalue() == "No hits were refused today.\n"

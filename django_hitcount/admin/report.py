@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,8 +20,10 @@ from django.utils.translation import gettext as _
 from django_hitcount.admin.pages import Crumb, crumbs_of_model, find_address, page_context
 from django_hitcount.admin.read_only import ReadOnlyAdmin
 from django_hitcount.admin.report_contents import counts_visitors, read_report, shows_visitors
+from django_hitcount.admin.statistics import days_back_to
 from django_hitcount.buffers import get_buffer
 from django_hitcount.buffers.database import DatabaseBuffer
+from django_hitcount.counters.days import time_since
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.reports.labels import counter_choices
 from django_hitcount.reports.overview import Overview, find_day_with_hits, read_overview
@@ -28,7 +31,10 @@ from django_hitcount.reports.periods import named_period, period_up_to
 from django_hitcount.reports.rows import ObjectRow, Report
 from django_hitcount.reports.selection import Selection, read_selection, select_model
 from django_hitcount.reports.tables import TABLES, file_name
-from django_hitcount.status import STUCK_AFTER, BufferStatus, read_status
+from django_hitcount.status import BufferStatus, read_status
+
+LATE_AFTER = datetime.timedelta(minutes=15)
+"""How long hits may wait for a flush before the report says so. Flushes may be minutes apart."""
 
 
 class HitReportAdmin(ReadOnlyAdmin):
@@ -111,8 +117,8 @@ class HitReportAdmin(ReadOnlyAdmin):
             return ""
         if not site.get_model_admin(model).has_view_or_change_permission(request):
             return ""
-        choice = {"counter": selection.counter, "days": selection.period.days}
-        return find_address(site, obj, **choice) or ""
+        days = days_back_to(selection.period.first_day)
+        return find_address(site, obj, counter=selection.counter, days=days) or ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -147,17 +153,18 @@ def link_days_with_hits(selection: Selection, overview: Overview) -> PeriodLink 
     """Return a link to days of which there are hits; None if there are none, or none yet."""
     models = [selection.model] if selection.model else overview.models
     day = find_day_with_hits(models, counter=selection.counter, using=hits_alias())
-    if day is None:
+    period = period_up_to(day) if day else None
+    if day is None or period is None:
         return None
-    label = _("There are hits in the 30 days up to %(day)s.") % {"day": date_format(day)}
-    address = urlencode(replace(selection, period=period_up_to(day)).parameters)
+    label = _("Show the days up to %(day)s, which have hits.") % {"day": date_format(day)}
+    address = urlencode(replace(selection, period=period).parameters)
     return PeriodLink(label=label, address=address, is_current=False)
 
 
 def are_late(status: BufferStatus) -> bool:
-    """Return whether hits wait for so long that no flush can have run."""
+    """Return whether hits wait for much longer than a flush every minute lets them."""
     oldest = status.oldest_pending_at
-    return oldest is not None and timezone.now() - oldest > STUCK_AFTER
+    return oldest is not None and time_since(oldest) > LATE_AFTER
 
 
 def _name_unknown_table(request: HttpRequest) -> list[str]:

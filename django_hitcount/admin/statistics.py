@@ -69,6 +69,9 @@ class Statistics:
     hits: int
     """The hits of the chosen counter in the chosen days."""
 
+    has_hits: bool
+    """Whether a day has hits. Their sum may be 0 all the same, if hits were taken back."""
+
     hits_label: str
     hits_chart: BarChart
     visitors_chart: BarChart | None
@@ -77,6 +80,11 @@ class Statistics:
     rows: Sequence[CounterNumbers]
     corrections: Sequence[Correction]
     has_more_corrections: bool
+
+    @property
+    def can_go_back(self) -> bool:
+        """Whether there is a longer period to choose."""
+        return self.choice.days < max(self.periods)
 
     @property
     def counts_visitors_twice(self) -> bool:
@@ -92,6 +100,12 @@ def read_choice(query: Mapping[str, str], *, default: str) -> Choice:
         counter=counter if is_known else default,
         days=next((period for period in PERIODS if str(period) == days), PERIODS[0]),
     )
+
+
+def days_back_to(first_day: datetime.date) -> int:
+    """Return the shortest period that reaches back to a day, or the longest if none does."""
+    today = day_of()
+    return next((days for days in PERIODS if _first_day(days, today) <= first_day), PERIODS[-1])
 
 
 def read_statistics(obj: Model, choice: Choice) -> Statistics:
@@ -112,6 +126,7 @@ def read_statistics(obj: Model, choice: Choice) -> Statistics:
         first_day=_first_day(choice.days, today),
         last_day=today,
         hits=sum(hits.values()),
+        has_hits=any(hits.values()),
         hits_label=_LABELS[chart.unit] % {"counter": label_counter(choice.counter)},
         hits_chart=chart,
         visitors_chart=_chart_visitors(obj, [*hits], choice.counter),

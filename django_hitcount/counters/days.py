@@ -43,6 +43,11 @@ def _local_day(at: datetime.datetime, zone: datetime.tzinfo) -> datetime.date:
         ) from exc
 
 
+def time_since(moment: datetime.datetime) -> datetime.timedelta:
+    """Return how long ago a moment was. It may be naive, as moments are if USE_TZ is False."""
+    return datetime.datetime.now(moment.tzinfo) - moment
+
+
 def open_days() -> tuple[datetime.date, datetime.date]:
     """Return yesterday and today: a hit from before midnight may be written after it."""
     return last_days(2)

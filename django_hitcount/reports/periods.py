@@ -59,10 +59,12 @@ def named_period(name: str) -> Period:
     return Period(name=name, first_day=first_day, last_day=today)
 
 
-def period_up_to(day: datetime.date) -> Period:
-    """Return as many days as the default period has, up to a day."""
-    length = datetime.timedelta(days=DAYS_BY_NAME[DEFAULT_PERIOD] - 1)
-    return Period(first_day=day - length, last_day=day)
+def period_up_to(day: datetime.date) -> Period | None:
+    """Return as many days as the default period has, up to a day; None for days of the year 1."""
+    days = DAYS_BY_NAME[DEFAULT_PERIOD]
+    if day.toordinal() <= 2 * days:
+        return None
+    return Period(first_day=day - datetime.timedelta(days=days - 1), last_day=day)
 
 
 def read_period(parameters: Mapping[str, str]) -> Period:
@@ -70,12 +72,12 @@ def read_period(parameters: Mapping[str, str]) -> Period:
     Return the period that the parameters of an address name, 30 days if none.
 
     ``first`` and ``last`` are days such as 2026-11-22, and win over ``period``. Without ``last``,
-    the period ends today. ``last`` may be in the future, but not ``first``.
+    the period ends today, and so it does if ``last`` is in the future.
 
     Raises InvalidDay with a message in the active language.
     """
     if parameters.get("first") or parameters.get("last"):
-        return _read_days(parameters)
+        return _read_chosen_days(parameters)
     name = parameters.get("period") or DEFAULT_PERIOD
     if name not in DAYS_BY_NAME:
         known = ", ".join(DAYS_BY_NAME)
@@ -85,17 +87,22 @@ def read_period(parameters: Mapping[str, str]) -> Period:
     return named_period(name)
 
 
-def _read_days(parameters: Mapping[str, str]) -> Period:
+def _read_chosen_days(parameters: Mapping[str, str]) -> Period:
     if not parameters.get("first"):
-        raise InvalidDay(_("Give the first day, too."))
-    first_day = _read_day(parameters["first"])
-    last_day = _read_day(parameters["last"]) if parameters.get("last") else day_of()
+        raise InvalidDay(_("Give the first day (From), too."))
+    first_day = _parse_day(parameters["first"])
+    last_day = min(read_last_day(parameters), day_of())
     period = Period(first_day=first_day, last_day=last_day)
     if problem := _find_problem(period):
-        named = {"first": date_format(first_day), "last": date_format(last_day)}
-        numbers = {"days": _number(period.days), "most": _number(LONGEST_PERIOD_DAYS)}
-        raise InvalidDay(problem % {**named, **numbers})
+        most = number_format(LONGEST_PERIOD_DAYS, force_grouping=True)
+        named = {"first": date_format(first_day), "last": date_format(last_day), "most": most}
+        raise InvalidDay(problem % named)
     return period
+
+
+def read_last_day(parameters: Mapping[str, str]) -> datetime.date:
+    """Return the day of ``last``, today without one. Raises InvalidDay."""
+    return _parse_day(parameters["last"]) if parameters.get("last") else day_of()
 
 
 def _find_problem(period: Period) -> str:
@@ -105,17 +112,13 @@ def _find_problem(period: Period) -> str:
     if period.days < 1:
         return _("The first day, %(first)s, is later than the last day, %(last)s.")
     if period.days > LONGEST_PERIOD_DAYS:
-        return _("%(first)s to %(last)s are %(days)s days. Choose at most %(most)s days.")
+        return _("From %(first)s to %(last)s is too long. Choose at most %(most)s days.")
     if period.first_day.toordinal() <= period.days:  # The period before would begin before year 1.
         return _("Invalid day: %(first)s. Give a later day.")
     return ""
 
 
-def _number(number: int) -> str:
-    return number_format(number, force_grouping=True)
-
-
-def _read_day(text: str) -> datetime.date:
+def _parse_day(text: str) -> datetime.date:
     try:
         day = parse_date(text)
     except ValueError:  # It looks like a day but is none, such as February 30.

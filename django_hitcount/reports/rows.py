@@ -34,10 +34,10 @@ class Totals:
 
     @property
     def per_day(self) -> float:
-        """The mean of all days, rounded: a small one to two digits other than leading zeros."""
-        mean = self.hits / self.days
+        """The mean of all days: two significant digits below 10, else a whole number."""
+        mean = float(f"{self.hits / self.days:.2g}")
         is_small = abs(mean) < 10 and not mean.is_integer()
-        return float(f"{mean:.2g}") if is_small else round(mean)
+        return mean if is_small else round(self.hits / self.days)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,9 +10,14 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
-from django_hitcount.counters.days import day_of
 from django_hitcount.exceptions import InvalidDay
-from django_hitcount.reports.periods import DEFAULT_PERIOD, Period, named_period, read_period
+from django_hitcount.reports.periods import (
+    DEFAULT_PERIOD,
+    Period,
+    named_period,
+    read_last_day,
+    read_period,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,20 +87,15 @@ def select_model(selection: Selection, label: str, models: Sequence[CountedModel
 def _read_period(parameters: Mapping[str, str], problems: list[str]) -> Period:
     try:
         period = read_period(parameters)
+        last_day = read_last_day(parameters)
     except InvalidDay as exc:
         problems.append(_("%(problem)s These are the last 30 days.") % {"problem": exc})
         return named_period(DEFAULT_PERIOD)
-    return _end_today(period, problems)
-
-
-def _end_today(period: Period, problems: list[str]) -> Period:
-    """Leave out days in the future: the period before would have more days that have passed."""
-    today = day_of()
-    if period.last_day <= today:
-        return period
-    problem = _("The last day, %(day)s, is in the future. These are the days up to today.")
-    problems.append(problem % {"day": date_format(period.last_day)})
-    return replace(period, last_day=today)
+    if period.last_day < last_day:
+        # With the days to come, the period before would have more days that have passed.
+        problem = _("The last day, %(day)s, is in the future. These are the days up to today.")
+        problems.append(problem % {"day": date_format(last_day)})
+    return period
 
 
 def _read_counter(parameters: Mapping[str, str], problems: list[str]) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import datetime
 
 from django import template
-from django.utils import timezone
 from django.utils.formats import number_format
 from django.utils.timesince import timesince
 from django.utils.translation import gettext
 
 from django_hitcount.conf import DEFAULT_COUNTER
+from django_hitcount.counters.days import time_since
 from django_hitcount.reports.labels import label_counter
 
 register = template.Library()
@@ -35,7 +35,7 @@ def signed(number: int) -> str:
 @register.filter
 def ago(moment: datetime.datetime) -> str:
     """Say how long ago a moment was: "14 minutes ago"."""
-    if timezone.now() - moment < MINUTE:  # timesince() says "0 minutes".
+    if time_since(moment) < MINUTE:  # timesince() says "0 minutes".
         return gettext("less than a minute ago")
     return gettext("%(time)s ago") % {"time": timesince(moment)}
 

@@ -72,7 +72,7 @@ def percent(number: float) -> str:
 @register.filter
 def change(number: float) -> str:
     """Write a percentage with its sign: +12.3%."""
-    return f"{'+' if number > 0 else ''}{percent(number)}"
+    return f"{'+' if round(number, 1) > 0 else ''}{percent(number)}"
 
 
 @register.filter

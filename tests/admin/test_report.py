@@ -181,12 +181,21 @@ def test_objects_are_linked_for_those_who_may_view_them(allow, model, permission
     assert [link.partition("?")[0] for link in links] == [address] * 2
 
 
-def test_links_keep_the_counter_and_the_days(admin):
+@pytest.mark.parametrize(
+    ("period", "days"),
+    [
+        ({"period": "today"}, 30),
+        ({"period": "90"}, 90),
+        ({"first": "2026-10-01", "last": "2026-11-22"}, 90),
+        ({"first": "2024-01-01", "last": "2026-11-22"}, 365),
+    ],
+)
+def test_links_keep_the_counter_and_reach_back_to_the_days(admin, period, days):
     record(make(Article, 1), 1, counter="downloads")
-    html = admin.get(STAFF_URL, {"counter": "downloads", "period": "90"}).content.decode()
+    html = admin.get(STAFF_URL, {"counter": "downloads", **period}).content.decode()
     link = re.findall(r'<th scope="row"><a href="([^"]*)"', html)[0].replace("&amp;", "&")
 
-    assert link.endswith("/statistics/?counter=downloads&days=90")
+    assert link.endswith(f"/statistics/?counter=downloads&days={days}")
     assert "Downloads per" in admin.get(link).content.decode()
 
 
@@ -323,7 +332,7 @@ def test_the_form_shows_what_was_chosen(admin):
         ("period=8", "Invalid period: “8”."),
         ("period=%00", "Invalid period"),
         ("first=2026-02-30", "Invalid day: “2026-02-30”."),
-        ("last=2026-11-20", "Give the first day, too. These are the last 30 days."),
+        ("last=2026-11-20", "Give the first day (From), too. These are the last 30 days."),
         ("first=2026-11-20&last=2026-11-19", "is later than the last day, Nov. 19, 2026."),
         ("first=9999-12-01&last=9999-12-31", "The first day, Dec. 1, 9999, is in the future."),
         ("first=0001-01-01&last=0001-01-01", "Give a later day."),
@@ -358,12 +367,15 @@ def test_days_that_are_refused_stay_in_the_form(admin, query, first, last):
     assert values == [first, last]
 
 
-def test_days_in_the_future_are_left_out(admin, text):
+@pytest.mark.parametrize(
+    ("last", "name"), [("2027-02-01", "Feb. 1, 2027"), ("9999-12-31", "Dec. 31, 9999")]
+)
+def test_days_in_the_future_are_left_out(admin, text, last, name):
     record(make(Article, 3), 2, days_ago=4)
-    response = admin.get(f"{URL}?first=2026-11-20&last=2027-02-01")
+    response = admin.get(f"{URL}?first=2026-11-20&last={last}")
     page = text(response)
 
-    assert "The last day, Feb. 1, 2027, is in the future. These are the days up to today." in page
+    assert f"The last day, {name}, is in the future. These are the days up to today." in page
     assert "Hits 3 +50.0% compared with 2 in the previous 3 days" in page
     assert 'name="last" value="2026-11-22"' in response.content.decode()
 
@@ -396,11 +408,11 @@ def test_without_hits_in_these_days_it_leads_to_days_with_hits(admin, text):
 
     address = f"{URL}?model=app.article&counter="
     views, downloads = admin.get(f"{address}views"), admin.get(f"{address}downloads")
-    (link,) = re.findall(r'<a href="(.*?)">There are hits', views.content.decode())
+    (link,) = re.findall(r'<a href="(.*?)">Show the days up to', views.content.decode())
 
-    assert "There are hits in the 30 days up to Oct. 18, 2025." in text(views)
-    assert "There are hits in the 30 days up to July 10, 2025." in text(downloads)
-    assert "There are hits in the 30 days up to Jan. 26, 2026." in text(admin.get(URL))
+    assert "Show the days up to Oct. 18, 2025, which have hits." in text(views)
+    assert "Show the days up to July 10, 2025, which have hits." in text(downloads)
+    assert "Show the days up to Jan. 26, 2026, which have hits." in text(admin.get(URL))
     assert "Hits 3 no hits" in text(admin.get(URL + html.unescape(link)))
 
 

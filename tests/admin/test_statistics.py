@@ -112,6 +112,22 @@ def test_without_hits_in_the_chosen_days_it_says_what_to_choose(admin, article, 
     assert "Choose more days above" not in text(admin.get(url_of(article), {"days": "90"}))
 
 
+def test_hits_that_cancel_each_other_out_are_drawn(admin, article):
+    record_hit(article, amount=5)
+    record_hit(article, amount=-5, at=day_of() - datetime.timedelta(days=1))
+    html = admin.get(url_of(article)).content.decode()
+
+    assert html.count('class="hitcount-front"') == 30
+    assert "hit_count object" not in html
+
+
+def test_hits_that_are_older_than_any_period(admin, article, text):
+    record_hit(article, at=day_of() - datetime.timedelta(days=400))
+
+    assert "Choose more days above" in text(admin.get(url_of(article), {"days": "90"}))
+    assert "All hits are older." in text(admin.get(url_of(article), {"days": "365"}))
+
+
 @pytest.mark.parametrize("number", [1, 5])
 def test_the_page_costs_a_query_per_counter(
     buffer, admin, article, settings, number, django_assert_num_queries

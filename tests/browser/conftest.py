@@ -32,7 +32,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def site(browser) -> Iterator[DemoSite]:
-    """The example site. Tests look at it, and count hits at most."""
+    """The example site. Tests look at it, count hits, and may add a correction."""
     with run_demo() as site:
         yield site
 

@@ -52,6 +52,7 @@ def test_correction_with_a_long_word_fits(correction_with_long_word, page):
 def test_page_of_a_correction_wraps_a_long_word(correction_with_long_word, page):
     page.goto(f"{CORRECTIONS}1/change/")
 
+    expect(page.locator(".field-reason")).to_contain_text(LONG_WORD)
     assert not page.locator(".field-reason").evaluate(IS_CUT)
 
 
@@ -83,24 +84,27 @@ def test_bars_of_the_period_before_can_be_seen(is_dark, new_context):
 
 def test_printed_report_says_what_it_is_about(page):
     page.goto(f"{REPORT}?counter=downloads&model=blog.article")
-    subject = page.get_by_text("Counter: Downloads. Model: Articles. Days: ")
+    subject = page.get_by_text("Downloads of Articles, from ")
     expect(subject).to_be_hidden()
-    page.emulate_media(media="print")
+    expect_controls_on_screen_only(page.locator(".hitcount-report"))
 
     expect(subject).to_be_visible()
-    expect_no_controls(page.locator(".hitcount-report"))
 
 
 def test_printed_statistics_have_no_controls(page):
     page.goto(STATISTICS)
-    page.emulate_media(media="print")
 
-    expect_no_controls(page.locator(".hitcount-statistics"))
+    expect_controls_on_screen_only(page.locator(".hitcount-statistics"))
 
 
-def expect_no_controls(content: Locator) -> None:
-    for control in (".hitcount-periods", "form"):
-        expect(content.locator(control)).to_be_hidden()
+def expect_controls_on_screen_only(content: Locator) -> None:
+    """Expect periods and a form, and none of them in print."""
+    controls = [content.locator(control) for control in (".hitcount-periods", "form")]
+    for control in controls:
+        expect(control).to_be_visible()
+    content.page.emulate_media(media="print")
+    for control in controls:
+        expect(control).to_be_hidden()
 
 
 def contrast(color: str, other: str) -> float:

@@ -65,12 +65,15 @@ def test_days_win_over_a_name():
         ({"period": "8"}, "Invalid period: “8”. Use one of today, 7, 30, 90, 365."),
         ({"first": "2026-02-30"}, "Invalid day: “2026-02-30”."),
         ({"first": "yesterday"}, "Invalid day: “yesterday”."),
-        ({"last": "2026-11-20"}, "Give the first day, too."),
+        ({"last": "2026-11-20"}, "Give the first day (From), too."),
         ({"first": "2026-11-24"}, "The first day, Nov. 24, 2026, is in the future."),
         ({"first": "9999-12-30", "last": "9999-12-31"}, "The first day, Dec. 30, 9999, is in"),
         ({"first": "2026-11-20", "last": "?"}, "Invalid day: “?”."),
         ({"first": "2026-11-20", "last": "2026-11-19"}, "Nov. 20, 2026, is later than the last"),
-        ({"first": "2020-01-01", "last": "2026-11-19"}, "Choose at most 1,830 days."),
+        (
+            {"first": "2020-01-01", "last": "2026-11-19"},
+            "From Jan. 1, 2020 to Nov. 19, 2026 is too long. Choose at most 1,830 days.",
+        ),
         ({"first": "0001-01-01", "last": "0001-01-02"}, "Give a later day"),
     ],
 )

@@ -7,7 +7,6 @@ from django.core.management.base import BaseCommand, CommandError
 
 from django_hitcount.counters.days import last_days
 from django_hitcount.exceptions import InvalidDay
-from django_hitcount.management.wording import count_of
 from django_hitcount.refusals import reasons_by_name
 from django_hitcount.refused_hits import refused_between
 
@@ -24,8 +23,8 @@ class Command(BaseCommand):
         except InvalidDay as exc:
             raise CommandError(str(exc)) from exc
         if not rows:
-            last = count_of(days, "day", "days")
-            self.stdout.write(f"No hits were refused in the last {last}.")
+            when = "today" if days == 1 else f"in the last {days} days"
+            self.stdout.write(f"No hits were refused {when}.")
         meaning = reasons_by_name()
         for row in rows:
             line = f"{row.day}  {row.counter:<12}  {row.refusal:<22}  {row.hits:>9,}  "
