@@ -1,15 +1,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 from _pytest.unittest import TestCaseFunction
+from asgiref.sync import sync_to_async
 from celery import current_app
 from django.contrib.auth.models import User
-from django.db import connection
+from django.db import connection, connections
 
 from django_hitcount import page_wishes, tasks
 from django_hitcount.buffers import get_buffer
@@ -134,6 +135,13 @@ def hitcount(settings, redis) -> Iterator[dict[str, object]]:
 @pytest.fixture
 def user(db) -> User:
     return User.objects.create(username="ann", pk=5)
+
+
+@pytest.fixture
+async def no_connection_of_the_thread_is_left() -> AsyncIterator[None]:
+    """Close what async code has opened in its thread, or the test database cannot be dropped."""
+    yield
+    await sync_to_async(connections.close_all)()
 
 
 @pytest.fixture

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 from asgiref.sync import sync_to_async
 from django.core.exceptions import SynchronousOnlyOperation
-from django.db import connections
 from django.template import Context, Template
 from django.test import RequestFactory
 
@@ -18,16 +15,18 @@ from tests.app.models import Article
 from tests.browsers import BROWSER
 from tests.cache_alias import NOWHERE, change_alias
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("no_connection_of_the_thread_is_left"),
+]
 
 
 @pytest.fixture
-async def article(buffer) -> AsyncIterator[Article]:
+async def article(buffer) -> Article:
     """An article whose total the buffer knows."""
     article = await Article.objects.acreate(title="Tea")
     await arecord_hit(article)
-    yield article
-    await sync_to_async(connections.close_all)()
+    return article
 
 
 def render(article: Article, tag: str) -> str:
@@ -58,7 +57,6 @@ async def test_it_tells_nothing_about_a_server_that_is_away(redis_buffer, settin
         record_hit(article)
 
     assert breaker.is_open
-    await sync_to_async(connections.close_all)()
 
 
 @pytest.mark.parametrize("function", [record_hit, get_total])
@@ -74,4 +72,3 @@ async def test_the_error_says_what_to_use_instead(redis_buffer):
     await arecord_hit(article)
     with pytest.raises(SynchronousOnlyOperation, match=r"arecord_hit.*sync_to_async"):
         record_hit(article)
-    await sync_to_async(connections.close_all)()

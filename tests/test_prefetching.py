@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from asgiref.sync import sync_to_async
 from django.core.paginator import Paginator
-from django.db import OperationalError, connections
+from django.db import OperationalError
 from django.template import Context, Template
 
 from django_hitcount.exceptions import (
@@ -180,12 +179,6 @@ def test_server_that_is_away_breaks_no_page(objects, monkeypatch):
     prefetch_hits(objects)
     monkeypatch.undo()
     assert objects[0].hits == 2
-
-
-@pytest.fixture
-async def no_connection_of_the_thread_is_left():
-    yield
-    await sync_to_async(connections.close_all)()
 
 
 @pytest.mark.usefixtures("no_connection_of_the_thread_is_left")

@@ -7,8 +7,6 @@ import uuid
 
 import pytest
 import time_machine
-from asgiref.sync import sync_to_async
-from django.db import connections
 
 from django_hitcount.counters.days import day_of
 from django_hitcount.db.tables import HitSlot
@@ -202,12 +200,8 @@ def test_hits_around_midnight_fall_on_their_days(buffer, article):
         assert (january, article.hits) == (1, 2)
 
 
+@pytest.mark.usefixtures("no_connection_of_the_thread_is_left")
 class TestAsync:
-    @pytest.fixture(autouse=True)
-    async def no_connection_of_the_thread_is_left(self):
-        yield
-        await sync_to_async(connections.close_all)()
-
     async def test_twins_do_the_same(self, buffer):
         article = await Article.objects.acreate(title="Tea")
 

@@ -8,8 +8,6 @@ import pickle
 
 import pytest
 import time_machine
-from asgiref.sync import sync_to_async
-from django.db import connections
 from django.template import Context, Template
 
 from django_hitcount.counters.days import day_of
@@ -171,12 +169,6 @@ def test_deleted_object_takes_its_visitors_along(rule):
         assert not SeenVisitor.objects.exists()
         assert Article.objects.create(pk=4711, title="new").visitors_on(day_of()) == 0
         Article.objects.all().delete()
-
-
-@pytest.fixture
-async def no_connection_of_the_thread_is_left():
-    yield
-    await sync_to_async(connections.close_all)()
 
 
 @pytest.mark.usefixtures("no_connection_of_the_thread_is_left")

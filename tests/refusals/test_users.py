@@ -5,10 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from asgiref.sync import sync_to_async
 from django.contrib.auth.models import Group, Permission, User
 from django.contrib.sessions.backends.db import SessionStore
-from django.db import connections, models
+from django.db import models
 from django.test import RequestFactory
 from django.test.utils import isolate_apps
 from django.utils.functional import SimpleLazyObject
@@ -193,12 +192,8 @@ class TestOwner:
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("no_connection_of_the_thread_is_left")
 class TestAsync:
-    @pytest.fixture(autouse=True)
-    async def no_connection_of_the_thread_is_left(self):
-        yield
-        await sync_to_async(connections.close_all)()
-
     async def test_refusal_may_ask_the_database(self, buffer, refuse):
         """It reads the lazy user, and the user's groups."""
         refuse((f"{BUILT_IN}groups", {"names": ["editors"]}))
