@@ -422,7 +422,7 @@ def test_days_in_the_future_are_not_those_with_hits(admin, text):
 
     page = text(admin.get(URL))
     assert "No hits in these days" in page
-    assert "There are hits" not in page
+    assert "Show the days up to" not in page
 
 
 def test_it_says_how_to_record_hits_of_the_chosen_counter(admin, text):

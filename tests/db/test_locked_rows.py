@@ -34,8 +34,8 @@ pytestmark = [
 ]
 
 A_MOMENT_SECONDS = 5.0
-"""Long for a busy machine, and short for a wait for a lock: 50 seconds on MariaDB, else no end."""
-"""Longer than the first try waits, and shorter than the shortest timeout of a server."""
+"""Longer than the first try waits, even on a busy machine, and shorter than the shortest timeout of
+a server: 50 seconds on MariaDB."""
 
 
 @contextmanager
