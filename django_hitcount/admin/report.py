@@ -154,9 +154,10 @@ def link_days_with_hits(selection: Selection, overview: Overview) -> PeriodLink 
     models = [selection.model] if selection.model else overview.models
     day = find_day_with_hits(models, counter=selection.counter, using=hits_alias())
     period = period_up_to(day) if day else None
-    if day is None or period is None:
+    if period is None:
         return None
-    label = _("Show the days up to %(day)s, which have hits.") % {"day": date_format(day)}
+    last_day = date_format(period.last_day)
+    label = _("Show the days up to %(day)s, which have hits.") % {"day": last_day}
     address = urlencode(replace(selection, period=period).parameters)
     return PeriodLink(label=label, address=address, is_current=False)
 

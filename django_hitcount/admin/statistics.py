@@ -82,6 +82,11 @@ class Statistics:
     has_more_corrections: bool
 
     @property
+    def chosen(self) -> CounterNumbers:
+        """The numbers of the chosen counter."""
+        return next(row for row in self.rows if row.counter == self.choice.counter)
+
+    @property
     def can_go_back(self) -> bool:
         """Whether there is a longer period to choose."""
         return self.choice.days < max(self.periods)
