@@ -6,10 +6,8 @@ They are read together. A page does not fail because of them: it leaves out what
 
 from __future__ import annotations
 
-import datetime
 import logging
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
@@ -24,12 +22,7 @@ from django_hitcount.counters.days import last_days
 from django_hitcount.counters.fresh_totals import find_fresh_total, find_fresh_visitors
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey
-from django_hitcount.counters.page_numbers import (
-    BufferNumbers,
-    LastDays,
-    SpanCount,
-    Wanted,
-)
+from django_hitcount.counters.page_numbers import BufferNumbers, LastDays, SpanCount, Wanted
 from django_hitcount.db import daily_visitors
 from django_hitcount.db.commits import reports_commit, run_after_commit
 from django_hitcount.db.counter_keys import counter_key
@@ -39,7 +32,7 @@ from django_hitcount.db.transactions import DATABASE_ERRORS, is_in_transaction
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.page_reads import page_read_breaker
 from django_hitcount.totals import totals_or_none
-from django_hitcount.unique_visitors import Visitors, get_visitors_of, valid_visitor_counter
+from django_hitcount.unique_visitors import Visitors, get_visitors_of_ranges, valid_visitor_counter
 
 logger = logging.getLogger("django_hitcount")
 
@@ -201,8 +194,7 @@ def read_numbers(wanted: Wanted) -> Numbers:
     With Redis, costs one round trip. If there are totals that Redis does not know, costs one more
     and a query. If there are visitors that it does not know, costs one more and one or two queries;
     Redis then knows them until midnight. In a transaction, all that is read again after the COMMIT,
-    so that Redis knows it. Without Redis, costs a query for all totals, and a query for the
-    visitors of each range of days.
+    so that Redis knows it. Without Redis, costs a query for all totals, and one for all visitors.
     """
     if not (wanted.totals or wanted.visitors):
         return Numbers({}, {})
@@ -240,18 +232,9 @@ def _complete(wanted: Wanted, known: BufferNumbers) -> Numbers:
     visitors = {last: Visitors(*count) for last, count in known.visitors.items()}
     with _errors_logged("Visitors cannot be read"):
         visitors |= _keep_visitors(known.unkept)
-        _count_others([last for last in wanted.visitors if last not in visitors], visitors)
+        others = [last for last in wanted.visitors if last not in visitors]
+        visitors |= get_visitors_of_ranges(others, guard=page_read_breaker().guard)
     return Numbers(totals, visitors)
-
-
-def _count_others(ranges: Collection[LastDays], visitors: dict[LastDays, Visitors]) -> None:
-    """Add ranges that the buffer does not keep to ``visitors``. Reads them as get_visitors()."""
-    keys: dict[tuple[datetime.date, datetime.date], list[CounterKey]] = defaultdict(list)
-    for key, first_day, today in ranges:
-        keys[first_day, today].append(key)
-    for days, group in keys.items():
-        found = get_visitors_of(group, *days, guard=page_read_breaker().guard)
-        visitors.update({LastDays(key, *days): found[key] for key in group})
 
 
 def _keep_visitors(unkept: Mapping[LastDays, FlushPosition]) -> dict[LastDays, Visitors]:

@@ -57,7 +57,7 @@ def prefetch_hits(
     With Redis, costs one round trip. If Redis does not know all totals, costs one more and a query.
     If it does not know all visitors, costs one more and one or two queries; a round trip sends up
     to a hundred sketches, of 12 KB at most. Without Redis, costs a query for the totals, and one
-    for each number of days.
+    for the visitors.
     """
     names = [counters] if isinstance(counters, str) else counters
     counters = [*dict.fromkeys(map(check_counter, names))]

@@ -19,7 +19,7 @@ from django.db.models import Manager, Model, QuerySet
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters.batches import BatchId, HeldDays
+from django_hitcount.counters.batches import BatchId, CounterDay, HeldDays
 from django_hitcount.counters.counted_models import counted_model
 from django_hitcount.counters.days import list_days
 from django_hitcount.counters.keys import CounterKey
@@ -29,10 +29,14 @@ from django_hitcount.db import series
 from django_hitcount.db.counter_keys import content_type_id_of, counter_key
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
-from django_hitcount.db.series import DayRange
+from django_hitcount.db.series import DayRange, Sums
 from django_hitcount.exceptions import InvalidHit
 from django_hitcount.outages.page_reads import Guard
-from django_hitcount.unique_visitors import read_visitors_of_days, valid_visitor_counter
+from django_hitcount.unique_visitors import (
+    count_each_day,
+    read_visitors_of_days,
+    valid_visitor_counter,
+)
 
 __all__ = [
     "ahits_by_day",
@@ -50,8 +54,6 @@ OBJECTS_AT_A_TIME = 5000
 
 Source = Model | type[Model] | QuerySet[Any, Any] | Manager[Any] | Iterable[Any] | None
 """What to add up the hits of; None: the whole site."""
-
-Days = Counter[datetime.date]
 
 
 def hits_by_day(
@@ -86,7 +88,7 @@ def hits_by_day(
     check_counter(counter)
     days = day_range(first_day, last_day)
     found = _read(source, days, counter)
-    return {day: found[day] for day in list_days(first_day, last_day)}
+    return {day: found[counter, day] for day in list_days(first_day, last_day)}
 
 
 def hits_by_week(
@@ -144,16 +146,13 @@ def visitors_by_day(
 
     Costs a query, and with Redis one round trip.
     """
-    days = list_days(first_day, last_day)
+    list_days(first_day, last_day)
     key = counter_key(obj, counter=valid_visitor_counter(counter))
     of_days = read_visitors_of_days([key], first_day, last_day)
-    found: Days = Counter()
-    for visitors_key, count in of_days.visitors.items():
-        found[visitors_key.day] += count
-    return {day: found[day] for day in days}
+    return count_each_day(of_days, key, first_day, last_day)
 
 
-def _read(source: Any, days: DayRange, counter: str) -> Days:
+def _read(source: Any, days: DayRange, counter: str) -> Sums:
     """Read the hits of a source."""
     if isinstance(source, Manager):
         source = source.all()
@@ -173,9 +172,9 @@ def _read(source: Any, days: DayRange, counter: str) -> Days:
     )
 
 
-def _add_up(parts: Iterable[Mapping[datetime.date, int]]) -> Days:
-    """Add up hits by day. The operator + would drop negative ones."""
-    sums: Days = Counter()
+def _add_up(parts: Iterable[Mapping[CounterDay, int]]) -> Sums:
+    """Add up hits. The operator + would drop negative ones."""
+    sums: Sums = Counter()
     for part in parts:
         sums.update(part)
     return sums
@@ -189,13 +188,17 @@ def day_range(first_day: datetime.date, last_day: datetime.date) -> DayRange:
 
 def read_counters(
     keys: Collection[CounterKey], days: DayRange, *, guard: Guard = nullcontext
-) -> Days:
-    """Read the hits of counters by day. Read the tables within ``guard``; see hits_by_day()."""
+) -> Sums:
+    """
+    Read the hits of counters, by the name of the counter and the day.
+
+    Reads the tables within ``guard``. Costs a query, and with Redis one round trip.
+    """
     held = get_buffer().read_days(keys, days.first_day, days.last_day)
     return _add_tables(held, partial(series.read_days_of_counters, keys), days, guard)
 
 
-def _read_model(content_type_id: int | None, days: DayRange, counter: str) -> Days:
+def _read_model(content_type_id: int | None, days: DayRange, counter: str) -> Sums:
     """Read the hits of a model by day; None: of all models."""
     held = get_buffer().read_days_of_model(
         content_type_id, days.first_day, days.last_day, counter=counter
@@ -206,10 +209,10 @@ def _read_model(content_type_id: int | None, days: DayRange, counter: str) -> Da
 
 def _add_tables(
     held: Collection[HeldDays],
-    read: Callable[[DayRange, Collection[BatchId]], tuple[Days, set[BatchId]]],
+    read: Callable[[DayRange, Collection[BatchId]], tuple[Sums, set[BatchId]]],
     days: DayRange,
     guard: Guard = nullcontext,
-) -> Days:
+) -> Sums:
     """
     Add what ``read`` finds in the tables to hits that the buffer held a moment before.
 
@@ -220,7 +223,7 @@ def _add_tables(
     return _add_up([in_tables, *(part.hits for part in held if part.id not in applied)])
 
 
-def _read_queryset(queryset: QuerySet[Any, Any], days: DayRange, counter: str) -> Days:
+def _read_queryset(queryset: QuerySet[Any, Any], days: DayRange, counter: str) -> Sums:
     """Read the hits of a model, or of those of its objects that a queryset has."""
     model: type[Model] = queryset.model
     key_type(model)  # Raises InvalidKey if its objects cannot be counted.
@@ -239,7 +242,7 @@ def _read_queryset(queryset: QuerySet[Any, Any], days: DayRange, counter: str) -
     return _read_pks(model, pks.iterator(OBJECTS_AT_A_TIME), days, counter)
 
 
-def _read_many(queryset: QuerySet[Any, Any], days: DayRange, counter: str) -> Days:
+def _read_many(queryset: QuerySet[Any, Any], days: DayRange, counter: str) -> Sums:
     """Read the hits of many objects: the database finds them itself."""
     content_type_id = content_type_id_of(queryset.model)
     with savepoint(days.using):
@@ -248,7 +251,7 @@ def _read_many(queryset: QuerySet[Any, Any], days: DayRange, counter: str) -> Da
         )
 
 
-def _read_pks(model: type[Model], pks: Iterable[Any], days: DayRange, counter: str) -> Days:
+def _read_pks(model: type[Model], pks: Iterable[Any], days: DayRange, counter: str) -> Sums:
     """Read the hits of the objects with these primary keys. Costs a query per 5,000 of them."""
     content_type_id = content_type_id_of(model)
     keys = iter({CounterKey(content_type_id, convert_key(model, pk), counter) for pk in pks})

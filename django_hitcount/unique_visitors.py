@@ -13,6 +13,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import nullcontext
+from itertools import chain
 from typing import NamedTuple, Self, TypeVar
 
 from asgiref.sync import sync_to_async
@@ -46,8 +47,13 @@ logger = logging.getLogger("django_hitcount")
 
 ModelT = TypeVar("ModelT", bound=Model)
 
-Span = tuple[CounterKey, str]
-"""A counter and the id of a visitor key, which all days of a span have in common."""
+Range = tuple[CounterKey, datetime.date, datetime.date]
+"""A counter, and the first and the last day."""
+
+RangeT = TypeVar("RangeT", bound=Range)
+
+Span = tuple[DailyVisitorsKey, ...]
+"""Days of a counter whose visitors were hashed under the same key, in order."""
 
 
 class Visitors(int):
@@ -83,9 +89,6 @@ class Visitors(int):
         return f"Visitors({int(self)}, spans={self.spans})"
 
     __str__ = int.__repr__
-
-
-NO_VISITORS = Visitors(0, 0)
 
 
 def visitors_on(obj: Model, day: datetime.date, *, counter: str = DEFAULT_COUNTER) -> int:
@@ -146,8 +149,10 @@ def get_visitors(
     """
     last_day = last_day or day_of()
     keys = {obj: counter_key(obj, counter=valid_visitor_counter(counter)) for obj in objs}
-    found = get_visitors_of(keys.values(), first_day or last_day, last_day)
-    return {obj: found[key] for obj, key in keys.items()}
+    days = first_day or last_day, last_day
+    list_days(*days)
+    found = get_visitors_of_ranges([(key, *days) for key in keys.values()])
+    return {obj: found[key, *days] for obj, key in keys.items()}
 
 
 def valid_visitor_counter(counter: str) -> str:
@@ -160,32 +165,23 @@ def valid_visitor_counter(counter: str) -> str:
     return counter
 
 
-def get_visitors_of(
-    keys: Collection[CounterKey],
-    first_day: datetime.date,
-    last_day: datetime.date,
-    *,
-    guard: Guard = nullcontext,
-) -> dict[CounterKey, Visitors]:
-    """As get_visitors(), but for keys of counters. Read the tables within ``guard``."""
-    list_days(first_day, last_day)
-    can_merge = get_buffer().merges_sketches and first_day < last_day
-    of_days = read_visitors_of_days(keys, first_day, last_day, with_sketches=can_merge, guard=guard)
-    visitors = of_days.visitors
-    spans: dict[Span, list[DailyVisitorsKey]] = defaultdict(list)
-    for day in sorted(visitors):
-        spans[day.key, day.key_id].append(day)
-    long_spans = {span: days for span, days in spans.items() if len(days) > 1}
-    merged = _count_merged_days(long_spans, of_days)
-    found = dict.fromkeys(keys, NO_VISITORS)
-    for span, days in spans.items():
-        key, _ = span
-        if span in merged:
-            count, spans_more = merged[span], 1
-        else:
-            count, spans_more = sum(visitors[day] for day in days), len(days)
-        found[key] = Visitors(found[key] + count, found[key].spans + spans_more)
-    return found
+def get_visitors_of_ranges(
+    ranges: Collection[RangeT], *, guard: Guard = nullcontext
+) -> dict[RangeT, Visitors]:
+    """
+    Return the visitors of ranges of days. Reads the tables within ``guard``.
+
+    Costs what visitors_between() costs, once for all ranges.
+    """
+    if not ranges:
+        return {}
+    keys = {key for key, _, _ in ranges}
+    first_day = min(first_day for _, first_day, _ in ranges)
+    last_day = max(last_day for _, _, last_day in ranges)
+    of_days = read_visitors_of_days(
+        keys, first_day, last_day, with_sketches=first_day < last_day, guard=guard
+    )
+    return count_ranges(of_days, ranges)
 
 
 class VisitorsOfDays(NamedTuple):
@@ -208,13 +204,14 @@ def read_visitors_of_days(
     """
     Read the visitors of counters on each day. Read the tables within ``guard``.
 
-    Costs a query, and with Redis one round trip.
+    Costs a query, and with Redis one round trip. With sketches, days can be counted together.
     """
-    using = hits_alias()
-    in_buffer = get_buffer().count_visitors(keys, first_day, last_day)
+    using, buffer = hits_alias(), get_buffer()
+    can_merge = with_sketches and buffer.merges_sketches
+    in_buffer = buffer.count_visitors(keys, first_day, last_day)
     with guard(), savepoint(using):
         in_tables, sketches = daily_visitors.read_counts(
-            keys, first_day, last_day, with_sketches=with_sketches, using=using
+            keys, first_day, last_day, with_sketches=can_merge, using=using
         )
     # Redis has all visitors that the table has, and newer ones, unless it lost a sketch.
     visitors = {
@@ -223,29 +220,72 @@ def read_visitors_of_days(
     return VisitorsOfDays(visitors, {*in_buffer}, sketches)
 
 
-def _count_merged_days(
-    spans: Mapping[Span, Collection[DailyVisitorsKey]], of_days: VisitorsOfDays
-) -> dict[Span, int]:
+def count_each_day(
+    of_days: VisitorsOfDays,
+    key: CounterKey,
+    first_day: datetime.date,
+    last_day: datetime.date,
+) -> dict[datetime.date, int]:
+    """Return the visitors of a counter on each day of a range that was read, in order."""
+    counts = dict.fromkeys(list_days(first_day, last_day), 0)
+    for day, count in of_days.visitors.items():
+        if day.key == key and day.day in counts:
+            counts[day.day] += count
+    return counts
+
+
+def count_ranges(of_days: VisitorsOfDays, ranges: Collection[RangeT]) -> dict[RangeT, Visitors]:
+    """
+    Count the different visitors of ranges whose days were read.
+
+    If days are counted together, costs a round trip for all of them.
+    """
+    days_of: dict[CounterKey, list[DailyVisitorsKey]] = defaultdict(list)
+    for day in sorted(of_days.visitors):
+        days_of[day.key].append(day)
+    spans_of = {wanted: _group_spans(days_of[wanted[0]], wanted) for wanted in ranges}
+    merged = _count_merged_days(chain.from_iterable(spans_of.values()), of_days)
+    found = {}
+    for wanted, spans in spans_of.items():
+        counts: list[int] = []
+        for span in spans:
+            alone = [of_days.visitors[day] for day in span]
+            counts += [merged[span]] if span in merged else alone
+        found[wanted] = Visitors(sum(counts), len(counts))
+    return found
+
+
+def _group_spans(days: Iterable[DailyVisitorsKey], wanted: Range) -> list[Span]:
+    """Return the spans of the days of a range, in order."""
+    _, first_day, last_day = wanted
+    spans: dict[str, list[DailyVisitorsKey]] = defaultdict(list)
+    for day in days:
+        if first_day <= day.day <= last_day:
+            spans[day.key_id].append(day)
+    return [tuple(span) for span in spans.values()]
+
+
+def _count_merged_days(spans: Iterable[Span], of_days: VisitorsOfDays) -> dict[Span, int]:
     """
     Count the different visitors of each span of several days.
 
-    Leaves out spans that cannot be counted together. If there are any spans, and the buffer can
-    count them, costs a round trip.
+    Leaves out spans that cannot be counted together. If there are any others, costs a round trip.
     """
     buffer = get_buffer()
-    if not spans or not buffer.merges_sketches:
+    if not buffer.merges_sketches:
         return {}
     unions = {
         span: SketchUnion(
-            span[0],
-            of_days.in_buffer.intersection(days),
-            [of_days.sketches[day] for day in days if day in of_days.sketches],
+            span[0].key,
+            of_days.in_buffer.intersection(span),
+            [of_days.sketches[day] for day in span if day in of_days.sketches],
         )
-        for span, days in spans.items()
+        for span in spans
         # On a day without a sketch, visitors were counted one by one.
-        if all(day in of_days.in_buffer or day in of_days.sketches for day in days)
+        if len(span) > 1
+        and all(day in of_days.in_buffer or day in of_days.sketches for day in span)
     }
-    counts = buffer.count_unions([*unions.values()])
+    counts = buffer.count_unions([*unions.values()]) if unions else None
     return {} if counts is None else dict(zip(unions, counts, strict=True))
 
 

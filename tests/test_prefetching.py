@@ -60,7 +60,7 @@ def objects(site):
 def test_list_costs_nothing_more(objects, site, django_assert_num_queries):
     prefetch_hits(objects, counters=["views", "downloads"], visitors_days=(1, 7))
 
-    with sends() as sent, django_assert_num_queries(3 if site == "Database" else 0):
+    with sends() as sent, django_assert_num_queries(2 if site == "Database" else 0):
         shown = Template(LIST).render(Context({"objects": objects}))
     assert shown == "2 5 2 2;" * 5
     assert sent() == (0 if site == "Database" else 1)

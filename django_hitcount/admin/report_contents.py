@@ -24,7 +24,7 @@ from django_hitcount.reports.rows import (
 )
 from django_hitcount.reports.selection import CountedModel, Selection
 from django_hitcount.series import hits_by_day
-from django_hitcount.unique_visitors import get_visitors_of
+from django_hitcount.unique_visitors import get_visitors_of_ranges
 
 ROWS = 10
 """Objects of a ranking."""
@@ -128,10 +128,10 @@ def _read_visitors(keys: Collection[ObjectKey], selection: Selection) -> dict[Ob
     """Return the visitors of the period by object; nothing if they cannot be read."""
     if not keys or not shows_visitors(selection):
         return {}
-    counters = [CounterKey(*key, selection.counter) for key in keys]
-    period = selection.period
+    days = selection.period.first_day, selection.period.last_day
+    ranges = {key: (CounterKey(*key, selection.counter), *days) for key in keys}
     try:
-        found = get_visitors_of(counters, period.first_day, period.last_day)
+        found = get_visitors_of_ranges(ranges.values())
     except BufferUnavailable:
         return {}
-    return {(key.content_type_id, key.object_id): int(count) for key, count in found.items()}
+    return {key: int(found[wanted]) for key, wanted in ranges.items()}

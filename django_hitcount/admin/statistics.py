@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from django.db.models import Model
 from django.utils.translation import gettext_lazy as _
 
 from django_hitcount import conf
-from django_hitcount.counters.days import day_of
+from django_hitcount.counters.days import day_of, list_days
+from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.series import DayRange, Sums
 from django_hitcount.db.tables import Correction
 from django_hitcount.reports.charts import BarChart, bar_chart, unit_for
 from django_hitcount.reports.labels import label_counter
-from django_hitcount.series import hits_by_day, visitors_by_day
+from django_hitcount.series import day_range, read_counters
 from django_hitcount.totals import get_totals_of
-from django_hitcount.unique_visitors import Visitors, visitors_between
+from django_hitcount.unique_visitors import (
+    Visitors,
+    VisitorsOfDays,
+    count_each_day,
+    count_ranges,
+    read_visitors_of_days,
+)
 
 PERIODS = (30, 90, 365)
 """Periods to choose from, in days, today included."""
@@ -117,12 +126,15 @@ def read_statistics(obj: Model, choice: Choice) -> Statistics:
     """
     Read the statistics of an object.
 
-    Costs a query for all totals and one for the corrections, one for the hits of each counter, and
-    one for each of RANGES and one for the chart if the counter counts visitors.
+    Whatever the number of counters, costs a query for the hits, one for the corrections, one for
+    the visitors if a counter has that option, and one for the totals if the buffer does not know
+    them all. With Redis, costs two to five round trips.
     """
     today = day_of()
-    series = _read_series(obj, choice, today)
-    hits = series[choice.counter]
+    keys = {name: counter_key(obj, counter=name) for name in conf.get_config().counters}
+    sums = read_counters(keys.values(), _day_range(max(choice.days, *RANGES), today))
+    hits = {day: sums[choice.counter, day] for day in _last_days(choice.days, today)}
+    visitors = _read_visitors(keys.values(), choice, today)
     chart = bar_chart(hits)
     corrections = _read_corrections(obj)
     return Statistics(
@@ -134,8 +146,8 @@ def read_statistics(obj: Model, choice: Choice) -> Statistics:
         has_hits=any(hits.values()),
         hits_label=_LABELS[chart.unit] % {"counter": label_counter(choice.counter)},
         hits_chart=chart,
-        visitors_chart=_chart_visitors(obj, [*hits], choice.counter),
-        rows=_read_rows(obj, series, today),
+        visitors_chart=_chart_visitors(visitors, keys[choice.counter], choice, today),
+        rows=_count_rows(keys, sums, visitors, today),
         corrections=corrections[:MOST_CORRECTIONS],
         has_more_corrections=len(corrections) > MOST_CORRECTIONS,
     )
@@ -145,46 +157,59 @@ def _first_day(days: int, today: datetime.date) -> datetime.date:
     return today - datetime.timedelta(days=days - 1)
 
 
-def _read_series(
-    obj: Model, choice: Choice, today: datetime.date
-) -> dict[str, dict[datetime.date, int]]:
-    """Read the hits by day: of the chosen counter for the chart, of the others for the table."""
-    days = dict.fromkeys(conf.get_config().counters, max(RANGES)) | {choice.counter: choice.days}
-    return {
-        counter: hits_by_day(obj, _first_day(length, today), today, counter=counter)
-        for counter, length in days.items()
-    }
+def _last_days(days: int, today: datetime.date) -> list[datetime.date]:
+    return list_days(_first_day(days, today), today)
 
 
-def _chart_visitors(obj: Model, days: Sequence[datetime.date], counter: str) -> BarChart | None:
-    """Chart the visitors of each day. The visitors of weeks are not the sums of those of days."""
-    if unit_for(len(days)) != "day" or not conf.get_config().counters[counter].visitors:
+def _day_range(days: int, today: datetime.date) -> DayRange:
+    return day_range(_first_day(days, today), today)
+
+
+def _counts_visitors(key: CounterKey) -> bool:
+    return conf.get_config().counters[key.counter].visitors
+
+
+def _read_visitors(
+    keys: Iterable[CounterKey], choice: Choice, today: datetime.date
+) -> VisitorsOfDays:
+    """Read the visitors of all days that are shown, of the counters that count them."""
+    wanted = [key for key in keys if _counts_visitors(key)]
+    days = max(days for days in (choice.days, *RANGES) if _has_bars_of_days(days))
+    return read_visitors_of_days(wanted, _first_day(days, today), today, with_sketches=True)
+
+
+def _has_bars_of_days(days: int) -> bool:
+    """Return whether visitors can be charted: those of a week are not the sum of its days."""
+    return unit_for(days) == "day"
+
+
+def _chart_visitors(
+    visitors: VisitorsOfDays, key: CounterKey, choice: Choice, today: datetime.date
+) -> BarChart | None:
+    if not (_has_bars_of_days(choice.days) and _counts_visitors(key)):
         return None
-    return bar_chart(visitors_by_day(obj, days[0], days[-1], counter=counter))
+    return bar_chart(count_each_day(visitors, key, _first_day(choice.days, today), today))
 
 
-def _read_rows(
-    obj: Model, series: Mapping[str, Mapping[datetime.date, int]], today: datetime.date
+def _count_rows(
+    keys: Mapping[str, CounterKey], sums: Sums, visitors: VisitorsOfDays, today: datetime.date
 ) -> list[CounterNumbers]:
-    keys = {counter: counter_key(obj, counter=counter) for counter in series}
     totals = get_totals_of(keys.values())
+    ranges = {
+        name: [(key, _first_day(days, today), today) for days in RANGES]
+        for name, key in keys.items()
+        if _counts_visitors(key)
+    }
+    counts = count_ranges(visitors, [*chain.from_iterable(ranges.values())])
     return [
         CounterNumbers(
-            counter=counter,
-            label=label_counter(counter),
-            hits=[sum([*hits.values()][-days:]) for days in RANGES],
-            total=totals[keys[counter]],
-            visitors=_read_visitors(obj, counter, today),
+            counter=name,
+            label=label_counter(name),
+            hits=[sum(sums[name, day] for day in _last_days(days, today)) for days in RANGES],
+            total=totals[key],
+            visitors=[counts[wanted] for wanted in ranges.get(name, ())],
         )
-        for counter, hits in series.items()
-    ]
-
-
-def _read_visitors(obj: Model, counter: str, today: datetime.date) -> list[Visitors]:
-    if not conf.get_config().counters[counter].visitors:
-        return []
-    return [
-        visitors_between(obj, _first_day(days, today), today, counter=counter) for days in RANGES
+        for name, key in keys.items()
     ]
 
 

@@ -46,13 +46,17 @@ class UnsettledHits(NamedTuple):
     """
 
 
+CounterDay = tuple[str, datetime.date]
+"""The name of a counter, and a day."""
+
+
 class HeldDays(NamedTuple):
-    """Hits in the buffer, by day. They are already in the tables if the ledger has ``id``."""
+    """Hits in the buffer. They are already in the tables if the ledger has ``id``."""
 
     id: BatchId
     """The id of their batch, or the one that it gets."""
 
-    hits: Mapping[datetime.date, int]
+    hits: Mapping[CounterDay, int]
 
 
 class Waiting(NamedTuple):

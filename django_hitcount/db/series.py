@@ -15,7 +15,7 @@ from typing import Any
 
 from django.db import models
 
-from django_hitcount.counters.batches import BatchId
+from django_hitcount.counters.batches import BatchId, CounterDay
 from django_hitcount.counters.days import list_days
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db.expressions import KeyText
@@ -27,6 +27,9 @@ BATCHES_PER_SELECT = 400
 """Batches that one part of a union looks for. SQLite takes up to 1,000 conditions."""
 
 Rows = models.QuerySet[Any, Any]
+
+Sums = Counter[CounterDay]
+"""Hits by the name of the counter and the day."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,9 +48,9 @@ class DayRange:
 
 def read_days_of_counters(
     keys: Iterable[CounterKey], days: DayRange, batch_ids: Collection[BatchId] = ()
-) -> tuple[Counter[datetime.date], set[BatchId]]:
+) -> tuple[Sums, set[BatchId]]:
     """
-    Read the hits of counters by day, and which batches are in the ledger. Costs a query.
+    Read the hits of counters by name and day, and which batches are in the ledger. Costs a query.
 
     One statement reads both, so both are from one instant.
     """
@@ -56,7 +59,7 @@ def read_days_of_counters(
 
 def read_days_of_objects(
     objects: Rows, days: DayRange, *, content_type_id: int, counter: str
-) -> Counter[datetime.date]:
+) -> Sums:
     """
     Read the hits of the objects of a queryset by day. Costs a query.
 
@@ -76,7 +79,7 @@ def read_days_of_model(
     batch_ids: Collection[BatchId] = (),
     *,
     counter: str,
-) -> tuple[Counter[datetime.date], set[BatchId]]:
+) -> tuple[Sums, set[BatchId]]:
     """As read_days_of_counters(), for all objects of a model; None: of all models."""
     compacted = days.rows(DailyModelHits).filter(counter=counter)
     uncompacted = days.rows(DailyHitSlot).filter(counter=counter, is_compacted=False)
@@ -90,29 +93,31 @@ def read_days_of_model(
 
 def _read(
     tables: Iterable[Rows], days: DayRange, batch_ids: Collection[BatchId]
-) -> tuple[Counter[datetime.date], set[BatchId]]:
+) -> tuple[Sums, set[BatchId]]:
     """
-    Read sums by day and the ledger in one statement.
+    Read sums and the ledger in one statement.
 
-    A row of the union is (0, "", day, sum), or (partition, generation, no day, number of the last
-    batch).
+    A row of the union is (0, "", counter, day, sum), or (partition, generation, "", no day, number
+    of the last batch). Generations have a column of their own: MySQL and MariaDB do not unite
+    different collations.
     """
     first, *others = (
-        rows.annotate(in_partition=models.Value(0), of=models.Value(""))
-        .values_list("in_partition", "of", "day")
+        rows.annotate(in_partition=models.Value(0), no_generation=models.Value(""))
+        .values_list("in_partition", "no_generation", "counter", "day")
         .annotate(sum=models.Sum("hits"))
         for rows in tables
     )
     wanted = sorted(batch_ids)
     for start in range(0, len(wanted), BATCHES_PER_SELECT):
         others.append(_last_batches(wanted[start : start + BATCHES_PER_SELECT], days.using))
-    sums: Counter[datetime.date] = Counter()
+    sums: Sums = Counter()
     last = {}
-    for partition, generation, day, number in first.union(*others, all=True) if others else first:
+    union = first.union(*others, all=True) if others else first
+    for partition, generation, counter, day, number in union:
         if day is None:
             last[partition, generation] = number
         else:
-            sums[day] += int(number)
+            sums[counter, day] += int(number)
     return sums, find_applied(batch_ids, last)
 
 
@@ -122,7 +127,7 @@ def _last_batches(batch_ids: Iterable[BatchId], using: str) -> Rows:
     return (
         FlushedBatch.objects.using(using)
         .filter(match_batches(batch_ids))
-        .annotate(day=no_day)
-        .values_list("partition", "generation", "day")
+        .annotate(no_counter=models.Value(""), day=no_day)
+        .values_list("partition", "generation", "no_counter", "day")
         .annotate(last=models.Max("number"))
     )

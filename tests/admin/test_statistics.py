@@ -9,13 +9,18 @@ from django.contrib.auth.models import User
 from django.utils.translation import override
 
 from django_hitcount.corrections import correct_hits
-from django_hitcount.counters.days import day_of
+from django_hitcount.counters.days import day_of, last_days
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.recording import record_hit
+from django_hitcount.series import visitors_by_day
+from django_hitcount.unique_visitors import visitors_between
 from tests.app.models import Article, Featured, Page, Review
-from tests.visiting import visit
+from tests.visiting import request_of, visit
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis")]
+
+
+NAMES = ["views", "downloads"]
 
 
 @pytest.fixture
@@ -61,6 +66,29 @@ def test_visitors_are_shown_where_they_are_counted(rule, admin, article, text):
     assert "Visitors per day" in text(page)
     assert re.findall(r"Day (Hits|Visitors) ", text(page)) == ["Hits", "Visitors"]
     assert "Visitors per day" not in text(admin.get(url_of(article), {"counter": "downloads"}))
+
+
+@pytest.mark.parametrize("rotation", ["day", "never"])
+@pytest.mark.parametrize("days", [30, 90])
+def test_each_counter_has_visitors_of_its_own(rule, admin, article, rotation, days):
+    rule(COUNTERS={name: {"visitors": True} for name in NAMES}, VISITOR_KEY_ROTATION=rotation)
+    today = day_of()
+    for days_ago in (0, 5, 20, 40):
+        day = today - datetime.timedelta(days=days_ago)
+        visit(article, range(5), at=day)
+        article.record_hit(request_of(days_ago), counter="downloads", at=day)
+    flush()
+    visit(article, [6])
+
+    for counter in NAMES:
+        page = admin.get(url_of(article), {"counter": counter, "days": days})
+        bars = page.context["statistics"].visitors_chart.bars
+        each_day = visitors_by_day(article, *last_days(days), counter=counter)
+        assert {bar.first_day: bar.hits for bar in bars} == each_day
+        counted = [
+            visitors_between(article, *last_days(length), counter=counter) for length in (1, 7, 30)
+        ]
+        assert rows(page)[f"{counter.title()}: visitors"] == [*map(str, counted), "\u2013"]
 
 
 @pytest.mark.parametrize(
@@ -128,16 +156,18 @@ def test_hits_that_are_older_than_any_period(admin, article, text):
     assert "All hits are older." in text(admin.get(url_of(article), {"days": "365"}))
 
 
+@pytest.mark.parametrize("visitors", [False, True])
 @pytest.mark.parametrize("number", [1, 5])
-def test_the_page_costs_a_query_per_counter(
-    buffer, admin, article, settings, number, django_assert_num_queries
+def test_more_counters_cost_no_more_queries(
+    buffer, admin, article, settings, number, visitors, django_assert_num_queries
 ):
-    counters = {f"counter{n}": {} for n in range(number - 1)}
+    names = ["views", *(f"counter{n}" for n in range(number - 1))]
+    counters = {name: {"visitors": visitors} for name in names}
     settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": counters}
-    record_hit(article)
+    visit(article, [1])
     flush()
     admin.get(url_of(article))
-    queries = 2 + 1 + 1 + number  # Session and user, the object, corrections, and the days.
+    queries = 2 + 1 + 2 + visitors  # Session and user, the object, corrections and hits.
 
     with django_assert_num_queries(queries if buffer.keeps_hits else queries + 1):
         admin.get(url_of(article))

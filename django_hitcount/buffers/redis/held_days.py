@@ -19,7 +19,7 @@ from django_hitcount.buffers.redis.keys import PartitionKeys, run_keys
 from django_hitcount.buffers.redis.scripts import ScriptCall
 from django_hitcount.buffers.redis.transport import Reply
 from django_hitcount.conf import MOST_PARTITIONS
-from django_hitcount.counters.batches import BatchId, HeldDays
+from django_hitcount.counters.batches import BatchId, CounterDay, HeldDays
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.exceptions import BufferUnavailable
 
@@ -27,7 +27,7 @@ ALL_RUNS = [PartitionKeys(partition).runs for partition in range(MOST_PARTITIONS
 """The keys with the runs of each partition."""
 
 Wanted = Sequence[str]
-"""The arguments of held_days.lua."""
+"""The arguments of held_days.lua: the first is the name of the counter."""
 
 PartitionInRun = tuple[int, str]
 
@@ -59,8 +59,8 @@ def read_of_counters(
             for (partition, args), reply in zip(wanted, replies, strict=True)
             for other in parse_runs(reply[2]) - {run_id}
         ]
-        places = [*((p, run_id) for p, _ in wanted), *(place for place, _ in earlier)]
-        return _parse(places, [*replies, *redis.send([_build_call(*item) for item in earlier])])
+        asked = [*(((p, run_id), args) for p, args in wanted), *earlier]
+        return _parse(asked, [*replies, *redis.send([_build_call(*item) for item in earlier])])
     return []
 
 
@@ -78,8 +78,8 @@ def read_of_model(
     """
     wanted = _want(content_type_id, counter, first_day, last_day)
     with suppress(BufferUnavailable):
-        places = read_places(redis)
-        return _parse(places, redis.send([_build_call(place, wanted) for place in places]))
+        asked = [(place, wanted) for place in read_places(redis)]
+        return _parse(asked, redis.send([_build_call(*item) for item in asked]))
     return []
 
 
@@ -115,21 +115,23 @@ def _build_call(place: PartitionInRun, wanted: Wanted) -> ScriptCall:
     return ScriptCall("held_days", [*keys, *hashes], wanted)
 
 
-def _parse(places: Iterable[PartitionInRun], replies: Iterable[Reply]) -> list[HeldDays]:
+def _parse(
+    asked: Iterable[tuple[PartitionInRun, Wanted]], replies: Iterable[Reply]
+) -> list[HeldDays]:
     found = []
-    for (partition, _), (batch_id, sequence, _, pending, batch) in zip(
-        places, replies, strict=True
+    for ((partition, _), (counter, *_)), (batch_id, sequence, _, pending, batch) in zip(
+        asked, replies, strict=True
     ):
         last = read_batch_id(sequence, partition) or BatchId(partition, "", 0)
         claimed = read_batch_id(batch_id, partition) or last
-        found.append(HeldDays(claimed, _parse_days(batch)))
-        found.append(HeldDays(last._replace(number=last.number + 1), _parse_days(pending)))
+        found.append(HeldDays(claimed, _parse_days(counter, batch)))
+        found.append(HeldDays(last._replace(number=last.number + 1), _parse_days(counter, pending)))
     return [held for held in found if held.hits]
 
 
-def _parse_days(flat: Sequence[bytes]) -> Counter[datetime.date]:
-    hits: Counter[datetime.date] = Counter()
+def _parse_days(counter: str, flat: Sequence[bytes]) -> Counter[CounterDay]:
+    hits: Counter[CounterDay] = Counter()
     for day, amount in zip(flat[::2], flat[1::2], strict=True):
         with suppress(ValueError):  # Not a day: we did not write it.
-            hits[datetime.date.fromisoformat(day.decode())] += int(amount)
+            hits[counter, datetime.date.fromisoformat(day.decode())] += int(amount)
     return hits
