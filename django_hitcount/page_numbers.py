@@ -23,6 +23,7 @@ from django_hitcount.counters.fresh_totals import find_fresh_total, find_fresh_v
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.page_numbers import BufferNumbers, LastDays, SpanCount, Wanted
+from django_hitcount.counters.visitors import Visitors
 from django_hitcount.db import daily_visitors
 from django_hitcount.db.commits import reports_commit, run_after_commit
 from django_hitcount.db.counter_keys import counter_key
@@ -32,7 +33,8 @@ from django_hitcount.db.transactions import DATABASE_ERRORS, is_in_transaction
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.page_reads import page_read_breaker
 from django_hitcount.totals import totals_or_none
-from django_hitcount.unique_visitors import Visitors, get_visitors_of_ranges, valid_visitor_counter
+from django_hitcount.unique_visitors import valid_visitor_counter
+from django_hitcount.visitor_ranges import get_visitors_of_ranges
 
 logger = logging.getLogger("django_hitcount")
 

@@ -32,11 +32,8 @@ from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.series import DayRange, Sums
 from django_hitcount.exceptions import InvalidHit
 from django_hitcount.outages.page_reads import Guard
-from django_hitcount.unique_visitors import (
-    count_each_day,
-    read_visitors_of_days,
-    valid_visitor_counter,
-)
+from django_hitcount.unique_visitors import valid_visitor_counter
+from django_hitcount.visitor_ranges import count_each_day, read_visitors_of_days
 
 __all__ = [
     "ahits_by_day",
@@ -199,7 +196,7 @@ def read_counters(
 
 
 def _read_model(content_type_id: int | None, days: DayRange, counter: str) -> Sums:
-    """Read the hits of a model by day; None: of all models."""
+    """Read the hits of a model; None: of all models. See read_counters()."""
     held = get_buffer().read_days_of_model(
         content_type_id, days.first_day, days.last_day, counter=counter
     )

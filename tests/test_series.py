@@ -17,7 +17,7 @@ from django_hitcount.counters.days import day_of, list_days
 from django_hitcount.db import series as daily_sums
 from django_hitcount.db import slots
 from django_hitcount.db.counter_keys import counter_key
-from django_hitcount.db.tables import DailyModelHits
+from django_hitcount.db.tables import DailyHitSlot, DailyModelHits, FlushedBatch
 from django_hitcount.exceptions import (
     InvalidDay,
     InvalidHit,
@@ -45,6 +45,7 @@ from tests.app.models import (
     Tag,
 )
 from tests.redis_server import sends
+from tests.tables import another_collation
 from tests.visiting import visit
 
 FIRST, LAST = datetime.date(2026, 2, 26), datetime.date(2026, 3, 3)
@@ -338,6 +339,37 @@ class TestHitsThatWait:
 
             expected = times if kind == "object" else 3 * times
             assert series.hits_by_day(source, today, today) == {today: expected}
+
+    @pytest.mark.skipif(connection.vendor != "mysql", reason="others unite all collations")
+    @pytest.mark.parametrize(
+        ("table", "column"),
+        [(DailyModelHits, "counter"), (DailyHitSlot, "counter"), (FlushedBatch, "generation")],
+    )
+    def test_tables_may_have_different_collations(self, found, articles, table, column):
+        with another_collation(table, column):
+            for work in (flush, compact, flush):
+                record_hits(articles)
+                work()
+            record_hits(articles)
+            assert found() == [{4}, {12}]
+
+    def test_a_flush_while_two_counters_are_read(self, found, articles, monkeypatch):
+        read = daily_sums.read_days_of_counters
+
+        def read_after_a_flush(*args):
+            flush()
+            return read(*args)
+
+        monkeypatch.setattr(daily_sums, "read_days_of_counters", read_after_a_flush)
+        amounts = {"views": 1, "downloads": 10}
+        keys = [counter_key(articles[0], counter=counter) for counter in amounts]
+        today = day_of()
+        for times in (1, 2, 3):
+            for counter, amount in amounts.items():
+                record_hits(articles, counter=counter, amount=amount)
+
+            sums = series.read_counters(keys, series.day_range(today, today))
+            assert sums == {("views", today): times, ("downloads", today): 10 * times}
 
     def test_deleted_object(self, found, articles):
         record_hits(articles)

@@ -11,12 +11,14 @@ import time_machine
 from django.template import Context, Template
 
 from django_hitcount.counters.days import day_of
+from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.exceptions import InvalidDay, VisitorsNotCounted
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.models import DailyVisitors, SeenVisitor
 from django_hitcount.recording import record_hits
 from django_hitcount.unique_visitors import Visitors, get_visitors
+from django_hitcount.visitor_ranges import get_visitors_of_ranges
 from tests.app.models import Article
 from tests.visiting import DAY, NOON, is_about, request_of, visit
 
@@ -92,6 +94,29 @@ def test_result_is_a_number_with_the_spans():
     assert (found, found.spans, found.is_distinct) == (1200, 7, False)
     assert (str(found), repr(found)) == ("1200", "Visitors(1200, spans=7)")
     assert json.dumps(found) == "1200"
+
+
+@pytest.mark.parametrize("rotation", ["day", "never"])
+def test_ranges_that_are_read_together(article, rule, rotation):
+    rule(visitors=True, VISITOR_KEY_ROTATION=rotation)
+    other = Article.objects.create(title="Coffee")
+    days = [DAY + datetime.timedelta(days=n) for n in range(5)]
+    for n, day in enumerate(days):
+        visit(article, range(n + 1), at=day)
+        visit(other, range(10, 12 + n), at=day)
+    keys = {obj: counter_key(obj, counter="views") for obj in (article, other)}
+    ranges = {
+        (obj, first, last): (key, first, last)
+        for obj, key in keys.items()
+        for first, last in [(days[0], days[0]), (days[0], days[3]), (days[2], days[4])]
+    }
+
+    found = get_visitors_of_ranges([*ranges.values(), *ranges.values()])
+    assert len(found) == 6
+    for (obj, first, last), wanted in ranges.items():
+        alone = obj.visitors_between(first, last)
+        assert (found[wanted], found[wanted].spans) == (alone, alone.spans)
+    assert get_visitors_of_ranges([]) == {}
 
 
 def test_no_visitors(article, rule):

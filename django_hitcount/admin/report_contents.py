@@ -24,7 +24,7 @@ from django_hitcount.reports.rows import (
 )
 from django_hitcount.reports.selection import CountedModel, Selection
 from django_hitcount.series import hits_by_day
-from django_hitcount.unique_visitors import get_visitors_of_ranges
+from django_hitcount.visitor_ranges import get_visitors_of_ranges
 
 ROWS = 10
 """Objects of a ranking."""

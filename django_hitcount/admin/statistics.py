@@ -13,16 +13,16 @@ from django.utils.translation import gettext_lazy as _
 from django_hitcount import conf
 from django_hitcount.counters.days import day_of, list_days
 from django_hitcount.counters.keys import CounterKey
+from django_hitcount.counters.visitors import Visitors
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.routing import hits_alias
-from django_hitcount.db.series import DayRange, Sums
+from django_hitcount.db.series import Sums
 from django_hitcount.db.tables import Correction
 from django_hitcount.reports.charts import BarChart, bar_chart, unit_for
 from django_hitcount.reports.labels import label_counter
 from django_hitcount.series import day_range, read_counters
 from django_hitcount.totals import get_totals_of
-from django_hitcount.unique_visitors import (
-    Visitors,
+from django_hitcount.visitor_ranges import (
     VisitorsOfDays,
     count_each_day,
     count_ranges,
@@ -128,12 +128,13 @@ def read_statistics(obj: Model, choice: Choice) -> Statistics:
 
     Whatever the number of counters, costs a query for the hits, one for the corrections, one for
     the visitors if a counter has that option, and one for the totals if the buffer does not know
-    them all. With Redis, costs two to five round trips.
+    them all. With Redis, costs two round trips, one for the visitors, one for totals that Redis
+    does not know, and one for each hundred sketches of days that are counted together.
     """
     today = day_of()
     keys = {name: counter_key(obj, counter=name) for name in conf.get_config().counters}
-    sums = read_counters(keys.values(), _day_range(max(choice.days, *RANGES), today))
-    hits = {day: sums[choice.counter, day] for day in _last_days(choice.days, today)}
+    sums = read_counters(keys.values(), day_range(*_days_until(today, max(choice.days, *RANGES))))
+    hits = {day: sums[choice.counter, day] for day in list_days(*_days_until(today, choice.days))}
     visitors = _read_visitors(keys.values(), choice, today)
     chart = bar_chart(hits)
     corrections = _read_corrections(obj)
@@ -157,12 +158,9 @@ def _first_day(days: int, today: datetime.date) -> datetime.date:
     return today - datetime.timedelta(days=days - 1)
 
 
-def _last_days(days: int, today: datetime.date) -> list[datetime.date]:
-    return list_days(_first_day(days, today), today)
-
-
-def _day_range(days: int, today: datetime.date) -> DayRange:
-    return day_range(_first_day(days, today), today)
+def _days_until(today: datetime.date, days: int) -> tuple[datetime.date, datetime.date]:
+    """Return the first and the last of the last ``days`` days."""
+    return _first_day(days, today), today
 
 
 def _counts_visitors(key: CounterKey) -> bool:
@@ -174,8 +172,10 @@ def _read_visitors(
 ) -> VisitorsOfDays:
     """Read the visitors of all days that are shown, of the counters that count them."""
     wanted = [key for key in keys if _counts_visitors(key)]
-    days = max(days for days in (choice.days, *RANGES) if _has_bars_of_days(days))
-    return read_visitors_of_days(wanted, _first_day(days, today), today, with_sketches=True)
+    days = max(choice.days if _has_bars_of_days(choice.days) else 0, *RANGES)
+    return read_visitors_of_days(
+        wanted, *_days_until(today, days), sketches_from=_first_day(max(RANGES), today)
+    )
 
 
 def _has_bars_of_days(days: int) -> bool:
@@ -188,7 +188,7 @@ def _chart_visitors(
 ) -> BarChart | None:
     if not (_has_bars_of_days(choice.days) and _counts_visitors(key)):
         return None
-    return bar_chart(count_each_day(visitors, key, _first_day(choice.days, today), today))
+    return bar_chart(count_each_day(visitors, key, *_days_until(today, choice.days)))
 
 
 def _count_rows(
@@ -196,7 +196,7 @@ def _count_rows(
 ) -> list[CounterNumbers]:
     totals = get_totals_of(keys.values())
     ranges = {
-        name: [(key, _first_day(days, today), today) for days in RANGES]
+        name: [(key, *_days_until(today, days)) for days in RANGES]
         for name, key in keys.items()
         if _counts_visitors(key)
     }
@@ -205,7 +205,10 @@ def _count_rows(
         CounterNumbers(
             counter=name,
             label=label_counter(name),
-            hits=[sum(sums[name, day] for day in _last_days(days, today)) for days in RANGES],
+            hits=[
+                sum(sums[name, day] for day in list_days(*_days_until(today, days)))
+                for days in RANGES
+            ],
             total=totals[key],
             visitors=[counts[wanted] for wanted in ranges.get(name, ())],
         )

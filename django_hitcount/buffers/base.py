@@ -108,7 +108,7 @@ class Buffer(ABC):
         self, keys: Collection[CounterKey], first_day: datetime.date, last_day: datetime.date
     ) -> Sequence[HeldDays]:
         """
-        Return the hits of counters that the buffer holds, by day.
+        Return the hits of counters that the buffer holds, by the name of the counter and the day.
 
         The tables are read after that. Whatever is flushed in between, the ledger then has the id
         of those hits that are in the tables.

@@ -108,18 +108,21 @@ def read_counts(
     first_day: datetime.date,
     last_day: datetime.date,
     *,
-    with_sketches: bool,
+    sketches_from: datetime.date | None,
     using: str,
 ) -> tuple[dict[DailyVisitorsKey, int], dict[DailyVisitorsKey, bytes]]:
     """
     Read the number of visitors of counters on each day, from both tables.
 
-    Also returns the sketches of days that may be merged, if ``with_sketches``. Costs one query.
+    Also returns the sketches of days that may be merged, from the day ``sketches_from``, if there
+    is one. Costs one query.
     """
     found: Counter[DailyVisitorsKey] = Counter()
     sketches = {}
-    mergeable = models.Case(models.When(_may_be_merged(), then=models.F("sketch")))
-    sketch = mergeable if with_sketches else NO_SKETCH
+    sketch: models.Expression = NO_SKETCH
+    if sketches_from is not None:
+        is_wanted = models.Q(day__gte=sketches_from) & _may_be_merged()
+        sketch = models.Case(models.When(is_wanted, then=models.F("sketch")))
     for key, count, data in _read_rows(keys, first_day, last_day, sketch, using):
         found[key] += count
         if data is not None:

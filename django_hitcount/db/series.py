@@ -54,14 +54,15 @@ def read_days_of_counters(
 
     One statement reads both, so both are from one instant.
     """
-    return _read([days.rows(DailyHitSlot).filter(match_counters(keys))], days, batch_ids)
+    rows = days.rows(DailyHitSlot).filter(match_counters(keys))
+    return _read([rows], days, batch_ids, of=models.F("counter"))
 
 
 def read_days_of_objects(
     objects: Rows, days: DayRange, *, content_type_id: int, counter: str
 ) -> Sums:
     """
-    Read the hits of the objects of a queryset by day. Costs a query.
+    Read the hits of the objects of a queryset by name and day. Costs a query.
 
     The objects must be in the database of the counts.
     """
@@ -69,7 +70,7 @@ def read_days_of_objects(
     rows = days.rows(DailyHitSlot).filter(
         content_type_id=content_type_id, counter=counter, object_id__in=keys.values("hitcount_key")
     )
-    found, _ = _read([rows], days, ())
+    found, _ = _read([rows], days, (), of=models.Value(counter))
     return found
 
 
@@ -88,22 +89,26 @@ def read_days_of_model(
         # With each day by name, an index finds the few rows. With a range alone, it reads all rows.
         each_day = list_days(days.first_day, days.last_day)
         uncompacted = uncompacted.filter(content_type_id=content_type_id, day__in=each_day)
-    return _read([compacted, uncompacted], days, batch_ids)
+    return _read([compacted, uncompacted], days, batch_ids, of=models.Value(counter))
 
 
 def _read(
-    tables: Iterable[Rows], days: DayRange, batch_ids: Collection[BatchId]
+    tables: Iterable[Rows],
+    days: DayRange,
+    batch_ids: Collection[BatchId],
+    *,
+    of: models.F | models.Value,
 ) -> tuple[Sums, set[BatchId]]:
     """
     Read sums and the ledger in one statement.
 
     A row of the union is (0, "", counter, day, sum), or (partition, generation, "", no day, number
-    of the last batch). Generations have a column of their own: MySQL and MariaDB do not unite
-    different collations.
+    of the last batch). No column has texts of two tables, since MySQL and MariaDB do not unite
+    different collations. ``of`` is the counter: a column only if there is one table.
     """
     first, *others = (
-        rows.annotate(in_partition=models.Value(0), no_generation=models.Value(""))
-        .values_list("in_partition", "no_generation", "counter", "day")
+        rows.annotate(in_partition=models.Value(0), no_generation=models.Value(""), of=of)
+        .values_list("in_partition", "no_generation", "of", "day")
         .annotate(sum=models.Sum("hits"))
         for rows in tables
     )

@@ -15,6 +15,7 @@ from django_hitcount.recording import record_hit
 from django_hitcount.series import visitors_by_day
 from django_hitcount.unique_visitors import visitors_between
 from tests.app.models import Article, Featured, Page, Review
+from tests.redis_server import sends
 from tests.visiting import request_of, visit
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis")]
@@ -51,10 +52,11 @@ def test_all_counters_with_their_ranges_and_totals(buffer, admin, article):
     record_hit(article)
     record_hit(article, counter="downloads")
 
-    assert rows(admin.get(url_of(article))) == {
-        "Views": ["2", "22", "4,322", "54,322"],
-        "Downloads": ["1", "1", "1", "1"],
-    }
+    for days in (30, 90, 365):
+        assert rows(admin.get(url_of(article), {"days": days})) == {
+            "Views": ["2", "22", "4,322", "54,322"],
+            "Downloads": ["1", "1", "1", "1"],
+        }
 
 
 def test_visitors_are_shown_where_they_are_counted(rule, admin, article, text):
@@ -70,7 +72,10 @@ def test_visitors_are_shown_where_they_are_counted(rule, admin, article, text):
 
 @pytest.mark.parametrize("rotation", ["day", "never"])
 @pytest.mark.parametrize("days", [30, 90])
-def test_each_counter_has_visitors_of_its_own(rule, admin, article, rotation, days):
+@pytest.mark.parametrize("is_forgotten", [False, True])
+def test_each_counter_has_visitors_of_its_own(
+    redis, rule, admin, article, rotation, days, is_forgotten
+):
     rule(COUNTERS={name: {"visitors": True} for name in NAMES}, VISITOR_KEY_ROTATION=rotation)
     today = day_of()
     for days_ago in (0, 5, 20, 40):
@@ -78,6 +83,8 @@ def test_each_counter_has_visitors_of_its_own(rule, admin, article, rotation, da
         visit(article, range(5), at=day)
         article.record_hit(request_of(days_ago), counter="downloads", at=day)
     flush()
+    if is_forgotten:
+        redis.flushall()
     visit(article, [6])
 
     for counter in NAMES:
@@ -168,9 +175,14 @@ def test_more_counters_cost_no_more_queries(
     flush()
     admin.get(url_of(article))
     queries = 2 + 1 + 2 + visitors  # Session and user, the object, corrections and hits.
+    round_trips = 2 + visitors  # Hits and totals.
 
-    with django_assert_num_queries(queries if buffer.keeps_hits else queries + 1):
+    with (
+        sends() as sent,
+        django_assert_num_queries(queries if buffer.keeps_hits else queries + 1),
+    ):
         admin.get(url_of(article))
+    assert sent() == (round_trips if buffer.keeps_hits else 0)
 
 
 @pytest.mark.parametrize("cls", [Article, Review, Featured])

@@ -12,6 +12,7 @@ from django_hitcount.counters.days import day_of
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db import slots, sums
 from django_hitcount.db.tables import FlushedBatch
+from tests.tables import another_collation
 
 GENERATION = "1" * 40 + ":0"
 
@@ -77,12 +78,6 @@ def test_each_generation_has_a_last_batch_of_its_own(key):
 @pytest.mark.skipif(connection.vendor != "mysql", reason="others convert no text to compare it")
 @pytest.mark.django_db(transaction=True)
 def test_tables_may_have_different_collations():
-    """As on a server whose default was another one when a table was created."""
     key, batch_id = CounterKey(1, "1", "views"), BatchId(1, GENERATION, 9)
-    column = "ALTER TABLE django_hitcount_flushedbatch MODIFY generation varchar(100) {} NOT NULL"
-    with connection.cursor() as cursor:
-        cursor.execute(column.format("CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_520_ci"))
-        try:
-            assert sums.read_sums([key], [batch_id], using="default") == ({}, set())
-        finally:
-            cursor.execute(column.format(""))
+    with another_collation(FlushedBatch, "generation"):
+        assert sums.read_sums([key], [batch_id], using="default") == ({}, set())

@@ -12,11 +12,13 @@ from unittest import mock
 import pytest
 from django.utils import timezone
 
+from django_hitcount import series
 from django_hitcount.buffers import get_buffer
 from django_hitcount.buffers.redis import transport
 from django_hitcount.buffers.redis.buffer import RedisBuffer
 from django_hitcount.counters.days import day_of
 from django_hitcount.db import slots
+from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import FlushedBatch, MissedRecord
 from django_hitcount.maintenance import flushing, pruning
 from django_hitcount.maintenance.flushing import flush
@@ -106,6 +108,20 @@ def test_snapshot_of_hits_that_were_never_flushed(saved, server, articles):
     assert {hit.total for hit in record_hits(articles)} == {4}
     restart(server)  # The last hits are lost, as they are in no snapshot.
     assert_each_has(articles, 3)
+
+
+def test_counters_that_are_read_together_have_hits_of_their_own(saved, server, articles):
+    """Also those of an earlier run."""
+    record_hits(articles, counter="downloads", amount=20)
+    server.ask("SAVE")
+    restart(server)
+    record_hits(articles)
+    record_hits(articles, counter="downloads")
+    today = day_of()
+
+    keys = [counter_key(articles[0], counter=counter) for counter in ("views", "downloads")]
+    sums = series.read_counters(keys, series.day_range(today, today))
+    assert sums == {("views", today): 4, ("downloads", today): 21}
 
 
 def test_totals_from_before_are_void(server, articles):
