@@ -16,7 +16,7 @@ from django.db.models import Model
 from django.http import HttpRequest
 
 from django_hitcount.conf.caches import cached_for_settings
-from django_hitcount.counters.days import day_of
+from django_hitcount.counters.days import day_of, days_until
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.page_numbers import LastDays, Wanted
 from django_hitcount.page_hits import has_recorded
@@ -78,8 +78,7 @@ def _make_wanted(
     for counter, days in wishes:
         wanted = CounterKey(content_type_id, object_id, counter)
         if days:
-            first_day = today - datetime.timedelta(days=days - 1)
-            visitors.append(LastDays(wanted, first_day, today))
+            visitors.append(LastDays(wanted, *days_until(today, days)))
         else:
             totals.append(wanted)
     return Wanted(tuple(totals), tuple(visitors))

@@ -11,7 +11,7 @@ from django.db.models import Model
 from django.utils.translation import gettext_lazy as _
 
 from django_hitcount import conf
-from django_hitcount.counters.days import day_of, list_days
+from django_hitcount.counters.days import day_of, days_until, list_days
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.visitors import Visitors
 from django_hitcount.db.counter_keys import counter_key
@@ -119,7 +119,7 @@ def read_choice(query: Mapping[str, str], *, default: str) -> Choice:
 def days_back_to(first_day: datetime.date) -> int:
     """Return the shortest period that reaches back to a day, or the longest if none does."""
     today = day_of()
-    return next((days for days in PERIODS if _first_day(days, today) <= first_day), PERIODS[-1])
+    return next((days for days in PERIODS if days_until(today, days)[0] <= first_day), PERIODS[-1])
 
 
 def read_statistics(obj: Model, choice: Choice) -> Statistics:
@@ -133,15 +133,16 @@ def read_statistics(obj: Model, choice: Choice) -> Statistics:
     """
     today = day_of()
     keys = {name: counter_key(obj, counter=name) for name in conf.get_config().counters}
-    sums = read_counters(keys.values(), day_range(*_days_until(today, max(choice.days, *RANGES))))
-    hits = {day: sums[choice.counter, day] for day in list_days(*_days_until(today, choice.days))}
+    sums = read_counters(keys.values(), day_range(*days_until(today, max(choice.days, *RANGES))))
+    first_day, _ = days_until(today, choice.days)
+    hits = {day: sums[choice.counter, day] for day in list_days(first_day, today)}
     visitors = _read_visitors(keys.values(), choice, today)
     chart = bar_chart(hits)
-    corrections = _read_corrections(obj)
+    corrections = _read_corrections(keys[choice.counter])
     return Statistics(
         choice=choice,
         periods=PERIODS,
-        first_day=_first_day(choice.days, today),
+        first_day=first_day,
         last_day=today,
         hits=sum(hits.values()),
         has_hits=any(hits.values()),
@@ -154,15 +155,6 @@ def read_statistics(obj: Model, choice: Choice) -> Statistics:
     )
 
 
-def _first_day(days: int, today: datetime.date) -> datetime.date:
-    return today - datetime.timedelta(days=days - 1)
-
-
-def _days_until(today: datetime.date, days: int) -> tuple[datetime.date, datetime.date]:
-    """Return the first and the last of the last ``days`` days."""
-    return _first_day(days, today), today
-
-
 def _counts_visitors(key: CounterKey) -> bool:
     return conf.get_config().counters[key.counter].visitors
 
@@ -173,9 +165,8 @@ def _read_visitors(
     """Read the visitors of all days that are shown, of the counters that count them."""
     wanted = [key for key in keys if _counts_visitors(key)]
     days = max(choice.days if _has_bars_of_days(choice.days) else 0, *RANGES)
-    return read_visitors_of_days(
-        wanted, *_days_until(today, days), sketches_from=_first_day(max(RANGES), today)
-    )
+    sketches_from, _ = days_until(today, max(RANGES))
+    return read_visitors_of_days(wanted, *days_until(today, days), sketches_from=sketches_from)
 
 
 def _has_bars_of_days(days: int) -> bool:
@@ -188,7 +179,7 @@ def _chart_visitors(
 ) -> BarChart | None:
     if not (_has_bars_of_days(choice.days) and _counts_visitors(key)):
         return None
-    return bar_chart(count_each_day(visitors, key, *_days_until(today, choice.days)))
+    return bar_chart(count_each_day(visitors, key, *days_until(today, choice.days)))
 
 
 def _count_rows(
@@ -196,7 +187,7 @@ def _count_rows(
 ) -> list[CounterNumbers]:
     totals = get_totals_of(keys.values())
     ranges = {
-        name: [(key, *_days_until(today, days)) for days in RANGES]
+        name: [(key, *days_until(today, days)) for days in RANGES]
         for name, key in keys.items()
         if _counts_visitors(key)
     }
@@ -206,7 +197,7 @@ def _count_rows(
             counter=name,
             label=label_counter(name),
             hits=[
-                sum(sums[name, day] for day in list_days(*_days_until(today, days)))
+                sum(sums[name, day] for day in list_days(*days_until(today, days)))
                 for days in RANGES
             ],
             total=totals[key],
@@ -216,9 +207,8 @@ def _count_rows(
     ]
 
 
-def _read_corrections(obj: Model) -> list[Correction]:
-    """Read the newest corrections of all counters, and one more than the page shows."""
-    key = counter_key(obj, counter=conf.DEFAULT_COUNTER)
+def _read_corrections(key: CounterKey) -> list[Correction]:
+    """Read the newest corrections of all counters of an object, and one more than is shown."""
     made = Correction.objects.using(hits_alias()).filter(
         content_type_id=key.content_type_id, object_id=key.object_id
     )

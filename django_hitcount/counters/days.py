@@ -84,5 +84,9 @@ def last_days(days: int) -> tuple[datetime.date, datetime.date]:
         raise InvalidDay(
             f"Invalid number of days: {days!r}. Pass a whole number from 1 to {LONGEST_RANGE_DAYS}."
         )
-    today = day_of()
-    return today - datetime.timedelta(days=days - 1), today
+    return days_until(day_of(), days)
+
+
+def days_until(last_day: datetime.date, days: int) -> tuple[datetime.date, datetime.date]:
+    """Return the first and the last of ``days`` days, which end with ``last_day``."""
+    return last_day - datetime.timedelta(days=days - 1), last_day

@@ -10,7 +10,7 @@ from django.utils.dateparse import parse_date
 from django.utils.formats import date_format, number_format
 from django.utils.translation import gettext as _
 
-from django_hitcount.counters.days import LONGEST_RANGE_DAYS, day_of
+from django_hitcount.counters.days import LONGEST_RANGE_DAYS, day_of, days_until
 from django_hitcount.exceptions import InvalidDay
 
 DAYS_BY_NAME = {"today": 1, "7": 7, "30": 30, "90": 90, "365": 365}
@@ -38,11 +38,9 @@ class Period:
     @property
     def before(self) -> Period:
         """As many days, up to the day before the first one."""
-        length = datetime.timedelta(days=self.days)
-        return Period(
-            first_day=self.first_day - length,
-            last_day=self.first_day - datetime.timedelta(days=1),
-        )
+        day_before = self.first_day - datetime.timedelta(days=1)
+        first_day, last_day = days_until(day_before, self.days)
+        return Period(first_day=first_day, last_day=last_day)
 
     @property
     def parameters(self) -> dict[str, str]:
@@ -54,9 +52,8 @@ class Period:
 
 def named_period(name: str) -> Period:
     """Return the days of a name in DAYS_BY_NAME, up to today."""
-    today = day_of()
-    first_day = today - datetime.timedelta(days=DAYS_BY_NAME[name] - 1)
-    return Period(name=name, first_day=first_day, last_day=today)
+    first_day, last_day = days_until(day_of(), DAYS_BY_NAME[name])
+    return Period(name=name, first_day=first_day, last_day=last_day)
 
 
 def period_up_to(day: datetime.date) -> Period | None:
@@ -64,7 +61,8 @@ def period_up_to(day: datetime.date) -> Period | None:
     days = DAYS_BY_NAME[DEFAULT_PERIOD]
     if day.toordinal() <= 2 * days:
         return None
-    return Period(first_day=day - datetime.timedelta(days=days - 1), last_day=day)
+    first_day, last_day = days_until(day, days)
+    return Period(first_day=first_day, last_day=last_day)
 
 
 def read_period(parameters: Mapping[str, str]) -> Period:
