@@ -3,9 +3,7 @@ from __future__ import annotations
 import pickle
 
 import pytest
-from asgiref.sync import sync_to_async
 from django.core.exceptions import ImproperlyConfigured
-from django.db import connections
 from django.db.models import F, Prefetch, QuerySet, Value
 from django.db.models.query import ModelIterable, ValuesIterable
 from django.test import RequestFactory
@@ -82,14 +80,13 @@ def test_slices_chains_and_iterators_keep_the_totals(articles):
     assert totals(queryset.defer("title")) == totals(queryset)
 
 
+@pytest.mark.usefixtures("no_connection_of_the_thread_is_left")
 async def test_async_iteration_carries_totals(buffer):
     article = await Article.objects.acreate(title="Tea")
     await article.arecord_hit()
 
     assert [a.hit_total async for a in Article.objects.with_hits()] == [1]
     assert [a.hit_total async for a in Article.objects.with_hits().aiterator()] == [1]
-
-    await sync_to_async(connections.close_all)()
 
 
 def test_several_counters_side_by_side(buffer):
@@ -326,12 +323,12 @@ class TestAnyQueryset:
 
         assert [*with_hits(rows)] == [(("title", "Tea"), ("hit_total", 1))]
 
+    @pytest.mark.usefixtures("no_connection_of_the_thread_is_left")
     async def test_in_async_code(self, buffer):
         essay = await Essay.objects.acreate(live=True)
         await essay.arecord_hit()
 
         assert [found.hit_total async for found in with_hits(Essay.objects.all())] == [1]
-        await sync_to_async(connections.close_all)()
 
 
 class TestBuildingReadsNoSettings:

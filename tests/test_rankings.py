@@ -6,7 +6,6 @@ from unittest import mock
 import pytest
 import time_machine
 from asgiref.sync import sync_to_async
-from django.db import connections
 from django.db.models import Count, Prefetch, QuerySet, Value, Window
 from django.db.models.functions import RowNumber
 
@@ -434,6 +433,7 @@ class TestInvalid:
             most_viewed(model, 1)
 
 
+@pytest.mark.usefixtures("no_connection_of_the_thread_is_left")
 async def test_twins_are_async(buffer):
     article = await Article.objects.acreate(title="Tea")
     await article.arecord_hit(amount=2)
@@ -442,7 +442,6 @@ async def test_twins_are_async(buffer):
     assert await amost_viewed(Article, 1) == await atrending(Article, 1) == [article]
     assert await Article.objects.amost_viewed(1, days=1) == [article]
     assert [a.trend_score for a in await Article.objects.filter(pk=article.pk).atrending(1)] == [2]
-    await sync_to_async(connections.close_all)()
 
 
 @pytest.mark.django_db(transaction=True, databases=["default", "elsewhere"])

@@ -7,8 +7,7 @@ import time
 from unittest import mock
 
 import pytest
-from asgiref.sync import sync_to_async
-from django.db import connections, transaction
+from django.db import transaction
 from redis.connection import Connection
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
@@ -64,10 +63,9 @@ class TestInterval:
         assert all(admit(name) for name in names)
         assert not any(admit(name) for name in names)
 
+    @pytest.mark.usefixtures("no_connection_of_the_thread_is_left")
     async def test_async_twin_does_the_same(self, buffer):
         assert [await Throttle("mail", HOUR).aadmit() for _ in range(2)] == [True, False]
-
-        await sync_to_async(connections.close_all)()
 
     def test_custom_buffer_admits_by_the_database(self):
         class Other(Buffer):

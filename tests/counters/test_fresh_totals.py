@@ -6,9 +6,7 @@ import copy
 import pickle
 
 import pytest
-from asgiref.sync import sync_to_async
 from django.core.cache import cache
-from django.db import connections
 from django.test import RequestFactory
 
 from django_hitcount.counters import fresh_totals
@@ -76,6 +74,7 @@ def test_is_read_anew_after_refresh_from_db(found, refresh):
     assert (found.hits, found.hit_total) == (8, 7)
 
 
+@pytest.mark.usefixtures("no_connection_of_the_thread_is_left")
 async def test_is_read_anew_after_arefresh_from_db(buffer):
     article = await Article.objects.acreate(title="Tea")
     found = await Article.objects.with_hits().aget()
@@ -84,7 +83,6 @@ async def test_is_read_anew_after_arefresh_from_db(buffer):
 
     await found.arefresh_from_db()
     assert fresh_totals.find_fresh_total(found, counter="views") is None
-    await sync_to_async(connections.close_all)()
 
 
 def test_is_kept_when_a_deferred_field_is_read(articles):
