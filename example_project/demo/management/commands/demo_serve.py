@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterable
 from typing import Any
 
@@ -26,13 +27,14 @@ class Command(BaseCommand):
     help = "Serve the site and its static files with waitress."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--port", type=int, default=8000)
+        parser.add_argument(
+            "--listener", type=int, required=True, help="the number of an open, listening socket"
+        )
 
-    def handle(self, *, port: int, **options: Any) -> None:
+    def handle(self, *, listener: int, **options: Any) -> None:
         waitress.serve(
             without_bodies_for_head,
-            host="127.0.0.1",
-            port=port,
+            sockets=[socket.socket(fileno=listener)],
             threads=THREADS,
             # Whether X-Forwarded-For is to be believed is for HITCOUNT["TRUSTED_PROXIES"] to say.
             clear_untrusted_proxy_headers=False,
