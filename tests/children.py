@@ -12,6 +12,9 @@ from django.db import connections
 
 from tests.servers import die_with_parent, wait_until
 
+END_SECONDS = 300
+"""No child takes as long, on however busy a machine, unless it hangs."""
+
 _kept: list[object] = []
 _running: set[int] = set()
 _exit_codes: dict[int, int] = {}
@@ -38,9 +41,9 @@ def fork(work: Callable[[], object]) -> int:
     os._exit(0)
 
 
-def wait_for(pid: int, *, seconds: float = 60) -> int:
+def wait_for(pid: int) -> int:
     """Wait for a child; returns its exit code, negative if a signal killed it."""
-    wait_until(lambda: _has_exited(pid), f"the end of child {pid}", seconds)
+    wait_until(lambda: _has_exited(pid), f"the end of child {pid}", END_SECONDS)
     return _exit_codes.pop(pid)
 
 
@@ -75,9 +78,9 @@ def kill_all() -> None:
         kill(pid)
 
 
-def run(work: Callable[[], object], *, seconds: float = 60) -> int:
+def run(work: Callable[[], object]) -> int:
     """Run ``work`` in a child and wait for it; returns its exit code."""
-    return wait_for(fork(work), seconds=seconds)
+    return wait_for(fork(work))
 
 
 def die(*args: object, **kwargs: object) -> None:

@@ -11,16 +11,26 @@ from asgiref.sync import sync_to_async
 from celery import current_app
 from django.contrib.auth.models import User
 from django.db import connection, connections
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
-from django_hitcount import page_wishes, tasks
-from django_hitcount.buffers import get_buffer
+from django_hitcount import deletion, page_wishes, tasks
+from django_hitcount.buffers import database, get_buffer
 from django_hitcount.conf import get_config
+from django_hitcount.db import admissions
 from django_hitcount.outages import page_reads
 from django_hitcount.visitors import hashing
 from tests import children
 from tests import settings as test_settings
+from tests.registers import ApartHashes
 from tests.servers import SERVERS, Server, ServerMissing, Valkey
 from tests.visiting import set_rule
+
+# A busy machine may stop a test at any time, for longer than Hypothesis allows by default.
+hypothesis_settings.register_profile(
+    "busy", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+hypothesis_settings.load_profile("busy")
 
 REDIS_BUFFER = "django_hitcount.buffers.redis.RedisBuffer"
 DATABASE_BUFFER = "django_hitcount.buffers.database.DatabaseBuffer"
@@ -163,8 +173,22 @@ def no_test_meets_the_buffer_of_another() -> None:
 
 @pytest.fixture(autouse=True)
 def pages_are_patient(monkeypatch) -> None:
-    """Let pages wait for the tables, so that they leave no number out on a busy machine."""
+    """Let pages wait for the tables, so that they leave nothing out on a busy machine."""
     monkeypatch.setattr(page_reads, "PATIENCE_SECONDS", 20.0)
+    monkeypatch.setattr(deletion, "PAGE_PATIENCE_SECONDS", 20.0)
+    monkeypatch.setattr(admissions, "PATIENCE_SECONDS", 20.0)
+
+
+@pytest.fixture
+def hits_are_patient(monkeypatch) -> None:
+    """Let a hit wait for locks until it has them, for tests that are not about the time."""
+    monkeypatch.setattr(database, "PATIENCE_SECONDS", 20.0)
+
+
+@pytest.fixture(autouse=True)
+def no_two_visitors_share_a_register(monkeypatch) -> None:
+    """Few visitors are counted exactly."""
+    monkeypatch.setattr(hashing, "_hash", ApartHashes(hashing._hash))
 
 
 @pytest.fixture(autouse=True)

@@ -36,7 +36,7 @@ def save_with_hits(objs, database):
         obj.save(using=database)
     for finish in ([flush, compact], [flush], []):
         for number, obj in enumerate(objs):
-            record_hit(obj, amount=10**number)
+            record_hit(obj, amount=10**number, at=TODAY)
         for work in finish:
             work()
 
@@ -95,8 +95,8 @@ def test_queryset_costs_a_query_in_each(articles, database, django_assert_num_qu
 
 def test_visitors(articles, settings):
     set_rule(settings, visitors=True)
-    visit(articles[0], [1, 2, 1])
+    visit(articles[0], [1, 2, 1], at=TODAY)
     flush()
-    visit(articles[0], [2, 3])
+    visit(articles[0], [2, 3], at=TODAY)
 
     assert [*articles[0].visitors_by_day(*DAYS).values()] == [0, 3]

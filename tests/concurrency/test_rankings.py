@@ -71,8 +71,8 @@ def test_no_number_is_wrong_while_compactions_run(db, monkeypatch):
     writers = [children.fork(move_until_done), children.fork(compact_until_done)]
     readers = [children.fork(read), children.fork(read)]
     try:
-        assert [children.wait_for(pid, seconds=300) for pid in readers] == [0, 0]
+        assert [children.wait_for(pid) for pid in readers] == [0, 0]
     finally:
         done.add(0, 0)
-    assert [children.wait_for(pid, seconds=120) for pid in writers] == [0, 0]
+    assert [children.wait_for(pid) for pid in writers] == [0, 0]
     assert compactions.total() > OBJECTS * 2

@@ -107,6 +107,7 @@ def test_never_shorter_and_a_tenth_or_ten_minutes_longer_at_most(least):
 
 
 def test_children_draw_for_themselves():
+    jitter._draws.clear()
     jitter.lengthen(60_000)
     known = {*jitter._draws}
     pid = children.fork(lambda: check_draws_are_not(known))

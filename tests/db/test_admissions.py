@@ -203,7 +203,7 @@ class TestDatabase:
 
         with transaction.atomic():
             assert admit()
-            assert children.run(be_refused, seconds=5) == 0
+            assert children.run(be_refused) == 0
 
     def test_transactions_of_several_callers_get_along(self):
         def admit_in_transactions() -> None:

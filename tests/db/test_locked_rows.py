@@ -164,6 +164,7 @@ def test_pages_wait_for_a_locked_counter_once(article, monkeypatch):
     assert tries.call_count == 5 * database.TRIES_AT_LOCKS
 
 
+@pytest.mark.usefixtures("hits_are_patient")
 def test_hit_waits_for_rows_that_are_locked_for_a_moment(article):
     """As they are while a compaction folds them."""
     next_slot, tries = slots.SlotChoice.next, []
@@ -183,6 +184,7 @@ def test_hit_waits_for_rows_that_are_locked_for_a_moment(article):
     assert len(tries) == 4
 
 
+@pytest.mark.usefixtures("hits_are_patient")
 def test_of_many_hits_only_those_on_locked_rows_are_lost(article, others, caplog):
     with locked(of(article)):
         results = record_hits([others[0], article, others[1]])
@@ -192,6 +194,7 @@ def test_of_many_hits_only_those_on_locked_rows_are_lost(article, others, caplog
     assert "1 hits are not counted" in caplog.text
 
 
+@pytest.mark.usefixtures("hits_are_patient")
 def test_repeats_among_many_hits_are_known_also_if_one_is_lost(settings, article, others):
     counters = {"views": {"repeat": "daily"}}
     settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": counters}
@@ -266,11 +269,12 @@ class TestFlush:
         first = mock.patch.object(slots, "choose_slot", side_effect=[1, 2])
         record_hit(article)
         with locked(of(article).filter(slot=1)), first:
-            assert children.run(flush, seconds=20) == 0
+            assert children.run(flush) == 0
 
         assert slot_sums([article]) == daily_sums([article]) == {article: 3}
 
 
+@pytest.mark.usefixtures("hits_are_patient")
 class TestCompaction:
     """While it waited for a row, hits would be lost on all the others that it has locked."""
 
@@ -299,7 +303,7 @@ class TestCompaction:
     @pytest.mark.parametrize("model", [HitSlot, DailyHitSlot])
     def test_locked_row_is_left_to_the_next_one(self, article, others, model):
         with locked(of(article, model).filter(slot=1)):
-            assert children.run(compact, seconds=20) == 0
+            assert children.run(compact) == 0
             assert slots_of(article, model) == [0, 1]
             assert slots_of(others[0], model) == [0]
 

@@ -47,14 +47,14 @@ def in_slot_0() -> dict[tuple[int, str, datetime.date], int]:
 
 
 def test_fold_adds_the_hits_of_all_objects(articles):
-    record_hits(articles, amount=2)
+    record_hits(articles, amount=2, at=TODAY)
     record_hits(articles[:2], at=YESTERDAY)
-    record_hit(articles[0], counter="downloads", amount=-5)
-    record_hit(Page.objects.create(path="a"))
+    record_hit(articles[0], counter="downloads", amount=-5, at=TODAY)
+    record_hit(Page.objects.create(path="a"), at=TODAY)
     assert by_model() == {}
 
     compact(batch_size=2)
-    record_hits(articles)
+    record_hits(articles, at=TODAY)
     compact()
 
     article, page = (ContentType.objects.get_for_model(model).pk for model in (Article, Page))

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import pytest
 import time_machine
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
@@ -76,7 +76,6 @@ def rank(limit, days, models=None):
 
 
 class TestRankings(TestCase):
-    @settings(deadline=None)
     @given(
         st.dictionaries(
             st.tuples(st.integers(0, 2), st.integers(1, 12), st.integers(0, 3), st.integers(0, 2)),

@@ -92,7 +92,6 @@ def run(machine: type[Machine], *, max_examples: int, **options: object) -> None
         settings=hypothesis_settings(
             max_examples=max_examples,
             stateful_step_count=20,
-            deadline=None,
             database=None,
             suppress_health_check=list(HealthCheck),
             **options,

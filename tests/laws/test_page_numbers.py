@@ -21,7 +21,6 @@ from tests.visiting import request_of
 
 NOON = datetime.datetime(2026, 2, 27, 12, tzinfo=datetime.UTC)
 VISITORS = range(3)
-"""So few that two of them share a register of a sketch once in 5,000 sketches."""
 
 RANGES = (1, 2, 3, 5)
 SOURCE = "{% load hitcount %}" + " ".join(f"{{% hit_visitors o days={n} %}}" for n in RANGES)

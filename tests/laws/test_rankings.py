@@ -28,7 +28,7 @@ READING = st.fixed_dictionaries(
 )
 """How many rows to read at first, and from how many on to sum up the table instead."""
 
-law = settings(deadline=None, max_examples=60)
+law = settings(max_examples=60)
 
 
 class TestRankings(TestCase):

@@ -26,7 +26,6 @@ DAYS = [NOON.date() - datetime.timedelta(days=1), NOON.date()]
 """Open days: of a closed one, only the number of visitors is kept."""
 
 VISITORS = range(3)
-"""So few that two of them share a register of a sketch once in 5,000 sketches."""
 
 
 class Visiting(Machine):

@@ -199,7 +199,7 @@ class TestCompactHits:
         record_hits(recipes)
         compact()
         with locked(recipes[1]):
-            assert children.run(column_writing.write_stale_totals, seconds=30) == 0
+            assert children.run(column_writing.write_stale_totals) == 0
             assert views() == [1, 0, 1]
             assert [row.object_id for row in StaleTotal.objects.all()] == [str(recipes[1].pk)]
 

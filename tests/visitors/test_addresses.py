@@ -7,7 +7,6 @@ from ipaddress import ip_address
 import pytest
 from django.test import override_settings
 from hypothesis import example, given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from django_hitcount.conf.converters import convert_networks
@@ -25,8 +24,6 @@ from django_hitcount.visitors.addresses import (
 CLIENT, FORGED = "203.0.113.9", "198.51.100.66"
 PEER, PROXY, EDGE = "10.0.0.1", "10.0.0.2", "192.0.2.1"
 PROXIES = ["10.0.0.0/8", "192.0.2.1", "2001:db8:10::/48"]
-
-quick = hypothesis_settings(deadline=None)
 
 
 def address(forwarded_for=None, peer=PEER, **headers) -> str | None:
@@ -72,7 +69,6 @@ class TestNothingTrusted:
     def test_peer_that_is_itself_private_is_not_looked_behind(self):
         assert address(FORGED, peer="127.0.0.1") == "127.0.0.1"
 
-    @quick
     @given(st.text(), st.text())
     def test_whatever_a_client_writes(self, forwarded_for, other):
         assert address(forwarded_for, peer=CLIENT, HTTP_FORWARDED=other) == CLIENT
@@ -116,7 +112,6 @@ class TestNumberOfProxies:
 
         assert address(forwarded_for) == PEER
 
-    @quick
     @given(st.text())
     @example("198.51.100.66")
     @example("198.51.100.66, 10.0.0.2")
@@ -164,7 +159,6 @@ class TestNetworksOfProxies:
     def test_a_chain_of_proxies_only_ends_at_the_furthest(self):
         assert address(f"{EDGE}, {PROXY}") == EDGE
 
-    @quick
     @given(st.text())
     @example("10.0.0.7")
     def test_nothing_left_of_the_client_matters(self, forged):
@@ -239,7 +233,6 @@ def test_what_is_no_address_of_a_client_is_none(trust, text):
         assert address(f"{FORGED}, {text}") == PEER
 
 
-@quick
 @given(
     st.text(),
     st.text() | st.none(),
@@ -255,7 +248,6 @@ def test_no_header_raises(peer, forwarded_for, trusted):
     assert found is None or household(found)
 
 
-@quick
 @given(st.ip_addresses(), st.integers(0, 65535))
 def test_port_and_brackets_change_no_address(found, port):
     plain = str(found)

@@ -6,7 +6,6 @@ from unittest import mock
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from is_bot import Bots
 
@@ -116,7 +115,6 @@ def test_only_the_first_characters_of_a_user_agent_count():
     assert not is_bot(f"{FIREFOX}{padding} Googlebot")
 
 
-@hypothesis_settings(deadline=None)
 @given(st.text(max_size=3000))
 def test_whatever_a_client_sends_is_a_bot_or_not(user_agent):
     assert is_bot(user_agent) in {True, False}

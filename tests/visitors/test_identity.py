@@ -10,7 +10,6 @@ from django.http import HttpRequest
 from django.test import RequestFactory
 from django.utils.functional import SimpleLazyObject
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from django_hitcount.visitors.identity import identify
@@ -209,7 +208,6 @@ class TestCustom:
         assert f"'{OWN}{name}' failed" in caplog.text
 
 
-@hypothesis_settings(deadline=None)
 @given(st.text(), st.text(), st.text())
 def test_whatever_a_client_sends_raises_nothing(user_agent, address, cookie):
     request = get(address, sessionid=cookie)

@@ -79,7 +79,7 @@ PIECES = ["a", r"\d", r"\W", "[^-x]", "(b|cd)", "(?:e)", ".", "^", "$", r"\b", "
 REPEATS = ["", "*", "+", "?", "{2,5}", "*?", "++"]
 
 
-@hypothesis_settings(deadline=None, max_examples=50)
+@hypothesis_settings(max_examples=50)
 @given(st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from(REPEATS)), max_size=6))
 def test_any_pattern_is_looked_at(pieces):
     text = "".join(
