@@ -43,20 +43,23 @@ def fork(work: Callable[[], object]) -> int:
 
 def wait_for(pid: int) -> int:
     """Wait for a child; returns its exit code, negative if a signal killed it."""
-    wait_until(lambda: _has_exited(pid), f"the end of child {pid}", END_SECONDS)
+    wait_until(lambda: has_exited(pid), f"the end of child {pid}", END_SECONDS)
     return _exit_codes.pop(pid)
 
 
 def has_ended(pid: int) -> bool:
     """Whether a child has ended; raises AssertionError if its exit code is not 0."""
-    if not _has_exited(pid):
+    if not has_exited(pid):
         return False
     code = _exit_codes.pop(pid)
     assert code == 0, f"child {pid} ended with exit code {code}"
     return True
 
 
-def _has_exited(pid: int) -> bool:
+def has_exited(pid: int) -> bool:
+    """Whether a child has ended, in whatever way. Keeps its exit code for wait_for()."""
+    if pid in _exit_codes:
+        return True
     done, status = os.waitpid(pid, os.WNOHANG)
     if done:
         _running.discard(pid)
@@ -66,7 +69,7 @@ def _has_exited(pid: int) -> bool:
 
 def kill(pid: int) -> None:
     """Kill a child that has not ended."""
-    if not _has_exited(pid):
+    if not has_exited(pid):
         _running.remove(pid)
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)

@@ -172,17 +172,34 @@ def no_test_meets_the_buffer_of_another() -> None:
 
 
 @pytest.fixture(autouse=True)
-def pages_are_patient(monkeypatch) -> None:
-    """Let pages wait for the tables, so that they leave nothing out on a busy machine."""
+def reads_are_patient(monkeypatch) -> None:
+    """Let pages wait for the tables, so that they show all numbers on a busy machine."""
     monkeypatch.setattr(page_reads, "PATIENCE_SECONDS", 20.0)
+
+
+@pytest.fixture(autouse=True)
+def deletions_are_patient(monkeypatch) -> None:
+    """Let pages wait for locks, so that they leave nothing to the next flush."""
     monkeypatch.setattr(deletion, "PAGE_PATIENCE_SECONDS", 20.0)
+
+
+@pytest.fixture(autouse=True)
+def throttles_are_patient(monkeypatch) -> None:
+    """Let throttles try again for longer, on a busy machine."""
     monkeypatch.setattr(admissions, "PATIENCE_SECONDS", 20.0)
 
 
 @pytest.fixture
 def hits_are_patient(monkeypatch) -> None:
-    """Let a hit wait for locks until it has them, for tests that are not about the time."""
+    """Let hits of one counter try again for longer."""
     monkeypatch.setattr(database, "PATIENCE_SECONDS", 20.0)
+
+
+@pytest.fixture
+def hits_wait_for_all_locks(hits_are_patient, monkeypatch) -> None:
+    """Let hits wait until they have the locks, however many others want them, too."""
+    monkeypatch.setattr(database, "TRIES_AT_LOCKS", 1000)
+    monkeypatch.setattr(database, "VISITOR_LOCK_WAIT_SECONDS", 60.0)
 
 
 @pytest.fixture(autouse=True)

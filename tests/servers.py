@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import redis
 
 START_SECONDS = 60
@@ -92,9 +93,20 @@ class Server:
                 user=self.user,
                 preexec_fn=die_with_parent,
             )
-        wait_until(lambda: self._has_died() or self.is_ready(), f"{type(self).__name__}")
+        # Whether it is this server that listens: another one may have got the port before.
+        wait_until(
+            lambda: self._has_died() or (self._listens() and self.is_ready()), type(self).__name__
+        )
         if self._has_died():
             raise RuntimeError((self.directory / "log").read_text(errors="replace")[-3000:])
+
+    def _listens(self) -> bool:
+        """Whether this server, and no other, has the port."""
+        assert self.process
+        with suppress(psutil.NoSuchProcess):
+            connections = psutil.Process(self.process.pid).net_connections("tcp")
+            return any(one.laddr.port == self.port for one in connections if not one.raddr)
+        return False
 
     def _has_died(self) -> bool:
         return self.process is None or self.process.poll() is not None

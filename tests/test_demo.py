@@ -98,7 +98,7 @@ def test_ctrl_c_leaves_no_process(demo):
 
     assert process.wait(SECONDS) == 0
     assert len(children) >= 3
-    wait_until(lambda: not any(child.is_running() for child in children), "their end", 10)
+    wait_until(lambda: not any(child.is_running() for child in children), "their end")
 
 
 def test_second_demo_takes_another_port(demo):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests import children
 from tests.registers import MOST_APART, REGISTERS, ApartHashes, register_of
 
 
@@ -35,6 +36,18 @@ def test_hashes_of_a_counter_are_kept_apart():
     assert len({register_of(value) for value in made}) == 10
     assert [hashes(visitor, 1) for visitor in visitors] == made
     assert hashes(b"0\0other", 1) == bytes([len(b"0\0other"), 1])
+    assert hashes(b"address\0\0counter", 1) == bytes([len(b"address\0\0counter"), 1])
+
+
+def test_children_hash_what_they_do_not_know_like_each_other():
+    hashes = ApartHashes(lambda text, key: bytes([len(text)]))
+    known = hashes(b"1\0counter", None), hashes(b"2\0counter", None)
+
+    def hash_in_child() -> None:
+        assert (hashes(b"1\0counter", None), hashes(b"2\0counter", None)) == known
+        assert hashes(b"3\0counter", None) == bytes([len(b"3\0counter")])
+
+    assert children.run(hash_in_child) == 0
 
 
 def test_no_more_are_kept_apart_than_there_is_room_for():

@@ -21,7 +21,8 @@ HOST = "127.0.0.1"
 USUAL_PORT = 8000
 VALKEY_SOCKET = "valkey.sock"
 ADMIN = "admin"
-READY_SECONDS = 60.0
+READY_SECONDS = 180.0
+"""A service that has not ended is given up after this: it hangs."""
 PROJECT = Path(__file__).resolve().parent.parent
 
 

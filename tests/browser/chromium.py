@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
 from tests.browser.demo_site import DemoSite
 
@@ -14,6 +14,11 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 MISSING = "Chromium is not installed. Install it (Debian: apt-get install chromium)."
 USER_AGENT = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/140.0.0.0 Safari/537.36"
 """Headless Chromium says that it is headless, and would be refused as a bot."""
+
+HANGS_MILLISECONDS = 180_000
+"""However busy the machine is, a page that is not ready by then never will be."""
+
+expect.set_options(timeout=HANGS_MILLISECONDS)
 
 
 class ChromiumMissing(Exception):
@@ -31,7 +36,7 @@ def find_chromium() -> str:
 def run_chromium() -> Iterator[Browser]:
     program = find_chromium()
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program)
+        browser = playwright.chromium.launch(executable_path=program, timeout=HANGS_MILLISECONDS)
         yield browser
         browser.close()
 
@@ -40,7 +45,7 @@ def open_context(
     browser: Browser, site: DemoSite, *, width: int = 1200, height: int = 800, is_dark: bool = False
 ) -> BrowserContext:
     """Open a window of its own, with no cookies."""
-    return browser.new_context(
+    context = browser.new_context(
         base_url=site.address,
         color_scheme="dark" if is_dark else "light",
         locale="en-GB",
@@ -48,6 +53,8 @@ def open_context(
         user_agent=USER_AGENT,
         viewport={"width": width, "height": height},
     )
+    context.set_default_timeout(HANGS_MILLISECONDS)
+    return context
 
 
 def log_in(context: BrowserContext, site: DemoSite) -> None:

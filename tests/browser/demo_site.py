@@ -13,7 +13,7 @@ from tests.demo_process import start_demo
 
 SITE = re.compile(r"The site: +(\S+)/\n")
 ADMIN = re.compile(r"The admin: +\S+ +user (\S+), password (\S+)\n")
-STOP_SECONDS = 30
+STOP_SECONDS = 120
 
 
 class DemoSite(NamedTuple):
@@ -32,7 +32,10 @@ def run_demo(*options: str) -> Iterator[DemoSite]:
         yield _read_addresses(process)
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=STOP_SECONDS)
+        try:
+            process.communicate(timeout=STOP_SECONDS)
+        finally:
+            process.kill()  # If it has not ended. Its children end with it.
 
 
 def _read_addresses(process: subprocess.Popen[str]) -> DemoSite:

@@ -7,6 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Locator, expect
 
+from tests.browser.chromium import open_context
 from tests.browser.pages import CORRECTIONS, REPORT, STATISTICS
 
 BACKDROP = "element => getComputedStyle(element).backgroundColor"
@@ -28,7 +29,8 @@ LEAST_CONTRAST = 3
 @pytest.fixture(scope="module")
 def correction_with_long_word(browser, site, session_of_admin):
     """Add a hit for a reason that is one long word."""
-    context = browser.new_context(base_url=site.address, storage_state=session_of_admin)
+    context = open_context(browser, site)
+    context.add_cookies(session_of_admin["cookies"])
     page = context.new_page()
     page.goto(STATISTICS)
     page.get_by_label("Hits:").fill("1")

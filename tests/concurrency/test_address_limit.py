@@ -14,7 +14,10 @@ from tests.concurrency.board import Board
 from tests.tables import daily_sums, slot_sums
 from tests.visitors.test_address_limit import request_of
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("hits_wait_for_all_locks"),
+]
 
 PROCESSES = 5
 REQUESTS = 50

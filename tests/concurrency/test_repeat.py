@@ -15,7 +15,10 @@ from tests.concurrency.at_once import ask_at_once
 from tests.concurrency.board import Board
 from tests.tables import daily_sums, slot_sums
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("hits_wait_for_all_locks"),
+]
 
 PROCESSES = 8
 REQUESTS = 100

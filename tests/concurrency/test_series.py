@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from django_hitcount.counters.days import day_of
@@ -18,7 +16,8 @@ from tests.concurrency.board import Board
 RECORDERS = 3
 HITS = 1500
 OBJECTS = 10
-SECONDS = 120
+READINGS = 4
+"""The least number of readings meanwhile."""
 
 
 @pytest.mark.long
@@ -33,17 +32,19 @@ def test_never_less_than_recorded_nor_more_nor_back(redis_buffer, kind):
         "site": None,
     }[kind]
     started, finished = Board(RECORDERS, OBJECTS), Board(RECORDERS, OBJECTS)
-    done = Board(1, 1)
+    done, readings = Board(1, 1), Board(1, 1)
     first_day = day_of()
 
     def count(board):
         return board.column(0) if kind == "object" else board.total()
 
     def record(row):
-        for n in range(HITS // RECORDERS):
+        n = 0
+        while n < HITS // RECORDERS or readings.total() < READINGS:
             started.add(row, n % OBJECTS)
             record_hit(articles[n % OBJECTS])
             finished.add(row, n % OBJECTS)
+            n += 1
 
     def forever(work):
         while not done.total():
@@ -53,17 +54,16 @@ def test_never_less_than_recorded_nor_more_nor_back(redis_buffer, kind):
     workers = [
         children.fork(lambda work=work: forever(work)) for work in (flush, flush, compact, compact)
     ]
-    last = readings = 0
-    expected = HITS // OBJECTS if kind == "object" else HITS
-    deadline = time.monotonic() + SECONDS
-    while count(finished) < expected and time.monotonic() < deadline:
+    last = 0
+    while not all(map(children.has_exited, recorders)):
         before = count(finished)
         total = sum(hits_by_day(source, first_day, day_of()).values())
         assert max(before, last) <= total <= count(started)
-        last, readings = total, readings + 1
+        last = total
+        readings.add(0, 0)
     assert [children.wait_for(pid) for pid in recorders] == [0] * RECORDERS
     done.add(0, 0)
     assert [children.wait_for(pid) for pid in workers] == [0] * len(workers)
 
-    assert sum(hits_by_day(source, first_day, day_of()).values()) == expected
-    assert readings > 3
+    assert sum(hits_by_day(source, first_day, day_of()).values()) == count(started)
+    assert count(started) == count(finished)

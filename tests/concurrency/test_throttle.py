@@ -12,6 +12,7 @@ import pytest
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
+from django_hitcount.db import admissions
 from django_hitcount.db.tables import Admission
 from django_hitcount.throttle import Throttle
 from tests import children
@@ -89,11 +90,16 @@ def _now() -> int:
 
 
 def _admit_with_database(throttle: Throttle) -> tuple[int, int] | None:
-    """A second admission would overwrite the first: then both are seen at the same time."""
-    if not throttle.admit():
-        return None
-    at = Admission.objects.values_list("admitted_at", flat=True).get()
-    return at, at
+    """The row shows when, and before the COMMIT no other process can admit anybody."""
+    take, looks = admissions._take, []
+
+    def take_and_look(*args):
+        is_admitted = take(*args)
+        looks.append(Admission.objects.values_list("admitted_at", flat=True).get())
+        return is_admitted
+
+    with mock.patch.object(admissions, "_take", take_and_look):
+        return (looks[-1], looks[-1]) if throttle.admit() else None
 
 
 def _admit_with_redis(throttle: Throttle) -> tuple[int, int] | None:

@@ -50,7 +50,7 @@ def test_slow_view_has_written_nothing_until_it_commits(article):
     assert slot_sums([article]) == {article: 1}
 
 
-@pytest.mark.usefixtures("hits_are_patient")
+@pytest.mark.usefixtures("hits_wait_for_all_locks")
 def test_writers_of_one_counter_at_once_lose_nothing(article):
     def record() -> None:
         for _ in range(50):
@@ -64,7 +64,7 @@ def test_writers_of_one_counter_at_once_lose_nothing(article):
     assert article.hits == 400
 
 
-@pytest.mark.usefixtures("hits_are_patient")
+@pytest.mark.usefixtures("hits_wait_for_all_locks")
 def test_writers_and_compactors_at_once_lose_nothing(article):
     def record() -> None:
         for _ in range(60):

@@ -1,19 +1,23 @@
 from __future__ import annotations
 
+import math
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from django_redis.pool import ConnectionFactory
 
+from django_hitcount.buffers import get_buffer
+from django_hitcount.outages import breaker
 from tests.app.models import Article
 from tests.cache_alias import change_alias
 from tests.conftest import REDIS_BUFFER
 from tests.servers import HOST, Valkey
 
 TIMEOUT_SECONDS = 1.0
-"""Short for a test, and long enough for an answer on a busy machine."""
+"""How long pages wait for a Redis that hangs."""
 
 
 @pytest.fixture
@@ -32,15 +36,33 @@ def own_valkey(tmp_path: Path, settings) -> Iterator[Valkey]:
 
 
 @pytest.fixture(autouse=True)
-def pages_are_patient() -> None:
-    """Pages are not: the tests here are of how long they wait."""
+def reads_are_patient() -> None:
+    """They are not: the tests here are of how long pages wait."""
 
 
 @pytest.fixture
-def short_timeout(settings) -> None:
-    """So that a page does not wait long for a server that hangs."""
-    names = ("SOCKET_CONNECT_TIMEOUT", "SOCKET_TIMEOUT")
-    change_alias(settings, OPTIONS=dict.fromkeys(names, TIMEOUT_SECONDS))
+def endless_pauses(monkeypatch) -> None:
+    """A breaker that opens stays open until the test says ``try_now()``."""
+    for name in (
+        "FIRST_PAUSE_SECONDS",
+        "LONGEST_PAUSE_SECONDS",
+        "LONGEST_PAUSE_IF_SLOW_SECONDS",
+    ):
+        monkeypatch.setattr(breaker, name, math.inf)
+
+
+@contextmanager
+def hanging(server: Valkey) -> Iterator[None]:
+    """
+    Let Redis hang. In the block, pages do not wait long for it.
+
+    Afterwards it still hangs, but work that needs it waits for it, as it does in all tests.
+    """
+    server.pause()
+    guard = get_buffer()._breaker
+    usual, guard.timeout_seconds = guard.timeout_seconds, TIMEOUT_SECONDS
+    yield
+    guard.timeout_seconds = usual
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ from django.utils.functional import SimpleLazyObject
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.db import content_types, slots, sums
-from django_hitcount.outages import breaker
 from django_hitcount.outages.breaker import Breaker
 from django_hitcount.recording import Hit, record_hit, record_hits
 from django_hitcount.totals import get_total
@@ -128,6 +127,7 @@ def test_content_type_of_another_time_reaches_no_page(article):
     assert record_hit(article).counted
 
 
+@pytest.mark.usefixtures("endless_pauses")
 def test_database_that_fails_is_left_alone_for_a_while(article):
     calls = []
 
@@ -164,11 +164,13 @@ def test_lost_commit_answer_of_a_direct_hit_is_not_repeated(article):
     assert slot_sums([article]) == {article: 1}
 
 
+@pytest.mark.usefixtures("hits_are_patient")
 def test_deadlock_of_a_direct_hit_is_tried_again(article):
     with failing_at_first(slots, "add_hits", OperationalError("deadlock"), times=3):
         assert record_hit(article) == Hit(True, None, 1)
 
 
+@pytest.mark.usefixtures("hits_are_patient")
 @pytest.mark.parametrize(
     "error", [LockConflict("40001"), LockConflict("40P01"), OperationalError(1213, "Deadlock")]
 )
@@ -187,6 +189,7 @@ def test_commit_that_was_rolled_back_is_tried_again(article, error):
         assert record_hit(article) == Hit(True, None, 1)
 
 
+@pytest.mark.usefixtures("hits_wait_for_all_locks")
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="others lock what they read")
 @pytest.mark.parametrize("options", [{}, {"repeat": 60, "visitors": True}])
 def test_serializable_transactions_lose_nothing(settings, options):
@@ -241,12 +244,11 @@ class SessionsAway(SessionStore):
         raise OperationalError("away")
 
 
+@pytest.mark.usefixtures("endless_pauses")
 def test_sessions_that_are_away_are_read_once(redis_buffer, settings, monkeypatch, caplog):
     options = {"repeat": "daily", "visitors": True}
     settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": options}}
     monkeypatch.setattr(sessions, "_breaker", Breaker("The database of sessions"))
-    for name in ("FIRST_PAUSE_SECONDS", "LONGEST_PAUSE_SECONDS"):
-        monkeypatch.setattr(breaker, name, 60)
     article = Article.objects.create(title="Tea")
     request = RequestFactory(headers=BROWSER).get("/")
     for _ in range(3):

@@ -29,18 +29,16 @@ from tests.app.models import Article
 from tests.browsers import BROWSER
 from tests.cache_alias import change_alias
 from tests.concurrency.board import Board
-from tests.faults.conftest import TIMEOUT_SECONDS
+from tests.faults.conftest import TIMEOUT_SECONDS, hanging
 from tests.redis_server import names_of
 from tests.servers import HOST, wait_until
 from tests.tables import daily_sums, slot_sums
+from tests.waits import waits_for
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
 ]
-
-MUCH_LONGER_SECONDS = 10
-"""Shorter than any timeout that the test does not set."""
 
 
 def view(article: Article) -> int:
@@ -67,7 +65,7 @@ def test_totals_are_exact_as_soon_as_redis_is_back(own_valkey, article, caplog):
     for _ in range(4):
         view(article)
     own_valkey.start()
-    wait_until(lambda: not get_buffer()._breaker.is_open or get_total(article) == 7, "Redis", 10)
+    wait_until(lambda: not get_buffer()._breaker.is_open or get_total(article) == 7, "Redis")
 
     assert get_total(article) == 7
     assert view(article) == 8
@@ -85,7 +83,7 @@ def test_missed_hits_are_sent_later_if_the_database_is_away_when_redis_is_back(
     view(article)
     own_valkey.start()
     with mock.patch.object(missed_records, "read_oldest", side_effect=error) as read:
-        wait_until(lambda: get_total(article) and read.called, "Redis", 10)
+        wait_until(lambda: get_total(article) and read.called, "Redis")
         assert view(article) == 2
 
     flush()
@@ -132,15 +130,17 @@ def test_every_page_answers_and_counts_once_while_redis_comes_and_goes(own_valke
     assert get_total(article) == answered.total()
 
 
-def test_hanging_redis_costs_one_short_timeout_and_then_nothing(own_valkey, short_timeout, article):
+@pytest.mark.usefixtures("endless_pauses")
+def test_hanging_redis_costs_one_short_timeout_and_then_nothing(own_valkey, article):
     view(article)
-    own_valkey.pause()
-    with mock.patch.object(
-        RedisTransport, "send", autospec=True, side_effect=RedisTransport.send
-    ) as run:
-        started = time.monotonic()
-        view(article)
-        assert TIMEOUT_SECONDS <= time.monotonic() - started < MUCH_LONGER_SECONDS
+    with (
+        hanging(own_valkey),
+        mock.patch.object(
+            RedisTransport, "send", autospec=True, side_effect=RedisTransport.send
+        ) as run,
+    ):
+        with waits_for(TIMEOUT_SECONDS, 2 * TIMEOUT_SECONDS):
+            view(article)
         assert run.call_count == 1
         for _ in range(5):
             view(article)
@@ -148,14 +148,14 @@ def test_hanging_redis_costs_one_short_timeout_and_then_nothing(own_valkey, shor
     own_valkey.resume()
 
 
-def test_command_that_a_hanging_redis_runs_late_counts_once(own_valkey, short_timeout, article):
+def test_command_that_a_hanging_redis_runs_late_counts_once(own_valkey, article):
     """The answer is lost, the command is not: Redis finds it when it wakes up."""
     view(article)
-    own_valkey.pause()
-    view(article)
+    with hanging(own_valkey):
+        view(article)
     assert MissedRecord.objects.filter(recorder__isnull=False).count() == 1
     own_valkey.resume()
-    wait_until(lambda: own_valkey.calls("evalsha") >= 2, "the late command", 10)
+    wait_until(lambda: own_valkey.calls("evalsha") >= 2, "the late command")
     flush()
 
     assert get_total(article) == 2
@@ -163,12 +163,10 @@ def test_command_that_a_hanging_redis_runs_late_counts_once(own_valkey, short_ti
     assert not MissedRecord.objects.exists()
 
 
-def test_command_that_redis_never_ran_is_counted_when_it_is_back(
-    own_valkey, short_timeout, article
-):
+def test_command_that_redis_never_ran_is_counted_when_it_is_back(own_valkey, article):
     view(article)
-    own_valkey.pause()
-    view(article)
+    with hanging(own_valkey):
+        view(article)
     own_valkey.stop(signal.SIGKILL)
     own_valkey.start()
     flush()
@@ -227,10 +225,10 @@ def test_page_sends_some_missed_hits_and_the_flush_the_rest(own_valkey, article)
 
 
 @pytest.mark.parametrize("step", ["before Redis is told", "after Redis was told"])
-def test_process_is_killed_while_it_sends_missed_hits(own_valkey, short_timeout, article, step):
+def test_process_is_killed_while_it_sends_missed_hits(own_valkey, article, step):
     view(article)
-    own_valkey.pause()
-    view(article)
+    with hanging(own_valkey):
+        view(article)
     own_valkey.resume()
     target = (CatchUp, "_build_calls") if step.startswith("before") else (missed_records, "drop")
     with mock.patch.object(*target, lambda *args: children.die()):
@@ -258,10 +256,10 @@ def test_page_in_a_transaction_leaves_the_news_to_its_hit(own_valkey, article):
     assert get_total(article) == 3
 
 
-def test_object_deleted_after_an_answer_was_lost_gets_no_hits(own_valkey, short_timeout, article):
+def test_object_deleted_after_an_answer_was_lost_gets_no_hits(own_valkey, article):
     view(article)
-    own_valkey.pause()
-    view(article)
+    with hanging(own_valkey):
+        view(article)
     own_valkey.resume()
     get_buffer.cache_clear()  # Like another process, which has not noticed it.
     Article.objects.all().delete()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from types import SimpleNamespace
 
 import pytest
 from django.db import transaction
@@ -21,7 +21,7 @@ from django_hitcount.buffers.redis.transport import RedisTransport
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance.flushing import flush
-from django_hitcount.outages import breaker
+from django_hitcount.outages import breaker, deadlines
 from django_hitcount.outages.breaker import SLOW_CALLS
 from django_hitcount.outages.waits import CurrentPage, seconds_waited
 from django_hitcount.recording import record_hits
@@ -31,20 +31,21 @@ from tests.browsers import BROWSER
 from tests.cache_alias import change_alias
 from tests.proxies import Proxy
 from tests.redis_server import replies_to
-from tests.servers import HOST, wait_until
+from tests.servers import HOST
 from tests.tables import slot_sums
+from tests.waits import waits_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 TIMEOUT_SECONDS = 1
-ONE_WAIT_SECONDS = 3
-"""One timeout, and some work on a busy machine."""
+ONE_WAIT_SECONDS = 2.5
+"""One timeout, and the work of a page."""
 
-LONG_TIMEOUT_SECONDS = 2
+LONG_TIMEOUT_SECONDS = 20
 """So that what is slow is not silent, however busy the machine is."""
 
-PAUSE_SECONDS = 6
-"""So that it does not end before a busy machine has shown three pages."""
+SLOW_SECONDS = 1.2
+"""How long a slow answer takes."""
 
 
 @pytest.fixture(autouse=True)
@@ -55,6 +56,12 @@ def timeout(settings) -> None:
 @pytest.fixture
 def long_timeout(settings) -> None:
     settings.HITCOUNT = {**settings.HITCOUNT, "REDIS_TIMEOUT_SECONDS": LONG_TIMEOUT_SECONDS}
+
+
+@pytest.fixture
+def slow_from_one_second(long_timeout, monkeypatch) -> None:
+    """A call is slow if it takes longer than a second, and fails if it takes 20."""
+    monkeypatch.setattr(breaker, "SLOW_SHARE", 1 / LONG_TIMEOUT_SECONDS)
 
 
 @pytest.fixture
@@ -83,11 +90,8 @@ def view(article: Article) -> int:
     return int(response.content)
 
 
-@contextmanager
-def waits_once() -> Iterator[None]:
-    started = time.monotonic()
-    yield
-    assert time.monotonic() - started < ONE_WAIT_SECONDS
+def waits_once() -> AbstractContextManager[None]:
+    return waits_for(0, ONE_WAIT_SECONDS)
 
 
 @pytest.mark.parametrize("protocol", [2, 3])
@@ -196,28 +200,41 @@ def test_page_waits_once_however_many_tags_it_has(
     assert slot_sums(articles) == dict.fromkeys(articles, 2)
 
 
-def test_page_of_many_quick_answers_reads_them_all(slow_redis, long_timeout, article):
+@pytest.fixture
+def clock(slow_redis, monkeypatch) -> SimpleNamespace:
+    """A clock that shows how long answers took, and nothing else."""
+    clock = SimpleNamespace(now=0.0, seconds_per_answer=0.0, monotonic=lambda: clock.now)
+
+    def advance(answer: bytes) -> bytes:
+        clock.now += clock.seconds_per_answer
+        return answer
+
+    slow_redis.rewrite = advance
+    for module in (breaker, deadlines):
+        monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
+@pytest.mark.usefixtures("long_timeout")
+def test_page_of_many_quick_answers_reads_them_all(slow_redis, clock, article):
     """They are no wait, though they take longer than the timeout together."""
     view(article)
-    slow_redis.delay_seconds = 0.01
-    asked, calls, started = slow_redis.questions, 0, time.monotonic()
+    clock.seconds_per_answer = 1
+    asked, calls, began_at = slow_redis.questions, 2 * LONG_TIMEOUT_SECONDS, clock.now
     with CurrentPage(RequestFactory().get("/")):
-        while time.monotonic() < started + 1.5 * LONG_TIMEOUT_SECONDS:
+        for _ in range(calls):
             get_total(article)
-            calls += 1
-        waited = seconds_waited(get_buffer()._breaker.server)
+        assert seconds_waited(get_buffer()._breaker.server) == 0
 
+    assert clock.now - began_at >= calls
     assert slow_redis.questions == asked + calls
-    assert waited < LONG_TIMEOUT_SECONDS / 2
     assert not get_buffer()._breaker.is_open
 
 
-def test_redis_that_is_slow_again_and_again_is_left_alone(
-    slow_redis, long_timeout, article, caplog, monkeypatch
-):
-    monkeypatch.setattr(breaker, "FIRST_PAUSE_SECONDS", PAUSE_SECONDS)
+@pytest.mark.usefixtures("slow_from_one_second", "endless_pauses")
+def test_redis_that_is_slow_again_and_again_is_left_alone(slow_redis, article, caplog):
     view(article)
-    slow_redis.delay_seconds = 1.2
+    slow_redis.delay_seconds = SLOW_SECONDS
     shown = [view(article) for _ in range(SLOW_CALLS)]
     asked = slow_redis.questions
     shown += [view(article) for _ in range(3)]
@@ -225,26 +242,28 @@ def test_redis_that_is_slow_again_and_again_is_left_alone(
     assert slow_redis.questions == asked
     assert len(caplog.records) == 1
     slow_redis.delay_seconds = 0
-    wait_until(lambda: view(article) and not get_buffer()._breaker.is_open, "Redis", 20)
     flush()
+    assert not get_buffer()._breaker.is_open
     assert view(article) == slot_sums([article])[article] + 1
     assert shown[:SLOW_CALLS] == [2, 3, 4]
 
 
-def test_redis_that_is_slow_now_and_then_is_used(slow_redis, long_timeout, article):
-    for delay_seconds in [0, 1.2, 1.2, 0] * 2:
-        slow_redis.delay_seconds = delay_seconds
+@pytest.mark.usefixtures("long_timeout")
+def test_redis_that_is_slow_now_and_then_is_used(clock, article):
+    for seconds in [0, LONG_TIMEOUT_SECONDS * 0.6, LONG_TIMEOUT_SECONDS * 0.6, 0] * 2:
+        clock.seconds_per_answer = seconds
         view(article)
 
     assert not get_buffer()._breaker.is_open
 
 
-def test_slow_redis_can_be_flushed(slow_redis, long_timeout, article):
+@pytest.mark.usefixtures("slow_from_one_second")
+def test_slow_redis_can_be_flushed(slow_redis, article):
     """Nobody waits for a flush."""
     view(article)
     flush()
     view(article)
-    slow_redis.delay_seconds = 1.2
+    slow_redis.delay_seconds = SLOW_SECONDS
     flush([counter_key(article, counter="views").partition(16)])
 
     assert slot_sums([article]) == {article: 2}

@@ -13,6 +13,7 @@ from django_hitcount.maintenance.flushing import flush
 from django_hitcount.models import DailyVisitors, MissedRecord, SeenVisitor
 from django_hitcount.refused_hits import refused_between
 from tests.browsers import BROWSER
+from tests.faults.conftest import hanging
 from tests.servers import wait_until
 from tests.tables import slot_sums
 from tests.visitors.test_address_limit import request_of
@@ -43,7 +44,7 @@ def end_doubt(server, runs_late):
     """Let Redis run the command whose answer was lost, or lose it, and flush."""
     if runs_late:
         server.resume()
-        wait_until(lambda: server.calls("evalsha") >= 2, "the late command", 10)
+        wait_until(lambda: server.calls("evalsha") >= 2, "the late command")
     else:
         server.stop(signal.SIGKILL)
         server.start()
@@ -81,15 +82,16 @@ def test_redis_is_told_who_came_meanwhile(own_valkey, rule, article):
     assert (DailyVisitors.objects.get().count, article.hits) == (4, 4)
 
 
+@pytest.mark.usefixtures("endless_pauses")
 @pytest.mark.parametrize("runs_late", [True, False])
 @pytest.mark.parametrize("repeat", [3600, "daily"])
-def test_hit_in_doubt_counts_once(own_valkey, short_timeout, rule, article, repeat, runs_late):
+def test_hit_in_doubt_counts_once(own_valkey, rule, article, repeat, runs_late):
     """Whether or not Redis runs the command whose answer was lost."""
     rule(repeat)
     visit(article, 1)
-    own_valkey.pause()
-    assert visit(article, 2).counted
-    assert visit(article, 2).refusal == "repeat"
+    with hanging(own_valkey):
+        assert visit(article, 2).counted
+        assert visit(article, 2).refusal == "repeat"
     assert "visitor" not in str(MissedRecord.objects.get(recorder__isnull=False).hits)
     end_doubt(own_valkey, runs_late)
 
@@ -108,10 +110,10 @@ def test_refused_hits_are_counted_without_redis(own_valkey, rule, article):
 
 
 @pytest.mark.parametrize("runs_late", [True, False])
-def test_refused_hit_in_doubt_is_counted_once(own_valkey, short_timeout, rule, article, runs_late):
+def test_refused_hit_in_doubt_is_counted_once(own_valkey, rule, article, runs_late):
     visit(article, 1)
-    own_valkey.pause()
-    assert article.record_hit(RequestFactory().get("/")).refusal == "bot"
+    with hanging(own_valkey):
+        assert article.record_hit(RequestFactory().get("/")).refusal == "bot"
     end_doubt(own_valkey, runs_late)
 
     assert refused() == {"bot": 1}
@@ -159,10 +161,10 @@ def test_address_has_its_limit_without_redis_and_with_it_again(own_valkey, artic
 
 @pytest.mark.usefixtures("limit")
 @pytest.mark.parametrize("runs_late", [True, False])
-def test_hit_in_doubt_uses_the_limit_up_once(own_valkey, short_timeout, article, runs_late):
+def test_hit_in_doubt_uses_the_limit_up_once(own_valkey, article, runs_late):
     come(article, 1)
-    own_valkey.pause()
-    assert come(article, 2) is None
+    with hanging(own_valkey):
+        assert come(article, 2) is None
     assert "address" not in str(MissedRecord.objects.get(recorder__isnull=False).hits)
     end_doubt(own_valkey, runs_late)
     get_buffer.cache_clear()
