@@ -5,12 +5,13 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from django_redis.pool import ConnectionFactory
 
 from django_hitcount.buffers import get_buffer
-from django_hitcount.outages import breaker
+from django_hitcount.outages import breaker, deadlines
 from tests.app.models import Article
 from tests.cache_alias import change_alias
 from tests.conftest import REDIS_BUFFER
@@ -49,6 +50,15 @@ def endless_pauses(monkeypatch) -> None:
         "LONGEST_PAUSE_IF_SLOW_SECONDS",
     ):
         monkeypatch.setattr(breaker, name, math.inf)
+
+
+@pytest.fixture
+def clock(monkeypatch) -> SimpleNamespace:
+    """The clock for waits, in place of the real one. The test sets ``now``, in seconds."""
+    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
+    for module in (breaker, deadlines):
+        monkeypatch.setattr(module, "time", clock)
+    return clock
 
 
 @contextmanager

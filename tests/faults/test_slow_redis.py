@@ -21,7 +21,7 @@ from django_hitcount.buffers.redis.transport import RedisTransport
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance.flushing import flush
-from django_hitcount.outages import breaker, deadlines
+from django_hitcount.outages import breaker
 from django_hitcount.outages.breaker import SLOW_CALLS
 from django_hitcount.outages.waits import CurrentPage, seconds_waited
 from django_hitcount.recording import record_hits
@@ -201,17 +201,15 @@ def test_page_waits_once_however_many_tags_it_has(
 
 
 @pytest.fixture
-def clock(slow_redis, monkeypatch) -> SimpleNamespace:
+def clock(clock, slow_redis) -> SimpleNamespace:
     """A clock that shows how long answers took, and nothing else."""
-    clock = SimpleNamespace(now=0.0, seconds_per_answer=0.0, monotonic=lambda: clock.now)
+    clock.seconds_per_answer = 0.0
 
     def advance(answer: bytes) -> bytes:
         clock.now += clock.seconds_per_answer
         return answer
 
     slow_redis.rewrite = advance
-    for module in (breaker, deadlines):
-        monkeypatch.setattr(module, "time", clock)
     return clock
 
 
