@@ -12,9 +12,6 @@ from django.db import connections
 
 from tests.servers import die_with_parent, wait_until
 
-END_SECONDS = 300
-"""No child takes as long, on however busy a machine, unless it hangs."""
-
 _kept: list[object] = []
 _running: set[int] = set()
 _exit_codes: dict[int, int] = {}
@@ -43,7 +40,7 @@ def fork(work: Callable[[], object]) -> int:
 
 def wait_for(pid: int) -> int:
     """Wait for a child; returns its exit code, negative if a signal killed it."""
-    wait_until(lambda: has_exited(pid), f"the end of child {pid}", END_SECONDS)
+    wait_until(lambda: has_exited(pid), f"the end of child {pid}")
     return _exit_codes.pop(pid)
 
 

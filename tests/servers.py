@@ -18,7 +18,9 @@ from typing import Any
 import psutil
 import redis
 
-START_SECONDS = 60
+WAIT_SECONDS = 300
+"""However busy the machine is, what has not come by then never will."""
+
 STOP_SECONDS = 30
 HOST = "127.0.0.1"
 
@@ -27,15 +29,25 @@ class ServerMissing(Exception):
     """The program of a server is not installed."""
 
 
-def free_port() -> int:
-    """A port of the loopback interface that is not in use."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
+_reserved: list[socket.socket] = []
 
 
-def wait_until(condition: Callable[[], bool], what: str, seconds: float = START_SECONDS) -> None:
+def reserve_port() -> int:
+    """
+    A free port of the loopback interface that no other process is given while this one runs.
+
+    A server can listen on it, because all servers set SO_REUSEADDR, and the socket that holds it
+    does not listen.
+    """
+    holder = socket.socket()
+    holder.bind((HOST, 0))
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    _reserved.append(holder)
+    port: int = holder.getsockname()[1]
+    return port
+
+
+def wait_until(condition: Callable[[], bool], what: str, seconds: float = WAIT_SECONDS) -> None:
     """Wait for ``condition``; raises TimeoutError that says ``what`` did not come."""
     deadline = time.monotonic() + seconds
     is_over = False
@@ -67,7 +79,7 @@ class Server:
 
     def __init__(self, directory: Path, port: int | None = None) -> None:
         self.directory = directory
-        self.port = port or free_port()
+        self.port = port or reserve_port()
         self.process: subprocess.Popen[bytes] | None = None
 
     def command(self) -> Sequence[str]:

@@ -13,11 +13,11 @@ import shutil
 import tempfile
 from typing import Any
 
-from tests.servers import HOST, free_port
+from tests.servers import HOST, reserve_port
 
 DATABASE = os.environ.setdefault("HITCOUNT_TEST_DATABASE", "sqlite")
-REDIS_PORT = os.environ.setdefault("HITCOUNT_TEST_REDIS_PORT", str(free_port()))
-DATABASE_PORT = os.environ.setdefault("HITCOUNT_TEST_DATABASE_PORT", str(free_port()))
+REDIS_PORT = os.environ.setdefault("HITCOUNT_TEST_REDIS_PORT", str(reserve_port()))
+DATABASE_PORT = os.environ.setdefault("HITCOUNT_TEST_DATABASE_PORT", str(reserve_port()))
 if "HITCOUNT_TEST_DIRECTORY" not in os.environ:
     os.environ["HITCOUNT_TEST_DIRECTORY"] = tempfile.mkdtemp(prefix="hitcount-")
     atexit.register(shutil.rmtree, os.environ["HITCOUNT_TEST_DIRECTORY"], ignore_errors=True)

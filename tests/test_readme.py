@@ -19,7 +19,7 @@ import pytest
 from django_hitcount.db.tables import HitSlot
 from tests import settings as test_settings
 from tests.browsers import BROWSER
-from tests.servers import HOST, Valkey, die_with_parent, free_port, wait_until
+from tests.servers import HOST, Valkey, die_with_parent, reserve_port, wait_until
 
 pytestmark = [
     pytest.mark.long,
@@ -109,10 +109,10 @@ class Project:
 
     def serve(self) -> str:
         """Start runserver; returns the address of the first article."""
-        address = f"{HOST}:{free_port()}"
+        address = f"{HOST}:{reserve_port()}"
         self.start(f"python manage.py runserver --noreload {address}")
         page, server = f"http://{address}/articles/1/", self.processes[-1]
-        wait_until(lambda: answers(page) or server.poll() is not None, "runserver", SECONDS)
+        wait_until(lambda: answers(page) or server.poll() is not None, "runserver")
         assert server.poll() is None, self.console()
         return page
 
@@ -170,7 +170,7 @@ def test_blocks_pasted_one_after_the_other_make_a_site_that_counts(project, redi
     page = project.serve()
     second = {"user-agent": BROWSER["user-agent"].replace("140", "141")}
     assert get(page, **second).startswith(" <h1>Tea</h1> <p>4 views</p> ")
-    wait_until(lambda: in_tables(project) == 4, "the flush by Celery's beat", SECONDS)
+    wait_until(lambda: in_tables(project) == 4, "the flush by Celery's beat")
     project.stop()
 
 

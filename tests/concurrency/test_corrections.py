@@ -21,6 +21,7 @@ from tests import children
 from tests.app.models import Article
 from tests.concurrency.at_once import ask_at_once
 from tests.concurrency.board import Board
+from tests.sessions import wait_for_transactions_of_the_dead
 from tests.tables import daily_sums, slot_sums
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long]
@@ -63,6 +64,7 @@ def test_corrections_at_once_take_back_what_was_counted_and_no_more(
         children.fork(flush_and_compact_until_killed)
     ask_at_once(take_back, requests=CORRECTIONS, processes=4)
     children.kill_all()
+    wait_for_transactions_of_the_dead()
 
     assert (outcomes.column(0), outcomes.column(1)) == (HITS // EACH, CORRECTIONS - HITS // EACH)
     assert Correction.objects.count() == HITS // EACH

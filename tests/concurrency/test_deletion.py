@@ -13,6 +13,7 @@ from django_hitcount.db.tables import DailyHitSlot, DailyVisitors, HitSlot, Seen
 from django_hitcount.maintenance.compaction import compact
 from tests import children
 from tests.app.models import Article
+from tests.sessions import wait_for_transactions_of_the_dead
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long]
 
@@ -57,6 +58,7 @@ def test_no_row_stays_of_objects_deleted_while_compactions_fold(redis, settings)
         for article in articles:
             article.delete()
     children.kill_all()
+    wait_for_transactions_of_the_dead()
 
     left = {table.__name__: table.objects.count() for table in (*tables, DailyVisitors)}
     assert left == dict.fromkeys(left, 0)

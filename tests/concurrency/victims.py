@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from tests import children
+from tests.sessions import wait_for_transactions_of_the_dead
 
 
 def forever(work: Callable[[], object]) -> Callable[[], None]:
@@ -53,3 +54,4 @@ class Victims:
     def kill_all(self) -> None:
         for pid in [*self.running]:
             self.kill(pid)
+        wait_for_transactions_of_the_dead()

@@ -27,6 +27,7 @@ from django_hitcount.totals import get_totals
 from tests import children
 from tests.app.models import Article
 from tests.browsers import BROWSER
+from tests.sessions import wait_for_transactions_of_the_dead
 from tests.tables import daily_sums, slot_sums
 
 pytestmark = [
@@ -215,6 +216,7 @@ def test_compaction_killed_at_a_step_changes_no_sum(articles, step):
 
     with patch():
         assert children.run(compact) == -signal.SIGKILL
+    wait_for_transactions_of_the_dead()
 
     assert slot_sums(articles) == dict.fromkeys(articles, 5)
     compact()

@@ -24,7 +24,7 @@ from django_hitcount.visitors.identity import identify
 from tests.app.models import Article, Plain
 from tests.browsers import BROWSER
 from tests.faults.test_database_away import READ_ONLY
-from tests.servers import HOST, free_port
+from tests.servers import HOST, reserve_port
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -163,7 +163,7 @@ def test_value_that_does_not_fit(breaker):
 
 def test_server_that_is_not_there(breaker):
     other = connection.copy()
-    nowhere = {"HOST": HOST, "PORT": str(free_port())}
+    nowhere = {"HOST": HOST, "PORT": str(reserve_port())}
     if connection.vendor == "sqlite":
         nowhere = {"NAME": "/there/is/no/such/directory/db"}
     other.settings_dict = {**other.settings_dict, **nowhere}
