@@ -23,6 +23,7 @@ def fork(work: Callable[[], object]) -> int:
     sys.stderr.flush()
     pid = os.fork()
     if pid:
+        _exit_codes.pop(pid, None)  # Of an earlier child with the same number.
         _running.add(pid)
         return pid
     try:

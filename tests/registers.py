@@ -60,7 +60,8 @@ class ApartHashes:
     def __call__(self, text: bytes, key: object) -> bytes:
         made = self._made.get((text, key))
         if made is None:
-            made = self._made[text, key] = self._hash_apart(text, key)
+            # Of two threads that hash one visitor, the first one decides.
+            made = self._made.setdefault((text, key), self._hash_apart(text, key))
         return made
 
     def _hash_apart(self, text: bytes, key: object) -> bytes:

@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -36,14 +37,18 @@ def reserve_port() -> int:
     """
     A free port of the loopback interface that no other process is given while this one runs.
 
-    A server can listen on it, because all servers set SO_REUSEADDR, and the socket that holds it
-    does not listen.
+    A server can listen on it: Linux lets two sockets have a port if both set SO_REUSEADDR, as all
+    servers do, and the other one does not listen. On other systems, the port is just a free one.
     """
     holder = socket.socket()
+    # Without SO_REUSEADDR, so that the port is not one that another process has reserved.
     holder.bind((HOST, 0))
+    port: int = holder.getsockname()[1]
+    if sys.platform != "linux":
+        holder.close()
+        return port
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     _reserved.append(holder)
-    port: int = holder.getsockname()[1]
     return port
 
 
@@ -115,10 +120,13 @@ class Server:
     def _listens(self) -> bool:
         """Whether this server, and no other, has the port."""
         assert self.process
-        with suppress(psutil.NoSuchProcess):
+        try:
             connections = psutil.Process(self.process.pid).net_connections("tcp")
-            return any(one.laddr.port == self.port for one in connections if not one.raddr)
-        return False
+        except psutil.NoSuchProcess:
+            return False
+        except psutil.AccessDenied:
+            return True  # In some containers, root cannot look at processes of other users.
+        return any(one.laddr.port == self.port for one in connections if not one.raddr)
 
     def _has_died(self) -> bool:
         return self.process is None or self.process.poll() is not None

@@ -20,7 +20,11 @@ OPEN_TRANSACTIONS = {
 
 
 def wait_for_transactions_of_the_dead() -> None:
-    """Wait until no other transaction is open: a killed client's COMMIT may still be under way."""
+    """
+    Wait until no other transaction is open: a killed client's COMMIT may still be under way.
+
+    Nobody else may be at work. Do not call it within a transaction: it would see the same again.
+    """
     if connection.vendor != "sqlite":
         wait_until(lambda: _count_open_transactions() == 0, "the end of all transactions")
 

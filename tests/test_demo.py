@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -112,7 +114,37 @@ def test_second_demo_takes_another_port(demo):
 
 
 def find_line(process, start):
-    return next(line for line in iter(process.stdout.readline, "") if start in line)
+    lines = []
+    for line in iter(process.stdout.readline, ""):
+        lines.append(line)
+        if start in line:
+            return line
+    raise AssertionError("".join(lines))
+
+
+def test_directory_that_is_too_long_for_a_socket_is_a_clear_error(demo, tmp_path, monkeypatch):
+    directory = tmp_path / ("x" * 100)
+    directory.mkdir()
+    monkeypatch.setenv("TMPDIR", str(directory))
+    process = demo("--empty")
+    output, _ = process.communicate(timeout=SECONDS)
+
+    assert process.returncode == 1
+    assert "Set a shorter TMPDIR" in output.strip().splitlines()[-1]
+
+
+def test_directory_with_letters_that_mean_something_in_an_address(demo, tmp_path, monkeypatch):
+    """Then the site, the worker and the demo itself still find the same server."""
+    directory = tmp_path.parent.parent / f"a%41;b#c {os.getpid()}"
+    directory.mkdir()
+    monkeypatch.setenv("TMPDIR", str(directory))
+    try:
+        process = demo("--empty")
+        assert find_line(process, "The site:")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(SECONDS) == 0
+    finally:
+        shutil.rmtree(directory)
 
 
 def test_log_that_is_not_there_is_a_clear_error(demo):

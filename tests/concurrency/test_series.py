@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from django_hitcount.counters.days import day_of
@@ -12,6 +14,7 @@ from django_hitcount.series import hits_by_day
 from tests import children
 from tests.app.models import Article
 from tests.concurrency.board import Board
+from tests.servers import WAIT_SECONDS
 
 RECORDERS = 3
 HITS = 1500
@@ -55,7 +58,9 @@ def test_never_less_than_recorded_nor_more_nor_back(redis_buffer, kind):
         children.fork(lambda work=work: forever(work)) for work in (flush, flush, compact, compact)
     ]
     last = 0
+    deadline = time.monotonic() + WAIT_SECONDS
     while not all(map(children.has_exited, recorders)):
+        assert time.monotonic() < deadline
         before = count(finished)
         total = sum(hits_by_day(source, first_day, day_of()).values())
         assert max(before, last) <= total <= count(started)

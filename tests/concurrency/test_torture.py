@@ -84,10 +84,10 @@ def test_sixteen_recorders_and_dying_flushers_end_exact(redis, redis_buffer):
             recorders.pop(0)
         time.sleep(0.002)
     assert victims.kills >= FEWEST_KILLS  # All of them while hits rained in.
-    victims.kill_all()
     done.add(0, 0)
     assert not recorders
     assert [children.wait_for(pid) for pid in watchers] == [0, 0, 0]
+    victims.kill_all()
     flush()
 
     recorded = {article: started.column(at) for at, article in enumerate(articles)}

@@ -32,7 +32,7 @@ def own_valkey(tmp_path: Path, settings) -> Iterator[Valkey]:
     settings.HITCOUNT = {**settings.HITCOUNT, "BUFFER": REDIS_BUFFER}
     yield server
     server.stop(signal.SIGKILL)
-    # Another server may get its port; the pool would keep the timeouts of this test.
+    # Nobody needs its connections any more.
     ConnectionFactory._pools.pop(location, None)
 
 

@@ -21,6 +21,7 @@ from django_hitcount.recording import record_hit, record_hits
 from tests.app.models import Article
 from tests.deleted import is_nothing_left
 from tests.redis_server import names_of
+from tests.waits import waits_for
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -115,7 +116,8 @@ class TestWhatAPageWorksOff:
         with mock.patch.object(slots, "add_totals", wait), ThreadPoolExecutor() as pool:
             flushing = pool.submit(flush_and_disconnect)
             assert is_writing.wait(SECONDS)
-            article.delete()
+            with waits_for(0, 4):
+                article.delete()
             is_still_writing = not flushing.done()
             may_go_on.set()
             flushing.result()
