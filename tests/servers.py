@@ -126,7 +126,8 @@ class Server:
             return False
         except psutil.AccessDenied:
             return True  # In some containers, root cannot look at processes of other users.
-        return any(one.laddr.port == self.port for one in connections if not one.raddr)
+        listening = [one for one in connections if one.status == psutil.CONN_LISTEN]
+        return any(one.laddr.port == self.port for one in listening)
 
     def _has_died(self) -> bool:
         return self.process is None or self.process.poll() is not None
