@@ -23,7 +23,6 @@ def fork(work: Callable[[], object]) -> int:
     sys.stderr.flush()
     pid = os.fork()
     if pid:
-        _exit_codes.pop(pid, None)  # Of an earlier child with the same number.
         _running.add(pid)
         return pid
     try:
@@ -41,23 +40,20 @@ def fork(work: Callable[[], object]) -> int:
 
 def wait_for(pid: int) -> int:
     """Wait for a child; returns its exit code, negative if a signal killed it."""
-    wait_until(lambda: has_exited(pid), f"the end of child {pid}")
+    wait_until(lambda: _has_exited(pid), f"the end of child {pid}")
     return _exit_codes.pop(pid)
 
 
 def has_ended(pid: int) -> bool:
     """Whether a child has ended; raises AssertionError if its exit code is not 0."""
-    if not has_exited(pid):
+    if not _has_exited(pid):
         return False
     code = _exit_codes.pop(pid)
     assert code == 0, f"child {pid} ended with exit code {code}"
     return True
 
 
-def has_exited(pid: int) -> bool:
-    """Whether a child has ended, in whatever way. Keeps its exit code for wait_for()."""
-    if pid in _exit_codes:
-        return True
+def _has_exited(pid: int) -> bool:
     done, status = os.waitpid(pid, os.WNOHANG)
     if done:
         _running.discard(pid)
@@ -67,7 +63,7 @@ def has_exited(pid: int) -> bool:
 
 def kill(pid: int) -> None:
     """Kill a child that has not ended."""
-    if not has_exited(pid):
+    if not _has_exited(pid):
         _running.remove(pid)
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)

@@ -22,3 +22,13 @@ def start_demo(*options: str) -> subprocess.Popen[str]:
         stderr=subprocess.STDOUT,
         text=True,
     )
+
+
+def read_until(process: subprocess.Popen[str], text: str) -> str:
+    """Return what the demo prints, up to a line with ``text``; raises RuntimeError if it ends."""
+    output = ""
+    for line in process.stdout or ():
+        output += line
+        if text in line:
+            return output
+    raise RuntimeError(f"The demo has ended:\n{output}")

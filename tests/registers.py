@@ -3,7 +3,7 @@ Hashes of visitors, no two of which share a register of a sketch.
 
 A sketch (Redis calls it HyperLogLog) has 16,384 registers. Two visitors share one with a chance of
 1 in 16,384, and count as one. Over all the visitors that the tests compare with an exact number,
-that would happen in every tenth run or so.
+that would happen in one of 25 runs.
 """
 
 from __future__ import annotations

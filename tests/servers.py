@@ -52,13 +52,13 @@ def reserve_port() -> int:
     return port
 
 
-def wait_until(condition: Callable[[], bool], what: str, seconds: float = WAIT_SECONDS) -> None:
+def wait_until(condition: Callable[[], bool], what: str) -> None:
     """Wait for ``condition``; raises TimeoutError that says ``what`` did not come."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + WAIT_SECONDS
     is_over = False
     while not condition():
         if is_over:
-            raise TimeoutError(f"{what} did not come within {seconds} s")
+            raise TimeoutError(f"{what} did not come within {WAIT_SECONDS} s")
         time.sleep(0.01)
         # Looked at before the condition: a process that was stopped meanwhile tries once more.
         is_over = time.monotonic() > deadline

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import psutil
 import pytest
 
 from tests import settings as test_settings
-from tests.demo_process import start_demo
+from tests.demo_process import read_until, start_demo
 from tests.servers import wait_until
 
 pytestmark = [
@@ -92,8 +91,7 @@ def test_replay_reports_refusals_and_ends_with_agreement(demo, tmp_path):
 
 def test_ctrl_c_leaves_no_process(demo):
     process = demo("--empty")
-    lines = iter(process.stdout.readline, "")
-    assert any("The admin:" in line for line in lines)
+    read_until(process, "The admin:")
     children = psutil.Process(process.pid).children(recursive=True)
 
     process.send_signal(signal.SIGINT)
@@ -106,20 +104,11 @@ def test_ctrl_c_leaves_no_process(demo):
 def test_second_demo_takes_another_port(demo):
     """Also when both start at the same moment."""
     processes = [demo("--empty"), demo("--empty")]
-    sites = {find_line(process, "The site:") for process in processes}
+    sites = {read_until(process, "The site:").splitlines()[-1] for process in processes}
     assert len(sites) == 2
     for process in processes:
         process.send_signal(signal.SIGINT)
         assert process.wait(SECONDS) == 0
-
-
-def find_line(process, start):
-    lines = []
-    for line in iter(process.stdout.readline, ""):
-        lines.append(line)
-        if start in line:
-            return line
-    raise AssertionError("".join(lines))
 
 
 def test_directory_that_is_too_long_for_a_socket_is_a_clear_error(demo, tmp_path, monkeypatch):
@@ -133,18 +122,14 @@ def test_directory_that_is_too_long_for_a_socket_is_a_clear_error(demo, tmp_path
     assert "Set a shorter TMPDIR" in output.strip().splitlines()[-1]
 
 
-def test_directory_with_letters_that_mean_something_in_an_address(demo, tmp_path, monkeypatch):
+def test_directory_with_letters_that_mean_something_in_an_address(demo, monkeypatch):
     """Then the site, the worker and the demo itself still find the same server."""
-    directory = tmp_path.parent.parent / f"a%41;b#c {os.getpid()}"
-    directory.mkdir()
-    monkeypatch.setenv("TMPDIR", str(directory))
-    try:
+    with tempfile.TemporaryDirectory(prefix="a%41;b#c ") as directory:
+        monkeypatch.setenv("TMPDIR", directory)
         process = demo("--empty")
-        assert find_line(process, "The site:")
+        read_until(process, "The site:")
         process.send_signal(signal.SIGINT)
         assert process.wait(SECONDS) == 0
-    finally:
-        shutil.rmtree(directory)
 
 
 def test_log_that_is_not_there_is_a_clear_error(demo):

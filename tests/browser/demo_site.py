@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from tests.demo_process import start_demo
+from tests.demo_process import read_until, start_demo
 
 SITE = re.compile(r"The site: +(\S+)/\n")
 ADMIN = re.compile(r"The admin: +\S+ +user (\S+), password (\S+)\n")
@@ -39,9 +39,6 @@ def run_demo(*options: str) -> Iterator[DemoSite]:
 
 
 def _read_addresses(process: subprocess.Popen[str]) -> DemoSite:
-    output = ""
-    for line in process.stdout or ():
-        output += line
-        if (admin := ADMIN.search(output)) and (site := SITE.search(output)):
-            return DemoSite(site[1], admin[1], admin[2])
-    raise RuntimeError(f"The demo has ended:\n{output}")
+    output = read_until(process, "The admin:")
+    (address,), ((user, password),) = SITE.findall(output), ADMIN.findall(output)
+    return DemoSite(address, user, password)
