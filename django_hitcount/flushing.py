@@ -3,6 +3,5 @@
 from __future__ import annotations
 
 from django_hitcount.maintenance.flushing import Flush, flush
-from django_hitcount.maintenance.pruning import prune_ledger
 
-__all__ = ["Flush", "flush", "prune_ledger"]
+__all__ = ["Flush", "flush"]

@@ -6,14 +6,13 @@ import datetime
 from dataclasses import dataclass
 
 from asgiref.sync import sync_to_async
-from django.db.models import Max
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.batches import Waiting
 from django_hitcount.counters.days import time_since
+from django_hitcount.db import ledger
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
-from django_hitcount.db.tables import FlushedBatch
 from django_hitcount.exceptions import BufferUnavailable
 
 __all__ = ["STUCK_AFTER", "BufferStatus", "abuffer_status", "buffer_status"]
@@ -56,8 +55,8 @@ def buffer_status() -> BufferStatus:
     waiting = _read_waiting()
     using = hits_alias()
     with savepoint(using):
-        batches = FlushedBatch.objects.using(using).aggregate(last=Max("flushed_at"))
-    return _describe(waiting, batches["last"])
+        last_flush_at = ledger.read_last_flush(using=using)
+    return _describe(waiting, last_flush_at)
 
 
 def read_status(last_flush_at: datetime.datetime | None) -> BufferStatus:

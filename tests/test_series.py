@@ -17,7 +17,7 @@ from django_hitcount.counters.days import day_of, list_days
 from django_hitcount.db import series as daily_sums
 from django_hitcount.db import slots
 from django_hitcount.db.counter_keys import counter_key
-from django_hitcount.db.tables import DailyHitSlot, DailyModelHits, FlushedBatch
+from django_hitcount.db.tables import DailyHitSlot, DailyModelHits, LastBatch
 from django_hitcount.exceptions import (
     InvalidDay,
     InvalidHit,
@@ -343,7 +343,7 @@ class TestHitsThatWait:
     @pytest.mark.skipif(connection.vendor != "mysql", reason="others unite all collations")
     @pytest.mark.parametrize(
         ("table", "column"),
-        [(DailyModelHits, "counter"), (DailyHitSlot, "counter"), (FlushedBatch, "generation")],
+        [(DailyModelHits, "counter"), (DailyHitSlot, "counter"), (LastBatch, "generation")],
     )
     def test_tables_may_have_different_collations(self, found, articles, table, column):
         with another_collation(table, column):

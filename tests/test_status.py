@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.db.counter_keys import counter_key
-from django_hitcount.db.tables import FlushedBatch
+from django_hitcount.db.tables import LastBatch
 from django_hitcount.maintenance import flushing
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.recording import record_hit, record_hits
@@ -73,7 +73,7 @@ def test_refused_hits_are_not_pending(redis_buffer, articles):
 def test_oldest_of_all_hits(redis, redis_buffer, articles):
     record_hits(articles)
     hour_ago = timezone.now().replace(microsecond=0) - datetime.timedelta(hours=1)
-    set_moment(redis, articles[3], "pending_models", "since", hour_ago)
+    set_moment(redis, articles[3], "pending", "since", hour_ago)
 
     assert buffer_status().oldest_pending_at == hour_ago
 
@@ -86,7 +86,7 @@ def test_after_a_flush(redis_buffer, articles):
 
     assert status.pending_counters == 1
     assert is_now(status.last_flush_at)
-    assert status.last_flush_at == max(batch.flushed_at for batch in FlushedBatch.objects.all())
+    assert status.last_flush_at == max(batch.flushed_at for batch in LastBatch.objects.all())
 
 
 class TestBatchThatIsNotSettled:
@@ -107,7 +107,7 @@ class TestBatchThatIsNotSettled:
 
     def test_old_one_is_stuck(self, redis, articles):
         long_ago = timezone.now().replace(microsecond=0) - STUCK_AFTER
-        set_moment(redis, articles[0], "batch_models", "claimed_at", long_ago)
+        set_moment(redis, articles[0], "batch", "claimed_at", long_ago)
         record_hit(articles[1])
 
         assert buffer_status().stuck_batch_since == long_ago
@@ -116,7 +116,7 @@ class TestBatchThatIsNotSettled:
 
     def test_its_hits_are_the_oldest(self, redis, articles):
         long_ago = timezone.now().replace(microsecond=0) - datetime.timedelta(hours=2)
-        set_moment(redis, articles[0], "batch_models", "since", long_ago)
+        set_moment(redis, articles[0], "batch", "since", long_ago)
         record_hit(articles[0])
         status = buffer_status()
 
@@ -138,9 +138,9 @@ def test_redis_away(redis_buffer, articles, settings):
 def test_foreign_values_do_no_harm(redis, redis_buffer, articles):
     record_hit(articles[0])
     names = names_of(redis, counter_key(articles[0], counter="views"))
-    redis.delete(names.pending, names.pending_models)
+    redis.delete(names.pending, names.pending)
     redis.rpush(names.pending, "somebody else's")
-    redis.hset(names.pending_models, "since", "a while ago")
+    redis.hset(names.pending, "since", "a while ago")
 
     assert buffer_status() == NOTHING
 
@@ -149,7 +149,7 @@ def test_foreign_values_do_no_harm(redis, redis_buffer, articles):
 def test_moment_that_nobody_can_have_noted_is_not_known(redis, redis_buffer, articles, text):
     record_hits([articles[0]])
     names = names_of(redis, counter_key(articles[0], counter="views"))
-    redis.hset(names.pending_models, "since", text)
+    redis.hset(names.pending, "since", text)
 
     assert buffer_status().oldest_pending_at is None
     assert buffer_status().pending_counters == 1

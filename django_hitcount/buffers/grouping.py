@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from django_hitcount.counters.keys import CounterKey
@@ -25,6 +25,12 @@ def restore_order(keys: Sequence[K], groups: Mapping[K, Iterable[T]]) -> list[T]
         return [item for group in groups.values() for item in group]
     remaining = {key: iter(group) for key, group in groups.items()}
     return [next(remaining[key]) for key in keys]
+
+
+def split(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Yield ``items`` in pieces of ``size``. The last piece may be smaller."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
 
 
 def group_by_partition(keys: Iterable[CounterKey], partitions: int) -> dict[int, list[CounterKey]]:

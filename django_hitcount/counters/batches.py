@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -14,8 +13,8 @@ from django_hitcount.counters.sketches import Sketch
 
 class BatchId(NamedTuple):
     """
-    The permanent id of a batch. If Redis goes back to an older state, and the same hits are claimed
-    again, their batch has the same id.
+    The permanent id of a batch. It lies in Redis beside the hits, from the first of them on. If
+    Redis goes back, and the same hits are claimed again, their batch has the same id.
 
     A generation is a series of batches, named after the first hit in it. Within a generation the
     numbers grow. A batch is claimed only when the one before it is in the tables.
@@ -24,11 +23,6 @@ class BatchId(NamedTuple):
     partition: int
     generation: str
     number: int
-
-    @property
-    def uuid(self) -> uuid.UUID:
-        """The primary key in the ledger."""
-        return uuid.uuid5(uuid.NAMESPACE_OID, f"{self.partition}:{self.generation}:{self.number}")
 
 
 class UnsettledHits(NamedTuple):

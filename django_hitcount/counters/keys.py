@@ -20,12 +20,12 @@ class CounterKey(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The key as a Redis field; object_id last, since it may hold any character."""
+        """The key as a part of Redis keys; object_id last, since it may hold any character."""
         return f"{self.content_type_id}:{self.counter}:{self.object_id}"
 
     def on(self, day: datetime.date) -> str:
         """Return the Redis field of this counter on one day."""
-        return f"{self.content_type_id}:{self.counter}:{day.isoformat()}:{self.object_id}"
+        return f"d:{self.content_type_id}:{self.counter}:{day.isoformat()}:{self.object_id}"
 
     def partition(self, partitions: int) -> int:
         """Return the partition of the object: the same for all its counters."""
@@ -44,9 +44,9 @@ class RefusedKey(NamedTuple):
     refusal: str
 
     @property
-    def text(self) -> str:
+    def field(self) -> str:
         """The key as a Redis field."""
-        return f"{self.day.isoformat()}:{self.counter}:{self.refusal}"
+        return f"r:{self.day.isoformat()}:{self.counter}:{self.refusal}"
 
 
 class DailyVisitorsKey(NamedTuple):
@@ -62,9 +62,14 @@ class DailyVisitorsKey(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The key as a Redis field; object_id last, since it may hold any character."""
+        """The key as a part of Redis keys; object_id last, since it may hold any character."""
         key = self.key
         return (
             f"{key.content_type_id}:{key.counter}:{self.day.isoformat()}:{self.key_id}:"
             f"{key.object_id}"
         )
+
+    @property
+    def field(self) -> str:
+        """The key as a Redis field."""
+        return f"v:{self.text}"

@@ -12,28 +12,22 @@ CONTENT_TYPE_IDS = range(1, 2**31)
 """The range of primary keys of content types."""
 
 
-def parse_key(field: str) -> CounterKey:
-    """Read back CounterKey.text; raises ValueError if ``field`` is invalid."""
-    content_type_id, counter, object_id = field.split(":", 2)
-    return CounterKey(_content_type_id(content_type_id), _object_id(object_id), _counter(counter))
-
-
 def parse_daily(field: str) -> tuple[CounterKey, datetime.date]:
     """Read back CounterKey.on(); raises ValueError if ``field`` is invalid."""
-    content_type_id, counter, day, object_id = field.split(":", 3)
+    _, content_type_id, counter, day, object_id = field.split(":", 4)
     key = CounterKey(_content_type_id(content_type_id), _object_id(object_id), _counter(counter))
     return key, _day(day)
 
 
 def parse_refused(field: str) -> RefusedKey:
-    """Read back RefusedKey.text; raises ValueError if ``field`` is invalid."""
-    day, counter, refusal = field.split(":")
+    """Read back RefusedKey.field; raises ValueError if ``field`` is invalid."""
+    _, day, counter, refusal = field.split(":")
     return RefusedKey(_day(day), _counter(counter), _counter(refusal))
 
 
 def parse_visitors(field: str) -> DailyVisitorsKey:
-    """Read back DailyVisitorsKey.text; raises ValueError if ``field`` is invalid."""
-    content_type_id, counter, day, key_id, object_id = field.split(":", 4)
+    """Read back DailyVisitorsKey.field; raises ValueError if ``field`` is invalid."""
+    _, content_type_id, counter, day, key_id, object_id = field.split(":", 5)
     key = CounterKey(_content_type_id(content_type_id), _object_id(object_id), _counter(counter))
     return DailyVisitorsKey(key, _day(day), _key_id(key_id))
 

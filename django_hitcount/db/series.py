@@ -18,10 +18,10 @@ from django.db import models
 from django_hitcount.counters.batches import BatchId, CounterDay
 from django_hitcount.counters.days import list_days
 from django_hitcount.counters.keys import CounterKey
+from django_hitcount.db import ledger
 from django_hitcount.db.expressions import KeyText
 from django_hitcount.db.slots import match_counters
-from django_hitcount.db.sums import find_applied, match_batches
-from django_hitcount.db.tables import DailyHitSlot, DailyModelHits, FlushedBatch
+from django_hitcount.db.tables import DailyHitSlot, DailyModelHits, LastBatch
 
 BATCHES_PER_SELECT = 400
 """Batches that one part of a union looks for. SQLite takes up to 1,000 conditions."""
@@ -123,16 +123,15 @@ def _read(
             last[partition, generation] = number
         else:
             sums[counter, day] += int(number)
-    return sums, find_applied(batch_ids, last)
+    return sums, ledger.find_applied(batch_ids, last)
 
 
 def _last_batches(batch_ids: Iterable[BatchId], using: str) -> Rows:
-    """Return the last batch of each generation that one of ``batch_ids`` belongs to."""
+    """Select the last batch of each generation that one of ``batch_ids`` belongs to."""
     no_day = models.Value(None, output_field=models.DateField())
     return (
-        FlushedBatch.objects.using(using)
-        .filter(match_batches(batch_ids))
+        LastBatch.objects.using(using)
+        .filter(ledger.match_batches(batch_ids))
         .annotate(no_counter=models.Value(""), day=no_day)
-        .values_list("partition", "generation", "no_counter", "day")
-        .annotate(last=models.Max("number"))
+        .values_list("partition", "generation", "no_counter", "day", "number")
     )

@@ -1,23 +1,22 @@
 """
 Read the sums of slots and the ledger at one instant.
 
-The ledger has the ids of the batches that are in the slots: the table FlushedBatch.
+The ledger says which batches are in the slots, see ledger.py.
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping
-from functools import reduce
-from operator import or_
+from collections.abc import Iterable
 from typing import Any
 
 from django.db import models
 
 from django_hitcount.counters.batches import BatchId
 from django_hitcount.counters.keys import CounterKey
+from django_hitcount.db import ledger
 from django_hitcount.db.slots import match_counters
-from django_hitcount.db.tables import DailyHitSlot, FlushedBatch, HitSlot
+from django_hitcount.db.tables import DailyHitSlot, HitSlot, LastBatch
 
 FROM_SLOTS, FROM_LEDGER = "slots", "ledger"
 """The values of a column of the union that says which table a row is from."""
@@ -71,37 +70,15 @@ def _read_with_ledger(
     wanted = list(batch_ids)
     united = list(sums.union(_ledger_rows(wanted, using), all=True) if wanted else sums)
     last = {(row[0], row[1]): row[4] for row in united if row[3] == FROM_LEDGER}
-    applied = find_applied(wanted, last)
+    applied = ledger.find_applied(wanted, last)
     return [(*row[:3], row[4]) for row in united if row[3] == FROM_SLOTS], applied
 
 
 def _ledger_rows(batch_ids: Iterable[BatchId], using: str) -> models.QuerySet[Any, Any]:
-    """Return the last batch of each generation that one of ``batch_ids`` belongs to."""
+    """Select the last batch of each generation that one of ``batch_ids`` belongs to."""
     return (
-        FlushedBatch.objects.using(using)
-        .filter(match_batches(batch_ids))
+        LastBatch.objects.using(using)
+        .filter(ledger.match_batches(batch_ids))
         .annotate(no_counter=models.Value(""), table=models.Value(FROM_LEDGER))
-        .values_list("partition", "generation", "no_counter", "table")
-        .annotate(last=models.Max("number"))
+        .values_list("partition", "generation", "no_counter", "table", "number")
     )
-
-
-def match_batches(batch_ids: Iterable[BatchId]) -> models.Q:
-    """Return a condition for the rows of the ledger with the generations of ``batch_ids``."""
-    generations = {(batch.partition, batch.generation) for batch in batch_ids}
-    wanted = [models.Q(partition=p, generation=name) for p, name in sorted(generations)]
-    return reduce(or_, wanted)
-
-
-def find_applied(batch_ids: Iterable[BatchId], last: Mapping[tuple[int, str], int]) -> set[BatchId]:
-    """
-    Return those of ``batch_ids`` that were applied.
-
-    ``last`` has the number of the last batch in the ledger, by partition and generation. The
-    batches before it were applied before it.
-    """
-    return {
-        batch
-        for batch in batch_ids
-        if batch.number <= last.get((batch.partition, batch.generation), -1)
-    }

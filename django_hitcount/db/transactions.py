@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import time
-import uuid
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -20,7 +19,7 @@ from django.db import (
 )
 
 from django_hitcount.db import locks
-from django_hitcount.db.tables import FlushedBatch
+from django_hitcount.db.tables import LastBatch
 
 FIRST_PAUSE_SECONDS = 0.005
 """Pause before the second try; each further one is twice as long, with jitter."""
@@ -43,7 +42,7 @@ DATABASE_AWAY = (*RETRYABLE_ERRORS, InternalError)
 DATABASE_ERRORS = (DatabaseError, InterfaceError)
 """All errors of a database. None of them may reach a page."""
 
-NO_BATCH = uuid.UUID(int=0)
+NO_ROW = 0
 """A primary key that no row has, for an UPDATE that changes nothing."""
 
 T = TypeVar("T")
@@ -153,7 +152,7 @@ def take_write_lock(using: str) -> None:
     since. Does nothing on other databases, which lock rows.
     """
     if not connections[using].features.has_select_for_update:
-        FlushedBatch.objects.using(using).filter(pk=NO_BATCH).update(flushed_at=None)
+        LastBatch.objects.using(using).filter(pk=NO_ROW).update(number=0)
 
 
 class _Attempt(Generic[T]):

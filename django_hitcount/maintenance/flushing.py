@@ -3,13 +3,13 @@ Flush: move hits from the buffer to the slots. Each partition takes three steps,
 any point and can be repeated:
 
 1. claim: set the pending hits aside as a batch, which has an id;
-2. apply: write the batch into the slots, and its id into the ledger, in one transaction;
+2. apply: write the batch into the slots, and its number into the ledger, in one transaction;
 3. settle: drop the batch from the buffer.
 
-The ledger is the table FlushedBatch. There is no lock. If two flushers claim the same partition,
-both get the same batch, but only one can insert its id into the ledger. If a flusher dies before
-it settles a batch, the next claim returns this batch. If Redis goes back in time and returns a
-batch that was applied already, it has the same id.
+The ledger is the table LastBatch. There is no lock. If two flushers claim the same partition, both
+get the same batch, but only one can raise the number in the ledger. If a flusher dies before it
+settles a batch, the next claim returns this batch. If Redis goes back in time and returns a batch
+that was applied already, it has the same id.
 """
 
 from __future__ import annotations
@@ -20,19 +20,17 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from django.contrib.contenttypes.models import ContentType
-from django.db import IntegrityError, transaction
 
 from django_hitcount import conf
 from django_hitcount.buffers import Buffer, get_buffer
 from django_hitcount.counters.batches import Batch, BatchId
-from django_hitcount.db import daily_visitors, locks, slots
+from django_hitcount.db import daily_visitors, ledger, locks, slots
 from django_hitcount.db.routing import hits_alias
-from django_hitcount.db.tables import DeletedObject, FlushedBatch
+from django_hitcount.db.tables import DeletedObject
 from django_hitcount.db.transactions import in_transaction
 from django_hitcount.exceptions import HitCountError
 from django_hitcount.maintenance import forgetting
 from django_hitcount.maintenance.error_collection import collect_errors
-from django_hitcount.maintenance.pruning import prune_ledger
 from django_hitcount.outages.waits import in_background
 from django_hitcount.signals import hits_flushed
 
@@ -81,7 +79,7 @@ def flush(partitions: Iterable[int] | None = None) -> Flush:
     Costs for each partition that holds hits:
 
     - four round trips or more;
-    - one transaction, of an insert, and two statements per thousand counters.
+    - one transaction, of an update, and two statements per thousand counters.
 
     Forgetting costs a query if no deleted object is due.
 
@@ -107,8 +105,6 @@ def flush(partitions: Iterable[int] | None = None) -> Flush:
             unflushed.add(partition)
     with collect_errors(errors, "forgetting deleted objects"):
         forgetting.forget_deleted(deleted, unflushed=unflushed)
-    with collect_errors(errors, "pruning the ledger"):
-        prune_ledger()
     if errors:
         raise ExceptionGroup("Some hits were not flushed. They are kept: flush again.", errors)
     return done
@@ -191,9 +187,8 @@ def set_aside_unknown_models(batch: Batch) -> Batch:
         visitors=visitors,
         malformed=[
             *batch.malformed,
-            *(key.text.encode() for key in batch.totals.keys() - totals.keys()),
             *(key.on(day).encode() for key, day in batch.daily.keys() - daily.keys()),
-            *(key.text.encode() for key in batch.visitors.keys() - visitors.keys()),
+            *(key.field.encode() for key in batch.visitors.keys() - visitors.keys()),
         ],
     )
 
@@ -221,8 +216,8 @@ def apply(batch: Batch, *, patience_seconds: float | None = None) -> bool:
     """
     Write a batch into the slots. Return False if another flusher has applied it already.
 
-    First inserts the id of the batch into the ledger, FlushedBatch. If another flusher is applying
-    the same batch, this INSERT waits for its COMMIT, and then fails. So nothing is written twice.
+    First adds the batch to the ledger. If another flusher is applying the same batch, this waits
+    for its COMMIT, and then changes nothing. So nothing is written twice.
 
     A page sets ``patience_seconds``, its longest wait for locks, including that of another flusher.
     A flush has its own limit, and waits for another flusher as long as that one needs.
@@ -237,11 +232,8 @@ def apply(batch: Batch, *, patience_seconds: float | None = None) -> bool:
 
     def write() -> bool:
         with locks.limit_waits(using, seconds=lock_wait) if is_page else nullcontext():
-            entry = FlushedBatch(id=batch.id.uuid, **batch.id._asdict())
-            entry.save(using=using, force_insert=True)
-        if _is_followed(batch.id, using):
-            transaction.set_rollback(True, using=using)
-            return False
+            if not ledger.add_batch(batch.id, using=using):
+                return False
         slot = choice.next()
         with locks.limit_waits(using, seconds=lock_wait):
             slots.add_totals(batch.totals, slot=slot, using=using)
@@ -250,22 +242,4 @@ def apply(batch: Batch, *, patience_seconds: float | None = None) -> bool:
             daily_visitors.write_sketches(batch.visitors, using=using)
         return True
 
-    try:
-        return in_transaction(write, using=using, patience_seconds=patience, repeatable=True)
-    except IntegrityError:
-        # The id is in the ledger: another flusher was first. Any other cause is an error.
-        if not FlushedBatch.objects.using(using).filter(pk=batch.id.uuid).exists():
-            raise
-        return False
-
-
-def _is_followed(batch_id: BatchId, using: str) -> bool:
-    """
-    Return whether the ledger has a later batch of the same generation.
-
-    If so, this batch was applied before that one, and its own row was pruned.
-    """
-    batches = FlushedBatch.objects.using(using).filter(
-        partition=batch_id.partition, generation=batch_id.generation
-    )
-    return batches.filter(number__gt=batch_id.number).exists()
+    return in_transaction(write, using=using, patience_seconds=patience, repeatable=True)

@@ -85,19 +85,18 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='FlushedBatch',
+            name='LastBatch',
             fields=[
-                ('id', models.UUIDField(editable=False, primary_key=True, serialize=False)),
-                ('flushed_at', models.DateTimeField(default=django.utils.timezone.now, verbose_name='flushed at')),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('partition', models.SmallIntegerField(verbose_name='partition')),
                 ('generation', models.CharField(max_length=100, verbose_name='generation')),
                 ('number', models.BigIntegerField(verbose_name='number')),
+                ('flushed_at', models.DateTimeField(null=True, verbose_name='flushed at')),
             ],
             options={
-                'verbose_name': 'flushed batch',
-                'verbose_name_plural': 'flushed batches',
-                'indexes': [models.Index(fields=['flushed_at'], name='hitcount_flushedbatch_at')],
-                'constraints': [models.UniqueConstraint(fields=('partition', 'generation', 'number'), name='hitcount_flushedbatch_number')],
+                'verbose_name': 'last batch',
+                'verbose_name_plural': 'last batches',
+                'constraints': [models.UniqueConstraint(fields=('partition', 'generation'), name='hitcount_lastbatch_key')],
             },
         ),
         migrations.CreateModel(

@@ -15,14 +15,12 @@ from typing import Any, NamedTuple
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db.routing import hits_alias
-from django_hitcount.db.tables import FlushedBatch, MissedRecord
+from django_hitcount.db.tables import MissedRecord
 from django_hitcount.outages.command_ids import CommandId
 from django_hitcount.outages.deadlines import pause_deadline
 
-RECORDS_AT_A_TIME = 500
-
-CLOCK_SKEW = datetime.timedelta(seconds=2)
-"""By how much the clocks of two processes may differ."""
+RECORDS_AT_A_TIME = 100
+"""Rows that are read at a time. Each has as many hits as one command, see RedisBuffer.record()."""
 
 
 class SentCommand(NamedTuple):
@@ -31,9 +29,6 @@ class SentCommand(NamedTuple):
     id: CommandId
     run_id: str
     """The run of Redis that it was for."""
-
-    at: datetime.datetime
-    """When it was sent, or shortly before."""
 
 
 class MissedHits(NamedTuple):
@@ -46,8 +41,6 @@ class MissedHits(NamedTuple):
 
     run_id: str
     """The run of Redis that they were sent to."""
-
-    missed_at: datetime.datetime
 
 
 def make_records(
@@ -68,7 +61,6 @@ def make_records(
             recorder=sent.id.recorder,
             sequence=sent.id.sequence,
             run_id=sent.run_id,
-            missed_at=sent.at,
         )
 
 
@@ -78,37 +70,21 @@ def make_record_of_slots(hits: Sequence[NewHits]) -> MissedRecord:
 
 
 @pause_deadline()
-def read_oldest() -> list[MissedHits]:
-    """Read the oldest rows. Costs one query."""
-    records = MissedRecord.objects.using(hits_alias()).order_by("pk")[:RECORDS_AT_A_TIME]
+def read_oldest(*, after: int = 0) -> list[MissedHits]:
+    """Read the oldest rows, of those with a greater id than ``after``. Costs one query."""
+    records = MissedRecord.objects.using(hits_alias()).filter(pk__gt=after).order_by("pk")
     return [
-        MissedHits(
-            record.pk,
-            _from_json(record.hits),
-            _command_id(record),
-            record.run_id,
-            record.missed_at,
-        )
-        for record in records
+        MissedHits(record.pk, _from_json(record.hits), _command_id(record), record.run_id)
+        for record in records[:RECORDS_AT_A_TIME]
     ]
 
 
 @pause_deadline()
-def was_flushed_since(missed: MissedHits, partition: int) -> bool:
-    """Return whether hits of the same run and partition were flushed after the command was sent."""
-    return (
-        FlushedBatch.objects.using(hits_alias())
-        .filter(partition=partition, generation__startswith=f"{missed.run_id}:")
-        .filter(flushed_at__gte=missed.missed_at - CLOCK_SKEW)
-        .exists()
-    )
-
-
-@pause_deadline()
-def drop(missed: Iterable[MissedHits]) -> None:
-    """Delete the rows of hits that Redis has now. Costs one query."""
+def drop(missed: Iterable[MissedHits]) -> int:
+    """Delete rows, and return how many there were. Costs one query."""
     records = MissedRecord.objects.using(hits_alias())
-    records.filter(pk__in=[hits.id for hits in missed]).delete()
+    number, _ = records.filter(pk__in=[hits.id for hits in missed]).delete()
+    return number
 
 
 def _command_id(record: MissedRecord) -> CommandId | None:

@@ -12,7 +12,7 @@ from django.db.models import DateTimeField, F, Max, OuterRef, QuerySet, Subquery
 
 from django_hitcount.counters.days import day_of
 from django_hitcount.db.savepoints import savepoint
-from django_hitcount.db.tables import DailyModelHits, FlushedBatch, HitSlot, RefusedHitSlot
+from django_hitcount.db.tables import DailyModelHits, HitSlot, LastBatch, RefusedHitSlot
 from django_hitcount.reports.periods import Period
 from django_hitcount.reports.selection import CountedModel
 
@@ -73,7 +73,7 @@ def find_day_with_hits(
 
 
 def _select_last_flush(using: str) -> Rows:
-    batches = FlushedBatch.objects.using(using)
+    batches = LastBatch.objects.using(using)
     named = _name_columns(batches, FLUSH)
     last: Rows = named.annotate(number=Value(0), moment=Max("flushed_at"))
     return last

@@ -11,7 +11,7 @@ from django_hitcount.counters.batches import BatchId
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db import slots, sums
-from django_hitcount.db.tables import FlushedBatch
+from django_hitcount.db.tables import LastBatch
 from tests.tables import another_collation
 
 GENERATION = "1" * 40 + ":0"
@@ -25,7 +25,7 @@ def key(db):
 
 
 def add_to_ledger(batch_id):
-    FlushedBatch.objects.create(id=batch_id.uuid, **batch_id._asdict())
+    LastBatch.objects.create(**batch_id._asdict())
 
 
 def test_rows_of_the_ledger_are_not_taken_for_sums(key):
@@ -79,5 +79,5 @@ def test_each_generation_has_a_last_batch_of_its_own(key):
 @pytest.mark.django_db(transaction=True)
 def test_tables_may_have_different_collations():
     key, batch_id = CounterKey(1, "1", "views"), BatchId(1, GENERATION, 9)
-    with another_collation(FlushedBatch, "generation"):
+    with another_collation(LastBatch, "generation"):
         assert sums.read_sums([key], [batch_id], using="default") == ({}, set())

@@ -16,9 +16,9 @@ from django.test import RequestFactory
 from django_hitcount.buffers.redis import claiming
 from django_hitcount.buffers.redis.buffer import RedisBuffer
 from django_hitcount.counters.days import day_of
-from django_hitcount.db import daily_visitors, folding, model_hits, slots, upserts
+from django_hitcount.db import daily_visitors, folding, ledger, model_hits, slots, upserts
 from django_hitcount.db.daily_visitors import fold_closed_days
-from django_hitcount.db.tables import DailyVisitors, FlushedBatch, HitSlot, SeenVisitor
+from django_hitcount.db.tables import DailyVisitors, HitSlot, SeenVisitor
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.recording import record_hits
@@ -84,10 +84,10 @@ def wrapper() -> Any:
 
 FLUSH_STEPS = {
     "before the claim": lambda: dies_before(RedisBuffer, "claim"),
-    "after the claim, before the batch is read": lambda: dies_before(claiming, "scan"),
-    "while the batch is read": lambda: dies_before(claiming, "scan", call=2),
-    "after the claim, before the ledger": lambda: dies_before(FlushedBatch, "save"),
-    "after the ledger": lambda: dies_after(FlushedBatch, "save"),
+    "after the claim, before the batch is read": lambda: dies_before(claiming, "read"),
+    "while the batch is read": lambda: dies_before(claiming._Fields, "add"),
+    "after the claim, before the ledger": lambda: dies_before(ledger, "add_batch"),
+    "after the ledger": lambda: dies_after(ledger, "add_batch"),
     "before the totals": lambda: dies_before(slots, "add_totals"),
     "after the totals, before the days": lambda: dies_before(slots, "add_daily"),
     "after the days": lambda: dies_after(slots, "add_daily"),

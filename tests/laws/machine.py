@@ -19,8 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 from django_hitcount.buffers import get_buffer
 from django_hitcount.buffers.redis import claiming
 from django_hitcount.buffers.redis.buffer import RedisBuffer
-from django_hitcount.db import daily_visitors, slots
-from django_hitcount.db.tables import FlushedBatch
+from django_hitcount.db import daily_visitors, ledger, slots
 from django_hitcount.maintenance import flushing
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.maintenance.upkeep import run_upkeep
@@ -33,8 +32,8 @@ class Crash(BaseException):
 
 
 CRASHES = {
-    "before the batch is read": (claiming, "scan"),
-    "before the ledger": (FlushedBatch, "save"),
+    "before the batch is read": (claiming, "read"),
+    "before the ledger": (ledger, "add_batch"),
     "before the totals": (slots, "add_totals"),
     "before the days": (slots, "add_daily"),
     "before the refused hits": (slots, "add_refused"),

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
-from django_hitcount.maintenance import pruning
 from django_hitcount.recording import record_hits
 from django_hitcount.series import hits_by_day
 from django_hitcount.totals import get_totals, hits_between
@@ -48,10 +47,6 @@ class Counting(Machine):
     @rule()
     def totals_expire(self) -> None:
         self.drop_keys("hitcount:*:total:*")
-
-    @rule()
-    def ledger_is_pruned(self) -> None:
-        pruning.prune_ledger()
 
     @rule(which=st.integers(0, 3))
     def object_is_deleted_and_created_again(self, which) -> None:

@@ -10,15 +10,18 @@ from __future__ import annotations
 import datetime
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
-
-from django.utils import timezone
 
 from django_hitcount import conf, signals
 from django_hitcount.buffers.base import Buffer
 from django_hitcount.buffers.database import DatabaseBuffer
-from django_hitcount.buffers.grouping import group_by_partition, group_items, restore_order
+from django_hitcount.buffers.grouping import (
+    group_by_partition,
+    group_items,
+    restore_order,
+    split,
+)
 from django_hitcount.buffers.redis import (
     claiming,
     deleted_objects,
@@ -32,7 +35,7 @@ from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.kept_visitors import build_drops
 from django_hitcount.buffers.redis.keys import PartitionKeys
 from django_hitcount.buffers.redis.page_reads import PageRead, read_for_page
-from django_hitcount.buffers.redis.record_call import build_record_calls, read_reply
+from django_hitcount.buffers.redis.record_call import HITS_AT_A_TIME, build_record_calls, read_reply
 from django_hitcount.buffers.redis.scripts import BuildCommands
 from django_hitcount.buffers.redis.totals import RunningTotals
 from django_hitcount.buffers.redis.transport import RedisTransport, RunReplies
@@ -96,7 +99,10 @@ class RedisBuffer(Buffer):
         self._slots = DatabaseBuffer()
 
     def record(self, hits: Sequence[NewHits]) -> list[RecordResult]:
-        return self._record(hits, None)[0]
+        """Costs a round trip per 500 hits, each with a timeout of its own."""
+        if len(hits) <= HITS_AT_A_TIME:
+            return self._record(hits, None)[0]
+        return [*chain(*map(self.record, split(hits, HITS_AT_A_TIME)))]
 
     def record_and_read(
         self, hits: Sequence[NewHits], wanted: Wanted
@@ -118,11 +124,7 @@ class RedisBuffer(Buffer):
         sent = self.redis.try_to_send(build, commands=len(groups))
         results, failed = self._read_results(groups, sent)
         if failed:
-            a_bit_before = timezone.now() - datetime.timedelta(
-                seconds=self._transport.timeout_seconds
-            )
-            command = SentCommand(command_id, sent.run_id, a_bit_before)
-            results |= self._record_in_slots(groups, failed, command)
+            results |= self._record_in_slots(groups, failed, SentCommand(command_id, sent.run_id))
         if AnswerLost not in map(type, failed.values()):
             self._command_ids.give_back(command_id)
         return restore_order(partitions, results), sent
@@ -235,18 +237,16 @@ class RedisBuffer(Buffer):
         return waiting.read(self.redis)
 
     def partitions(self) -> Iterable[int]:
-        """
-        Return all partitions that may hold hits. Costs a round trip.
-
-        If PARTITIONS was larger before, these include partitions above the current number.
-        """
+        """Includes those above PARTITIONS, which may have been larger. Costs a round trip."""
         self._breaker.try_now()
-        (runs,) = self.redis.send([("MGET", *held_days.ALL_RUNS)])
+        runs = held_days.read_runs(self.redis)
         return [p for p, found in enumerate(runs) if found or p < self._partitions]
 
     def claim(self, partition: int) -> Batch | None:
-        found = claiming.claim(self.redis, partition)
-        return claiming.read(self.redis, found) if found else None
+        while found := claiming.claim(self.redis, partition):
+            if batch := claiming.read(self.redis, found):
+                return batch
+        return None
 
     def settle(self, batch: Batch) -> bool:
         sent = self.redis.send_to_run(lambda run_id: [claiming.build_settle_call(batch, run_id)])

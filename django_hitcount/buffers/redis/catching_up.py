@@ -1,35 +1,71 @@
-"""Deliver to Redis what it missed while it was away."""
+"""
+Deliver to Redis what it missed while it was away.
+
+A command in doubt was sent, but not answered. It is sent again, with the same number, to the same
+keys: those of the run of Redis that it was sent to. So Redis runs it once, and a flush writes it
+once, even if Redis has been restarted since.
+
+That is so only if Redis still knows the commands of that run. If it is behind the tables, or has
+lost a part of what it knew, the hits may be in the tables. Then they are dropped.
+"""
 
 from __future__ import annotations
 
-import itertools
 import logging
 import uuid
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count, islice
+from typing import Any, NamedTuple
 
 from django.db import connections
 
 from django_hitcount.buffers.grouping import group_items
 from django_hitcount.buffers.redis.kept_visitors import build_drops
 from django_hitcount.buffers.redis.keys import run_keys
-from django_hitcount.buffers.redis.record_call import build_record_call, build_record_calls
-from django_hitcount.buffers.redis.scripts import ScriptCall
+from django_hitcount.buffers.redis.record_call import HITS_AT_A_TIME, build_record_call
+from django_hitcount.buffers.redis.scripts import BuildCommands, ScriptCall
 from django_hitcount.buffers.redis.totals import build_discard_calls
-from django_hitcount.buffers.redis.transport import RedisTransport, raise_failures
+from django_hitcount.buffers.redis.transport import RedisTransport, Reply, raise_failures
 from django_hitcount.counters.days import open_days
 from django_hitcount.counters.hits import NewHits
-from django_hitcount.db import seen_visitors
+from django_hitcount.db import ledger, seen_visitors
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.outages import missed_records
 from django_hitcount.outages.command_ids import CommandId
+from django_hitcount.outages.deadlines import pause_deadline
 from django_hitcount.outages.missed_records import MissedHits
 
 VISITORS_AT_A_TIME = 200
 """Visitors delivered in one round trip."""
 
+LOST = "lost"
+"""What find_commands.lua says instead of a generation if Redis has lost a part of it."""
+
 logger = logging.getLogger("django_hitcount")
+
+
+class Doubt(NamedTuple):
+    """The hits of a command in doubt that fall into one partition."""
+
+    record: MissedHits
+    command_id: CommandId
+    partition: int
+    hits: Sequence[NewHits]
+
+
+class Known(NamedTuple):
+    """What Redis knows of a command in doubt."""
+
+    generation: str
+    """The generation of its run; "-" if none has begun, or LOST."""
+
+    last_batch: int
+    """The number of the last batch that was claimed."""
+
+    last_command: int
+    """The number of the recorder's last command."""
 
 
 class CatchUp:
@@ -43,71 +79,95 @@ class CatchUp:
 
     def deliver_if_back(self, is_back: bool) -> None:
         """
-        If Redis is back, deliver the oldest missed records, before it returns wrong totals.
+        If Redis is back, deliver the oldest missed hits, before it returns wrong totals.
 
-        A page waits for this. So the next flush delivers all other records.
+        A page waits for this. So the next flush delivers all others.
         """
         self._is_due = self._is_due or is_back
         if not self._is_due or not connections[hits_alias()].get_autocommit():
             return  # Within a view's transaction, the rows would stay locked until its COMMIT.
         self._is_due = False
         try:
-            self._deliver(missed_records.read_oldest())
+            for piece in islice(_split(missed_records.read_oldest()), 1):
+                self._deliver(piece)
         except DATABASE_ERRORS as exc:
             logger.warning("Hits that Redis missed cannot be delivered now: %s", exc)
 
     def deliver_all(self) -> int:
-        """Deliver everything. Return how many records and visitors there were."""
-        count = 0
-        while missed := missed_records.read_oldest():
-            self._deliver(missed)
-            count += len(missed)
-        return count + self._deliver_visitors()
+        """Deliver everything, piece by piece. Return how many records and visitors there were."""
+        number = last = 0
+        while missed := missed_records.read_oldest(after=last):
+            for piece in _split(missed):
+                number += self._deliver(piece)
+            last = missed[-1].id
+        return number + self._deliver_visitors()
 
-    def _deliver(self, missed: Sequence[MissedHits]) -> None:
-        flushed = self._find_flushed(missed)
-        raise_failures(
-            self._transport.send(lambda run_id: self._build_calls(missed, flushed, run_id)).replies
-        )
-        missed_records.drop(missed)
-
-    def _find_flushed(self, missed: Sequence[MissedHits]) -> set[int]:
-        """
-        Return the ids of records in doubt whose hits may be in the tables already.
-
-        They are if Redis ran the command, and a flush then moved its hits.
-        """
-        return {
-            record.id
-            for record in missed
-            if record.command_id
-            for partition in self._by_partition(record.hits)
-            if missed_records.was_flushed_since(record, partition)
+    def _deliver(self, missed: Sequence[MissedHits]) -> int:
+        """Deliver a few records, and drop them. Returns how many were dropped here."""
+        doubts = [doubt for record in missed for doubt in self._doubts_of(record)]
+        known = self._find_commands(doubts)
+        in_ledger = _read_ledger(doubts)
+        lost: Counter[int] = Counter()  # Hits by the id of their record.
+        again = []
+        for doubt, found in zip(doubts, known, strict=True):
+            if found.last_command >= doubt.command_id.sequence:
+                continue  # Redis has run it.
+            if _knows_all(doubt, found, in_ledger):
+                again.append((doubt, found.generation))
+            else:
+                lost[doubt.record.id] += len(doubt.hits)
+        replies = self._send(lambda run_id: self._build_calls(again, missed, run_id))
+        changed = {
+            doubt.record.id
+            for (doubt, _), reply in zip(again, replies, strict=False)
+            if reply is None  # Redis has changed since. The next flush asks again.
         }
+        done = [record for record in missed if record.id not in changed]
+        complete = [record for record in done if record.id not in lost]
+        return missed_records.drop(complete) + sum(
+            _drop_lost(record, lost[record.id]) for record in done if record.id in lost
+        )
+
+    def _doubts_of(self, record: MissedHits) -> Iterator[Doubt]:
+        if record.command_id:
+            for partition, hits in self._by_partition(record.hits).items():
+                yield Doubt(record, record.command_id, partition, hits)
+
+    def _find_commands(self, doubts: Sequence[Doubt]) -> list[Known]:
+        """Ask Redis what it knows of commands. Costs a round trip."""
+        calls = []
+        for doubt in doubts:
+            names = run_keys(doubt.partition, doubt.record.run_id)
+            recorder = doubt.command_id.recorder.hex
+            keys = [names.sequence, names.pending, names.batch]
+            calls.append(ScriptCall("find_commands", keys, [recorder]))
+        replies = self._send(lambda run_id: calls) if calls else []
+        return [Known(state.decode(), *numbers) for state, *numbers in replies]
 
     def _build_calls(
-        self, missed: Sequence[MissedHits], flushed: Collection[int], run_id: str
+        self, again: Sequence[tuple[Doubt, str]], missed: Sequence[MissedHits], run_id: str
     ) -> list[ScriptCall]:
         """
-        Return the commands in doubt, to send them again, and calls that discard wrong totals.
+        Return the commands to send again, and then calls that discard what is wrong in this run.
 
-        These totals do not include the hits that were written into the slots. The kept numbers of
-        visitors do not include those who came meanwhile.
+        These are the totals without hits that were written into the slots, or sent to an earlier
+        run, and the kept numbers of visitors, without those who came meanwhile.
         """
-        keys = {hit.key for record in missed for hit in record.hits}
-        calls = build_drops(keys, self._partitions, run_id)
-        stale = set()
+        calls = [
+            build_record_call(
+                run_keys(doubt.partition, doubt.record.run_id),
+                doubt.hits,
+                doubt.command_id,
+                self._threshold,
+                expected=generation,
+            )
+            for doubt, generation in again
+        ]
+        stale, others = set(), set()
         for record in missed:
-            if not record.command_id:
-                stale |= {hit.key for hit in record.hits}
-            elif record.run_id != run_id and record.id in flushed:
-                logger.error(
-                    "Redis was restarted. %d hits in doubt are dropped: they may be in the tables.",
-                    len(record.hits),
-                )
-            else:
-                groups = self._by_partition(record.hits)
-                calls += build_record_calls(groups, record.command_id, self._threshold, run_id)
+            is_of_this_run = record.command_id and record.run_id == run_id
+            (others if is_of_this_run else stale).update(hit.key for hit in record.hits)
+        calls += build_drops(others, self._partitions, run_id)
         return [*calls, *build_discard_calls(stale, self._partitions, run_id)]
 
     def _deliver_visitors(self) -> int:
@@ -116,8 +176,8 @@ class CatchUp:
 
         They came while Redis was away, or before it was set up.
         """
-        using, recorder, numbers = hits_alias(), uuid.uuid4(), itertools.count(1)
-        count = 0
+        using, recorder, numbers = hits_alias(), uuid.uuid4(), count(1)
+        number = 0
         while rows := seen_visitors.read_oldest(open_days(), VISITORS_AT_A_TIME, using=using):
             ids = {pk: CommandId(recorder, next(numbers)) for pk in rows}
 
@@ -133,10 +193,62 @@ class CatchUp:
                     for pk, hit in rows.items()
                 ]
 
-            raise_failures(self._transport.send(build).replies)
+            self._send(build)
             seen_visitors.drop_rows(rows, using=using)
-            count += len(rows)
-        return count
+            number += len(rows)
+        return number
+
+    def _send(self, build: BuildCommands) -> list[Reply]:
+        return raise_failures(self._transport.send(build).replies)
 
     def _by_partition(self, hits: Sequence[NewHits]) -> dict[int, list[NewHits]]:
         return group_items([hit.key.partition(self._partitions) for hit in hits], hits)
+
+
+def _split(missed: Iterable[MissedHits]) -> Iterator[list[MissedHits]]:
+    """Split records into pieces with as many hits as one command may have."""
+    piece: list[MissedHits] = []
+    size = 0
+    for record in missed:
+        if piece and size + len(record.hits) > HITS_AT_A_TIME:
+            yield piece
+            piece, size = [], 0
+        piece.append(record)
+        size += len(record.hits)
+    if piece:
+        yield piece
+
+
+@pause_deadline()
+def _read_ledger(doubts: Iterable[Doubt]) -> dict[ledger.Generation, int]:
+    """Read which batches of the doubts' runs and partitions are in the tables. Costs a query."""
+    runs = {(doubt.partition, doubt.record.run_id) for doubt in doubts}
+    return ledger.read_runs(runs, using=hits_alias()) if runs else {}
+
+
+def _knows_all(doubt: Doubt, known: Known, in_ledger: Mapping[ledger.Generation, int]) -> bool:
+    """
+    Return whether Redis knows all commands of which a flusher ever had hits.
+
+    The ledger was read after Redis was asked, and has each generation before a flusher has hits of
+    it. So Redis knows all of them if it has the only generation, and is not behind the tables.
+    """
+    of_run = {
+        generation: number
+        for (partition, generation), number in in_ledger.items()
+        if partition == doubt.partition and generation.startswith(f"{doubt.record.run_id}:")
+    }
+    is_behind = of_run.get(known.generation, 0) > known.last_batch
+    return known.generation != LOST and of_run.keys() <= {known.generation} and not is_behind
+
+
+def _drop_lost(record: MissedHits, lost: int) -> int:
+    """Drop a record with ``lost`` hits. Return 1, or 0 if another process has dropped it."""
+    number = missed_records.drop([record])
+    if number:
+        logger.error(
+            "%d hits in doubt are dropped: Redis has lost what it knew, and they may be in the "
+            "tables.",
+            lost,
+        )
+    return number

@@ -7,32 +7,36 @@ keys.
 
 from __future__ import annotations
 
+import datetime
 import logging
 import re
-import uuid
-from collections.abc import Callable, Iterable
-from functools import partial
-from typing import NamedTuple, TypeVar
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from django_hitcount.buffers.redis import sketches
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
-from django_hitcount.buffers.redis.keys import PartitionKeys, run_keys
-from django_hitcount.buffers.redis.scripts import ScriptCall
-from django_hitcount.buffers.redis.transport import Reply
+from django_hitcount.buffers.redis.keys import run_keys
+from django_hitcount.buffers.redis.scripts import Command, ScriptCall
 from django_hitcount.counters.batches import Batch, BatchId
-from django_hitcount.counters.parsing import parse_daily, parse_key, parse_refused, parse_visitors
+from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, RefusedKey
+from django_hitcount.counters.parsing import parse_daily, parse_refused, parse_visitors
+from django_hitcount.db import ledger
+from django_hitcount.outages.command_ids import REMEMBERED_SECONDS
 
-SCAN_COUNT = 2000
+FIELDS_AT_A_TIME = 2000
 """Fields that are read from a batch at a time. Each answer arrives well within the timeout."""
+
+NAMES_AND_MOMENTS = {"id", "since", "claimed_at", "counters", "days"}
+"""Fields that hold no hits. Those with the hits of models are sums of others."""
+
+SECONDS_OF_DAY = 24 * 3600
 
 HITS_LIMIT = 10**15
 """The most hits of a counter in a batch. More are malformed: a sum of batches must fit a bigint."""
 
 BATCH_NAME = re.compile(rb"([A-Za-z0-9:]{1,100}):(0|[1-9][0-9]{0,14})")
-"""As in lua/foreign_values.lua. A text that does not match was not written by us."""
-
-T = TypeVar("T")
-
+"""As in lua/batch_names.lua. A text that does not match was not written by us."""
 
 logger = logging.getLogger("django_hitcount")
 
@@ -45,43 +49,51 @@ class Claim(NamedTuple):
     is_left_over: bool
 
 
+class _Found(NamedTuple):
+    """What a claim of one run has found."""
+
+    id: BatchId | None
+    run_id: str
+    is_left_over: bool
+
+
 def claim(redis: GuardedRedis, partition: int) -> Claim | None:
     """
     Set the pending hits of a partition aside as a batch, those of earlier runs first.
 
     If a batch is set aside already, returns that one. Costs one round trip, and one more for each
-    earlier run.
+    earlier run. The first batch of a generation also costs a statement and a round trip: see
+    ledger.open_generation().
     """
-    sent = redis.send_to_run(
-        lambda run_id: [
-            ("MGET", PartitionKeys(partition).runs),
-            *_build_claim_calls(partition, run_id, of_run=run_id),
-        ]
-    )
-    (runs,), reply = sent.replies
-    for earlier in parse_runs(runs) - {sent.run_id}:
-        left = redis.send_to_run(partial(_build_claim_calls, partition, of_run=earlier))
-        if found := _read_claim(left.replies[0], partition, earlier):
-            return found._replace(is_left_over=True)
-    return _read_claim(reply, partition, sent.run_id)
+    runs, found = _claim_of_run(redis, partition, None)
+    for earlier in parse_runs(runs) - {found.run_id}:
+        _, left = _claim_of_run(redis, partition, earlier)
+        if left.id:
+            return Claim(left.id, earlier, is_left_over=True)
+    return Claim(found.id, found.run_id, found.is_left_over) if found.id else None
 
 
-def _build_claim_calls(partition: int, run_id: str, *, of_run: str) -> list[ScriptCall]:
-    current, names = run_keys(partition, run_id), run_keys(partition, of_run)
-    keys = [current.epoch, names.batch_id, names.sequence, *names.pendings, *names.batches]
-    generation = f"{of_run}:{uuid.uuid4().hex}"
-    earlier_run = "" if of_run == run_id else of_run
-    keys += names.runs, names.malformed, names.epoch
-    return [ScriptCall("claim", keys, [generation, earlier_run])]
+def _claim_of_run(
+    redis: GuardedRedis, partition: int, of_run: str | None, opened: str = ""
+) -> tuple[bytes | None, _Found]:
+    """Claim what was recorded in a run (None: in the current one). Also returns all runs."""
 
+    def build(run_id: str) -> list[ScriptCall | Command]:
+        current, names = run_keys(partition, run_id), run_keys(partition, of_run or run_id)
+        keys = [current.epoch, names.sequence, names.pending, names.batch]
+        keys += names.runs, names.malformed, names.epoch
+        args = [opened, of_run or "", REMEMBERED_SECONDS // SECONDS_OF_DAY]
+        return [("GET", names.runs), ScriptCall("claim", keys, args)]
 
-def _read_claim(reply: Reply, partition: int, run_id: str) -> Claim | None:
-    text, is_new, moved = reply
+    run_id, (runs, (text, is_new, moved, *unopened)) = redis.send_to_run(build)
     for name in moved:
         message = "Partition %d had a key that django_hitcount did not write. It is now named %r."
         logger.error(message, partition, name)
-    batch_id = read_batch_id(text, partition)
-    return Claim(batch_id, run_id, is_left_over=not is_new) if batch_id else None
+    if unopened:
+        generation = unopened[0].decode()
+        ledger.open_generation(partition, generation)
+        return _claim_of_run(redis, partition, of_run, generation)
+    return runs, _Found(read_batch_id(text, partition), run_id, is_left_over=not is_new)
 
 
 def parse_runs(reply: bytes | None) -> set[str]:
@@ -95,43 +107,47 @@ def read_batch_id(text: bytes | None, partition: int) -> BatchId | None:
     return BatchId(partition, found[1].decode(), int(found[2])) if found else None
 
 
-def read(redis: GuardedRedis, claim: Claim) -> Batch:
-    """Read a claimed batch. Costs a round trip per 2,000 fields and per 100 sketches."""
+def read(redis: GuardedRedis, claim: Claim) -> Batch | None:
+    """
+    Read a claimed batch. Returns None if another flusher has settled it meanwhile.
+
+    Costs a round trip per 2,000 fields and per 100 sketches.
+    """
     names = run_keys(claim.id.partition, claim.run_id)
-    totals, odd = _read_fields(parse_key, scan(redis, names.batch))
-    daily, odd_daily = _read_fields(parse_daily, scan(redis, names.batch_daily))
-    refused, odd_refused = _read_fields(parse_refused, scan(redis, names.batch_refused))
-    touched, odd_touched = _read_fields(parse_visitors, scan(redis, names.batch_visitors))
+    fields = _Fields()
+    cursor: bytes | int = 0
+    while cursor != b"0":
+        call = ScriptCall(
+            "read_batch", [names.batch], [id_text(claim.id), cursor, FIELDS_AT_A_TIME]
+        )
+        (reply,) = redis.send([call])
+        if reply is None:
+            return None
+        cursor, flat = reply
+        fields.add(flat)
     if claim.is_left_over:
         # Redis may have been restarted since, with older sketches than those in the table.
-        touched = dict.fromkeys(touched, 1)
+        fields.visitors = dict.fromkeys(fields.visitors, 1)
+    totals: Counter[CounterKey] = Counter()
+    for (key, _), hits in fields.daily.items():
+        totals[key] += hits
     return Batch(
         id=claim.id,
         run_id=claim.run_id,
         totals=totals,
-        daily=daily,
-        refused=refused,
-        visitors=sketches.read(redis, names, touched),
-        malformed=[*odd, *odd_daily, *odd_refused, *odd_touched],
+        daily=fields.daily,
+        refused=fields.refused,
+        visitors=sketches.read(redis, names, fields.visitors),
+        malformed=[*fields.malformed],
         is_left_over=claim.is_left_over,
     )
-
-
-def scan(redis: GuardedRedis, name: str) -> Iterable[tuple[bytes, bytes]]:
-    """Yield the fields and values of a hash. Reads some of them at a time."""
-    cursor: bytes | int = 0
-    while True:
-        ((cursor, flat),) = redis.send([("HSCAN", name, cursor, "COUNT", SCAN_COUNT)])
-        yield from zip(flat[::2], flat[1::2], strict=True)
-        if int(cursor) == 0:
-            return
 
 
 def build_settle_call(batch: Batch, run_id: str) -> ScriptCall:
     """Make the call that drops a batch, for a server whose run is ``run_id``."""
     partition = batch.id.partition
     names, current = run_keys(partition, batch.run_id), run_keys(partition, run_id)
-    keys = [names.batch_id, current.epoch, names.malformed, *names.batches]
+    keys = [names.batch, current.epoch, names.malformed]
     return ScriptCall("settle", keys, [id_text(batch.id), *batch.malformed])
 
 
@@ -140,18 +156,32 @@ def id_text(batch_id: BatchId) -> str:
     return f"{batch_id.generation}:{batch_id.number}"
 
 
-def _read_fields(
-    parse: Callable[[str], T], pairs: Iterable[tuple[bytes, bytes]]
-) -> tuple[dict[T, int], list[bytes]]:
-    """Return the amounts by parsed field, and the malformed fields."""
-    amounts: dict[T, int] = {}
-    malformed: list[bytes] = []
-    for field, value in pairs:
-        try:
-            amounts[parse(field.decode())] = _hits(value)
-        except ValueError:
-            malformed.append(field)
-    return amounts, malformed
+class _Fields:
+    """The fields of a batch, by what their first letters say."""
+
+    def __init__(self) -> None:
+        self.daily: dict[tuple[CounterKey, datetime.date], int] = {}
+        self.refused: dict[RefusedKey, int] = {}
+        self.visitors: dict[DailyVisitorsKey, int] = {}
+        self.malformed: dict[bytes, None] = {}
+
+    def add(self, flat: Sequence[bytes]) -> None:
+        """Add fields and values, which come in turn. Those without valid hits are malformed."""
+        for field, value in zip(flat[::2], flat[1::2], strict=True):
+            try:
+                self._add(field.decode(), value)
+            except ValueError:
+                self.malformed[field] = None
+
+    def _add(self, field: str, value: bytes) -> None:
+        if field.startswith("d:"):
+            self.daily[parse_daily(field)] = _hits(value)
+        elif field.startswith("v:"):
+            self.visitors[parse_visitors(field)] = _hits(value)
+        elif field.startswith("r:"):
+            self.refused[parse_refused(field)] = _hits(value)
+        elif field not in NAMES_AND_MOMENTS and not field.startswith("m:"):
+            raise ValueError(f"unknown field: {field!r}")
 
 
 def _hits(value: bytes) -> int:

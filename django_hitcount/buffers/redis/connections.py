@@ -73,6 +73,10 @@ class BoundedConnection(AbstractConnection):
     again and again, instead of the next answer.
     """
 
+    run_id = ""
+    """The run of the server at the other end; "" until somebody has asked for it. redis-py may open
+    a connection again that was closed, and then it may lead to another run."""
+
     _is_connecting = False
 
     socket_timeout = _Timeout()
@@ -100,6 +104,7 @@ class BoundedConnection(AbstractConnection):
 
     def _connect(self) -> BoundedSocket:
         self._is_connecting = True
+        self.run_id = ""
         try:
             # redis-py has no types for it, and AbstractConnection declares it as abstract.
             sock = super()._connect()  # type: ignore[no-untyped-call,safe-super]

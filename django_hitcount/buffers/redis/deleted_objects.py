@@ -23,14 +23,13 @@ def quick_partitions(
 
     def build(run_id: str) -> list[ScriptCall | Command]:
         names = [run_keys(partition, run_id) for partition in found]
-        sizes = [ScriptCall("hash_sizes", own.of_objects) for own in names]
-        return [*sizes, *(("MGET", own.runs) for own in names)]
+        waiting = [ScriptCall("waiting", [own.pending, own.batch]) for own in names]
+        return [*waiting, *(("GET", own.runs) for own in names)]
 
     run_id, replies = redis.send_to_run(build)
-    sizes, runs = replies[: len(found)], replies[len(found) :]
-    has_earlier = any(claiming.parse_runs(left) - {run_id} for (left,) in runs)
-    waiting = max(map(sum, zip(*sizes, strict=True)), default=0)
-    if has_earlier or missed_records.read_oldest() or waiting > counters:
+    waiting, runs = replies[: len(found)], replies[len(found) :]
+    has_earlier = any(claiming.parse_runs(left) - {run_id} for left in runs)
+    if has_earlier or missed_records.read_oldest() or sum(n for n, *_ in waiting) > counters:
         return None
     return found
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from django_hitcount.buffers.redis.claiming import parse_runs, read_batch_id
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.keys import run_keys
+from django_hitcount.buffers.redis.scripts import ScriptCall
 from django_hitcount.counters.batches import FlushPosition, UnsettledHits
 
 
@@ -38,36 +39,27 @@ def read_positions(
         for other in parse_runs(reply.runs) - {run_id}
     ]
     names = [run_keys(*pair) for pair in earlier]
-    answers = redis.send([("MGET", own.batch_id, own.sequence) for own in names]) if names else []
+    found = redis.send([ScriptCall("batch_ids", [own.batch, own.pending]) for own in names])
     left: dict[int, list[UnsettledHits]] = {partition: [] for partition in replies}
-    for (partition, other), (batch_id, sequence) in zip(earlier, answers, strict=True):
-        left[partition] += _find_left_over(partition, other, batch_id, sequence)
+    for (partition, other), (batch, pending) in zip(earlier, found, strict=True):
+        left[partition] += _find(batch, partition, other, is_claimed=True)
+        left[partition] += _find(pending, partition, other, is_claimed=False)
     return {
         partition: FlushPosition(
             partition,
             run_id,
             reply.epoch or b"0",
-            [*_find_claimed(reply.batch_id, partition, run_id), *left[partition]],
+            [*_find(reply.batch_id, partition, run_id, is_claimed=True), *left[partition]],
         )
         for partition, reply in replies.items()
     }
 
 
-def _find_claimed(batch_id: bytes | None, partition: int, run_id: str) -> list[UnsettledHits]:
-    found = read_batch_id(batch_id, partition)
-    return [UnsettledHits(found, run_id, is_claimed=True)] if found else []
-
-
-def _find_left_over(
-    partition: int, run_id: str, batch_id: bytes | None, sequence: bytes | None
+def _find(
+    name: bytes | None, partition: int, run_id: str, *, is_claimed: bool
 ) -> list[UnsettledHits]:
-    """Find what an earlier run has left: its batch, and its pending hits with their next id."""
-    found = _find_claimed(batch_id, partition, run_id)
-    last = read_batch_id(sequence, partition)
-    if last:
-        pending = last._replace(number=last.number + 1)
-        found.append(UnsettledHits(pending, run_id, is_claimed=False))
-    return found
+    found = read_batch_id(name, partition)
+    return [UnsettledHits(found, run_id, is_claimed=is_claimed)] if found else []
 
 
 def find_held_hashes(position: FlushPosition) -> list[str]:

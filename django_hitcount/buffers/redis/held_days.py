@@ -1,9 +1,9 @@
 """
 The hits of some days that wait in Redis.
 
-A script reads the hits of a partition together with the id of its last batch. So it is known which
-id the pending hits get when they are claimed. If the ledger has that id when the tables are read
-afterwards, the hits are in the tables already.
+A script reads the hits of a partition together with the ids of their batches: that of the batch
+that is set aside, and that which the pending hits get. If the ledger has an id when the tables are
+read afterwards, its hits are in the tables already.
 """
 
 from __future__ import annotations
@@ -15,16 +15,12 @@ from contextlib import suppress
 
 from django_hitcount.buffers.redis.claiming import parse_runs, read_batch_id
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
-from django_hitcount.buffers.redis.keys import PartitionKeys, run_keys
+from django_hitcount.buffers.redis.keys import all_runs, run_keys
 from django_hitcount.buffers.redis.scripts import ScriptCall
 from django_hitcount.buffers.redis.transport import Reply
-from django_hitcount.conf import MOST_PARTITIONS
 from django_hitcount.counters.batches import BatchId, CounterDay, HeldDays
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.exceptions import BufferUnavailable
-
-ALL_RUNS = [PartitionKeys(partition).runs for partition in range(MOST_PARTITIONS)]
-"""The keys with the runs of each partition."""
 
 Wanted = Sequence[str]
 """The arguments of held_days.lua: the first is the name of the counter."""
@@ -85,8 +81,14 @@ def read_of_model(
 
 def read_places(redis: GuardedRedis) -> list[PartitionInRun]:
     """Find out which partitions may hold hits, of which runs. Costs a round trip."""
-    (runs,) = redis.send([("MGET", *ALL_RUNS)])
-    return [(p, run_id) for p, found in enumerate(runs) for run_id in parse_runs(found)]
+    return [(p, run_id) for p, runs in enumerate(read_runs(redis)) for run_id in parse_runs(runs)]
+
+
+def read_runs(redis: GuardedRedis) -> list[bytes | None]:
+    """Read the runs of which each partition may hold hits. Costs a round trip."""
+    (runs,) = redis.send([("MGET", *all_runs())])
+    found: list[bytes | None] = runs
+    return found
 
 
 def _want(
@@ -110,22 +112,19 @@ def _group_objects(keys: Iterable[CounterKey]) -> dict[tuple[int, str], list[str
 
 def _build_call(place: PartitionInRun, wanted: Wanted) -> ScriptCall:
     names = run_keys(*place)
-    keys = [names.batch_id, names.sequence, names.runs]
-    hashes = [names.pending_models, names.pending_daily, names.batch_models, names.batch_daily]
-    return ScriptCall("held_days", [*keys, *hashes], wanted)
+    return ScriptCall("held_days", [names.pending, names.batch, names.runs], wanted)
 
 
 def _parse(
     asked: Iterable[tuple[PartitionInRun, Wanted]], replies: Iterable[Reply]
 ) -> list[HeldDays]:
     found = []
-    for ((partition, _), (counter, *_)), (batch_id, sequence, _, pending, batch) in zip(
-        asked, replies, strict=True
-    ):
-        last = read_batch_id(sequence, partition) or BatchId(partition, "", 0)
-        claimed = read_batch_id(batch_id, partition) or last
-        found.append(HeldDays(claimed, _parse_days(counter, batch)))
-        found.append(HeldDays(last._replace(number=last.number + 1), _parse_days(counter, pending)))
+    for ((partition, _), (counter, *_)), reply in zip(asked, replies, strict=True):
+        claimed, next_id, _, pending, batch = reply
+        for name, hits in ((claimed, batch), (next_id, pending)):
+            # Hits without a name are not ours. The ledger does not have them.
+            batch_id = read_batch_id(name, partition) or BatchId(partition, "", 0)
+            found.append(HeldDays(batch_id, _parse_days(counter, hits)))
     return [held for held in found if held.hits]
 
 

@@ -1,31 +1,53 @@
 """
 The names of all Redis keys.
 
-The keys of a partition share a slot of Redis Cluster. The fields of its hashes are the texts of the
-keys in counters/keys.py, such as CounterKey.text.
+All begin with the database that the hits are flushed into. So a test run, a staging site or another
+project in the same Redis has keys of its own, as it has tables of its own.
+
+The keys of a partition share a slot of Redis Cluster. The fields of its hashes are those of the
+keys in counters/keys.py, such as CounterKey.on().
 """
 
 from __future__ import annotations
 
 import datetime
+import hashlib
 import uuid
 from functools import lru_cache
 
+from django.db import connections
+
 from django_hitcount.conf import MOST_PARTITIONS
+from django_hitcount.db.routing import hits_alias
 
 VISITORS_SECONDS = 3 * 24 * 3600
 """How long Redis keeps what it knows of the visitors of a day, from the first of them on. These are
 the day itself, and two more, in which late hits of that day may come and a flush may fail."""
 
-KINDS = ("", "_daily", "_refused", "_visitors", "_models")
-"""Ends of the names of the hashes that a flush moves. They have the hits by counter, the hits by
-day, the refused hits, the names of sketches that have changed, and the hits by model and day. The
-last one also has the moment of its first hit, and that of its claim."""
+THIS_PROCESS = uuid.uuid4().hex
+"""Tells databases in memory apart: those of two processes have the same name."""
+
+
+def database_prefix() -> str:
+    """
+    Return how all keys begin: "hitcount:", 8 letters for the database of the counts, and a colon.
+
+    The letters are a hash of its NAME, and of nothing else: hits that wait are found again when the
+    database moves to another host. A database in memory ends with its process.
+    """
+    return _prefix_of(str(connections[hits_alias()].settings_dict["NAME"]))
+
+
+@lru_cache(maxsize=64)
+def _prefix_of(name: str) -> str:
+    is_in_memory = ":memory:" in name or "mode=memory" in name
+    text = f"{name}\0{THIS_PROCESS}" if is_in_memory else name
+    return f"hitcount:{hashlib.sha256(text.encode()).hexdigest()[:8]}:"
 
 
 def throttle_key(name: str) -> str:
     """Return the name of the key that exists while a throttle admits nobody."""
-    return f"hitcount:throttle:{name}"
+    return f"{database_prefix()}throttle:{name}"
 
 
 class PartitionKeys:
@@ -37,7 +59,7 @@ class PartitionKeys:
     """
 
     def __init__(self, partition: int) -> None:
-        self._prefix = prefix = f"hitcount:{{{partition}}}:"
+        self._prefix = prefix = f"{database_prefix()}{{{partition}}}:"
         self.runs = f"{prefix}runs"
         """The ids of the runs of which this partition may hold hits. See RunKeys."""
 
@@ -45,10 +67,6 @@ class PartitionKeys:
         self.scratch = (f"{prefix}scratch", f"{prefix}scratch_given")
         self.sketches = f"{prefix}visitors:"
         """The beginning of the names of all sketches."""
-
-    def recorder(self, recorder: uuid.UUID) -> str:
-        """Return the name of the key with the number of the last command of a recorder."""
-        return f"{self._prefix}recorder:{recorder.hex}"
 
     def repeat(self, visitor: bytes) -> str:
         """Return the name of the key that exists while the hits of a visitor are repeats."""
@@ -88,38 +106,20 @@ class RunKeys(PartitionKeys):
     def __init__(self, partition: int, run_id: str) -> None:
         super().__init__(partition)
         prefix = f"{self._prefix}{run_id}:"
-        self.pendings = tuple(f"{prefix}pending{kind}" for kind in KINDS)
-        self.batches = tuple(f"{prefix}batch{kind}" for kind in KINDS)
-        (
-            self.pending,
-            self.pending_daily,
-            self.pending_refused,
-            self.pending_visitors,
-            self.pending_models,
-        ) = self.pendings
-        (
-            self.batch,
-            self.batch_daily,
-            self.batch_refused,
-            self.batch_visitors,
-            self.batch_models,
-        ) = self.batches
-        self.of_objects = tuple(
-            name
-            for name in (*self.pendings, *self.batches)
-            if not name.endswith(("_refused", "_models"))
-        )
-        """The hashes whose fields contain object ids."""
+        self.pending = f"{prefix}pending"
+        """The key with the hits that no flush has claimed yet: by counter and day (fields
+        "d:..."), model and day ("m:..."), refusal ("r:..."), and the sketches of visitors that have
+        changed ("v:..."). Further fields have the name of the batch that they become ("id"), how
+        many counters there are, the models and days, and the moment of the first hit."""
 
-        self.batch_id = f"{prefix}batch_id"
-        self.epoch = f"{prefix}epoch"
+        self.batch = f"{prefix}batch"
+        """The key with the hits that a flush has claimed: it was ``pending`` until then."""
+
         self.sequence = f"{prefix}sequence"
-        """The key with the id of the last batch that was claimed. The next id follows it."""
+        """The key with the name of the last batch that was claimed, and the number and the day of
+        the last command of each recorder."""
 
-        self.merged_sketches = f"{prefix}merged_sketches"
-        """Sketches that have changed in this run. After the first change, a flush merges a sketch
-        with the one in the table."""
-
+        self.epoch = f"{prefix}epoch"
         self.kept_visitors = f"{prefix}kept_visitors:"
         """The beginning of the names of the hashes with the kept numbers of visitors of objects."""
 
@@ -127,15 +127,18 @@ class RunKeys(PartitionKeys):
         """The beginning of the names of the sketches that closed days were merged into."""
 
         self._totals = f"{prefix}total:"
+        self._merged_sketches = f"{prefix}merged_sketches:"
         self.for_record = (
-            *self.pendings,
-            self.malformed,
-            self.epoch,
-            self.batch_id,
-            self.sequence,
-            self.runs,
-            self.merged_sketches,
+            *(self.pending, self.batch, self.sequence, self.epoch, self.runs, self.malformed),
         )
+
+    def merged_sketches(self, day: datetime.date) -> str:
+        """
+        Return the name of the set of the sketches of a day that have changed in this run.
+
+        After the first change, a flush merges a sketch with the one in the table.
+        """
+        return self._merged_sketches + day.isoformat()
 
     def total(self, field: str) -> str:
         """Return the name of the running total of the counter with this CounterKey.text."""
@@ -146,5 +149,21 @@ class RunKeys(PartitionKeys):
         return f"{self.kept_visitors}{content_type_id}:{object_id}"
 
 
-run_keys = lru_cache(maxsize=4 * MOST_PARTITIONS)(RunKeys)
-"""Return the RunKeys of a partition and a run. Creates each only once."""
+@lru_cache(maxsize=64)
+def _all_runs(prefix: str) -> list[str]:
+    return [PartitionKeys(partition).runs for partition in range(MOST_PARTITIONS)]
+
+
+def all_runs() -> list[str]:
+    """Return the keys with the runs of each partition."""
+    return _all_runs(database_prefix())
+
+
+def run_keys(partition: int, run_id: str) -> RunKeys:
+    """Return the RunKeys of a partition and a run. Creates each only once per database."""
+    return _run_keys(database_prefix(), partition, run_id)
+
+
+@lru_cache(maxsize=4 * MOST_PARTITIONS)
+def _run_keys(prefix: str, partition: int, run_id: str) -> RunKeys:
+    return RunKeys(partition, run_id)

@@ -7,7 +7,8 @@ from functools import lru_cache
 
 from django_hitcount.buffers.grouping import group_by_partition
 from django_hitcount.buffers.redis import kept_visitors
-from django_hitcount.buffers.redis.scripts import BuildCommands, Command, ScriptCall
+from django_hitcount.buffers.redis.keys import database_prefix
+from django_hitcount.buffers.redis.scripts import BuildCommands, ScriptCall
 from django_hitcount.buffers.redis.totals import RunningTotals, build_state_reads
 from django_hitcount.buffers.redis.transport import Reply
 from django_hitcount.counters.batches import BufferState, FlushPosition
@@ -22,16 +23,17 @@ class PageRead:
         self._totals = group_by_partition(wanted.totals, partitions)
         self._ranges = kept_visitors.group_ranges(wanted.visitors, partitions)
 
-        self._built: tuple[str, list[ScriptCall | Command]] = "", []
+        self._built: tuple[tuple[str, str], list[ScriptCall]] = ("", ""), []
 
-    def build(self, run_id: str) -> list[ScriptCall | Command]:
-        """Make the commands. Makes those of one run only once."""
-        built_for, commands = self._built
-        if built_for != run_id:
+    def build(self, run_id: str) -> list[ScriptCall]:
+        """Make the calls. Makes those for one database and run only once."""
+        built_for, calls = self._built
+        wanted = database_prefix(), run_id
+        if built_for != wanted:
             reads = [kept_visitors.build_read(group, run_id) for group in self._ranges]
-            commands = [*build_state_reads(self._totals, run_id), *reads]
-            self._built = run_id, commands
-        return commands
+            calls = [*build_state_reads(self._totals, run_id), *reads]
+            self._built = wanted, calls
+        return calls
 
     def after(self, build: BuildCommands) -> BuildCommands:
         """Make a function that makes the commands of ``build``, and then these."""

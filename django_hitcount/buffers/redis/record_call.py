@@ -25,12 +25,15 @@ from django_hitcount.counters.days import day_of
 from django_hitcount.counters.hits import NewHits, VisitorHashes
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, RefusedKey
 from django_hitcount.counters.outcomes import ADDRESS_LIMIT, REPEAT
-from django_hitcount.outages.command_ids import REMEMBERED_SECONDS, CommandId
+from django_hitcount.outages.command_ids import CommandId
 
 ADDRESS_BYTES = 8
 """How many bytes of an address hash name the address in Redis. They follow the first byte, which
 selects one of 256 Redis hashes: PartitionKeys.addresses(). Among a million addresses, two have the
 same bytes with a chance of 1 in 10^10."""
+
+HITS_AT_A_TIME = 500
+"""Hits that are sent in one round trip. They take Redis about 10 ms."""
 
 REMEMBERED_COUNTERS = 4096
 """Counters whose fields a process caches, in about 3 MB."""
@@ -42,10 +45,9 @@ Argument = str | int | bytes
 
 
 class CounterFields(NamedTuple):
-    """Fields and key that are sent with each hit on one counter on one day."""
+    """Field and key that are sent with each hit on one counter on one day."""
 
     field: str
-    daily_field: str
     total: str
 
 
@@ -96,15 +98,22 @@ def build_record_calls(
 
 
 def build_record_call(
-    names: RunKeys, hits: Sequence[NewHits], command_id: CommandId, threshold: int
+    names: RunKeys,
+    hits: Sequence[NewHits],
+    command_id: CommandId,
+    threshold: int,
+    *,
+    expected: str = "",
 ) -> ScriptCall:
     """
     Make the call that records hits of one partition.
 
-    Either all hits have a visitor, or none. If they have, all are of one counter and day.
+    Either all hits have a visitor, or none. If they have, all are of one counter and day. If the
+    command is sent again, ``expected`` is what Redis is expected to know, see find_commands.lua.
     """
-    keys = [*names.for_record, names.recorder(command_id.recorder)]
-    args: list[Argument] = [command_id.sequence, REMEMBERED_SECONDS, threshold, len(hits)]
+    keys = [*names.for_record]
+    recorder, number = command_id.recorder.hex, command_id.sequence
+    args: list[Argument] = [recorder, number, expected, threshold, len(hits)]
     if all(hit.visitor for hit in hits):
         _add_hits_of_visitors(keys, args, names, hits)
     else:
@@ -126,7 +135,7 @@ def read_reply(reply: Reply, hits: Sequence[NewHits]) -> RecordReply:
 
 @lru_cache(maxsize=REMEMBERED_COUNTERS)
 def _counter_fields(names: RunKeys, key: CounterKey, day: datetime.date) -> CounterFields:
-    return CounterFields(key.text, key.on(day), names.total(key.text))
+    return CounterFields(key.on(day), names.total(key.text))
 
 
 @lru_cache(maxsize=REMEMBERED_COUNTERS)
@@ -136,10 +145,10 @@ def _sketch_fields(names: RunKeys, visitors: DailyVisitorsKey) -> SketchFields:
 
 
 def _add_hit(keys: list[str], args: list[Argument], names: RunKeys, hit: NewHits) -> None:
-    field, daily_field, total = _counter_fields(names, hit.key, hit.day)
-    refused = RefusedKey(hit.day, hit.key.counter, hit.refusal).text if hit.refusal else ""
+    field, total = _counter_fields(names, hit.key, hit.day)
+    refused = RefusedKey(hit.day, hit.key.counter, hit.refusal).field if hit.refusal else ""
     keys.append(total)
-    args += field, daily_field, hit.amount, refused
+    args += field, hit.amount, refused
 
 
 def _add_hits_of_visitors(
@@ -161,6 +170,8 @@ def _add_hits_of_visitors(
     args += rule_args
     if is_daily:
         keys.append(names.seen(first.day, of_first.key_id))
+    if sketch_milliseconds:
+        keys.append(names.merged_sketches(first.day))
     for hit in hits:
         visitor: VisitorHashes = hit.visitor  # type: ignore[assignment]
         _add_hit(keys, args, names, hit)
@@ -197,11 +208,11 @@ def _visitor_rule(
         ("seconds" if seconds else options.repeat) if is_identified else "always",
         recent if seconds else 0,
         int(is_counted),
-        RefusedKey(day, counter, REPEAT).text,
+        RefusedKey(day, counter, REPEAT).field,
         Geometry(rate=error_rate).for_script if is_daily else "",
         VISITORS_SECONDS,
         limit,
-        RefusedKey(day, counter, ADDRESS_LIMIT).text if limit else "",
+        RefusedKey(day, counter, ADDRESS_LIMIT).field if limit else "",
     )
     return VisitorRule(
         args,

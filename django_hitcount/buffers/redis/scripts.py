@@ -17,11 +17,15 @@ Command = tuple[Any, ...]
 """A Redis command: its name and its arguments."""
 
 FRAGMENTS = {
-    "record": ("foreign_values", "seen_before"),
-    "claim": ("foreign_values",),
-    "settle": ("foreign_values",),
+    "record": ("foreign_values", "batch_names", "seen_before"),
+    "find_commands": ("batch_names",),
+    "read_totals": ("batch_names",),
+    "batch_ids": ("batch_names",),
+    "claim": ("foreign_values", "batch_names"),
+    "read_batch": ("batch_names",),
+    "settle": ("foreign_values", "batch_names"),
     "complete_totals": ("foreign_values", "held_hits"),
-    "held_days": ("foreign_values", "held_hits"),
+    "held_days": ("foreign_values", "batch_names", "held_hits"),
     "discard": ("foreign_values",),
     "read_visitors": ("foreign_values", "kept_visitors"),
     "keep_visitors": ("foreign_values", "held_hits", "kept_visitors"),

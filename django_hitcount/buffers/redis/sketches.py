@@ -32,10 +32,8 @@ def read(
     keys = [*touched]
     for start in range(0, len(keys), SKETCHES_AT_A_TIME):
         chunk = keys[start : start + SKETCHES_AT_A_TIME]
-        fields = [key.text for key in chunk]
-        call = ScriptCall(
-            "read_sketches", [names.pending_visitors, *map(names.sketch, fields)], fields
-        )
+        sketches = [names.sketch(key.text) for key in chunk]
+        call = ScriptCall("read_sketches", [names.pending, *sketches], [key.field for key in chunk])
         (replies,) = redis.send([call])
         for key, reply in zip(chunk, replies, strict=True):
             if reply is not None:  # If it is None, the sketch expired before this flush.
@@ -117,7 +115,7 @@ def count(
         for flat in objects:
             for field, count in zip(flat[::2], flat[1::2], strict=True):
                 with suppress(ValueError):  # We did not write it.
-                    found[parse_visitors(field.decode())] = int(count)
+                    found[parse_visitors(f"v:{field.decode()}")] = int(count)
     return found
 
 

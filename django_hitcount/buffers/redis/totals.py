@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeGuard
 
-from django_hitcount.buffers.grouping import group_by_partition
+from django_hitcount.buffers.grouping import group_by_partition, split
 from django_hitcount.buffers.redis.flush_positions import (
     PositionReply,
     find_held_hashes,
@@ -20,11 +20,14 @@ from django_hitcount.buffers.redis.flush_positions import (
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.kept_visitors import build_drops
 from django_hitcount.buffers.redis.keys import run_keys
-from django_hitcount.buffers.redis.scripts import Command, ScriptCall
+from django_hitcount.buffers.redis.scripts import ScriptCall
 from django_hitcount.buffers.redis.transport import Reply
 from django_hitcount.counters.batches import BufferState, FlushPosition
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.exceptions import BufferUnavailable
+
+KEYS_AT_A_TIME = 500
+"""Totals that are dropped in one round trip."""
 
 TOTAL = re.compile(rb"-?\d{1,19}")
 
@@ -55,7 +58,7 @@ class RunningTotals:
         totals: dict[CounterKey, int] = {}
         positions: dict[int, PositionReply] = {}
         for (partition, group), reply in zip(groups.items(), replies, strict=True):
-            epoch, batch_id, runs, *found = reply
+            batch_id, epoch, runs, *found = reply
             positions[partition] = PositionReply(epoch, batch_id, runs)
             totals |= _known_totals(group, found)
         return BufferState(totals=totals, positions=self.read_positions(run_id, positions))
@@ -83,7 +86,7 @@ class RunningTotals:
             hashes = find_held_hashes(position)
             args: list[str | int | bytes] = [position.epoch, len(hashes), ttl_seconds]
             for key in group:
-                args += [key.text, sums[key]]
+                args += f"{key.content_type_id}:{key.counter}", key.object_id, sums[key]
             keys = [names.epoch, *hashes, *(names.total(key.text) for key in group)]
             calls.append(ScriptCall("complete_totals", keys, args))
         try:
@@ -96,17 +99,19 @@ class RunningTotals:
         return totals
 
     def discard(self, keys: Iterable[CounterKey]) -> None:
-        self._redis.send_to_run(lambda run_id: build_discard_calls(keys, self._partitions, run_id))
+        for some in split([*keys], KEYS_AT_A_TIME):
+            self._redis.send_to_run(partial(build_discard_calls, some, self._partitions))
 
 
-def build_state_reads(groups: Groups, run_id: str) -> list[Command]:
-    """Make the commands that read the totals of counters, and the positions of partitions."""
-    commands: list[Command] = []
+def build_state_reads(groups: Groups, run_id: str) -> list[ScriptCall]:
+    """Make the calls that read the totals of counters, and the positions of partitions."""
+    calls = []
     for partition, group in groups.items():
         names = run_keys(partition, run_id)
         totals = [names.total(key.text) for key in group]
-        commands.append(("MGET", names.epoch, names.batch_id, names.runs, *totals))
-    return commands
+        keys = [names.batch, names.epoch, names.runs, *totals]
+        calls.append(ScriptCall("read_totals", keys))
+    return calls
 
 
 def build_discard_calls(

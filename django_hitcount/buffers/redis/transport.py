@@ -45,22 +45,12 @@ class RunReplies(NamedTuple):
     replies: list[Reply]
 
 
-class OpenConnection:
-    """A connection, and the run of its server."""
-
-    __slots__ = ("connection", "run_id")
-
-    def __init__(self, connection: Any) -> None:
-        self.connection = connection
-        self.run_id = read_run_id(connection)
-
-
 RUN_ID_LETTERS = 12
 """How many of the 40 letters are used: two runs share them with a chance of 1 in 10^14."""
 
 
-READS = ("MGET", "read_visitors")
-"""The command and the script that follow scripts in a round trip, and read what these wrote."""
+READS = ("read_totals", "read_visitors")
+"""Scripts that follow others in a round trip, and read what these wrote."""
 
 UNKNOWN_RUN = "unknown"
 """The run of a server that does not report it. We assume that it never goes back in time."""
@@ -78,10 +68,10 @@ class IdleConnections:
     """Connections of one pool that are not in use."""
 
     def __init__(self) -> None:
-        self._connections: deque[OpenConnection] = deque()
+        self._connections: deque[Any] = deque()
         self._pid = os.getpid()
 
-    def pop(self) -> OpenConnection | None:
+    def pop(self) -> Any | None:
         """Return the connection that was used last, or None if there is none."""
         if self._pid != os.getpid():
             # After a fork, the child must not use the connections of its parent.
@@ -91,8 +81,8 @@ class IdleConnections:
         except IndexError:
             return None
 
-    def push(self, opened: OpenConnection) -> None:
-        self._connections.append(opened)
+    def push(self, connection: Any) -> None:
+        self._connections.append(connection)
 
 
 _IDLE_CONNECTIONS: WeakKeyDictionary[Any, IdleConnections] = WeakKeyDictionary()
@@ -129,25 +119,26 @@ class RedisTransport:
         with Deadline(self.timeout_seconds):
             return self._send_on(self._take(), build)
 
-    def _send_on(self, opened: OpenConnection, build: BuildCommands) -> RunReplies:
+    def _send_on(self, connection: Any, build: BuildCommands) -> RunReplies:
         commands: Sequence[ScriptCall | Command] = ()
         replies: list[Reply] = []
         is_in_step = False
         try:
-            commands = build(opened.run_id)
-            while not _send_and_read(opened, commands, replies):
-                commands = build(opened.run_id)
+            commands = build(connection.run_id)
+            while not _send_and_read(connection, commands, replies):
+                commands = build(connection.run_id)
             is_in_step = True
         except (RedisError, OSError) as exc:
             replies += [_make_answer_lost(exc)] * (len(commands) - len(replies))
         finally:
+            run_id = connection.run_id
             if is_in_step:
-                self._idle.push(opened)
+                self._idle.push(connection)
             else:
-                self._drop(opened.connection)  # The next command must not read an answer to these.
-        return RunReplies(opened.run_id, replies)
+                self._drop(connection)  # The next command must not read an answer to these.
+        return RunReplies(run_id, replies)
 
-    def _take(self) -> OpenConnection:
+    def _take(self) -> Any:
         """
         Take an open connection. Raises BufferUnavailable if none can be opened.
 
@@ -155,25 +146,28 @@ class RedisTransport:
         answer from Redis.
         """
         try:
-            while opened := self._idle.pop():
-                if _is_usable(opened.connection):
-                    return opened
-                self._drop(opened.connection)
-            opened = self._open()
+            while connection := self._idle.pop():
+                if _is_usable(connection):
+                    return self._ask_run(connection)
+                self._drop(connection)
+            connection = self._ask_run(self._pool.get_connection())
         except (RedisError, OSError) as exc:
             raise BufferUnavailable(f"Redis cannot be reached: {exc}") from exc
         if seconds_left() == 0:
-            self._drop(opened.connection)
+            self._drop(connection)
             raise BufferUnavailable("Redis cannot be reached: opening a connection took too long.")
-        return opened
+        return connection
 
-    def _open(self) -> OpenConnection:
-        connection = self._pool.get_connection()
+    def _ask_run(self, connection: Any) -> Any:
+        """Find out the run of the server, unless it is known. Costs a round trip then."""
+        if connection.run_id:
+            return connection
         try:
-            return OpenConnection(connection)
+            connection.run_id = read_run_id(connection)
         except BaseException:
             self._drop(connection)
             raise
+        return connection
 
     def _drop(self, connection: Any) -> None:
         connection.disconnect()
@@ -218,14 +212,14 @@ def raise_failures(replies: list[Reply]) -> list[Reply]:
 
 
 def _send_and_read(
-    opened: OpenConnection, commands: Sequence[ScriptCall | Command], replies: list[Reply]
+    connection: Any, commands: Sequence[ScriptCall | Command], replies: list[Reply]
 ) -> bool:
     """
     Send ``commands``, and append those replies that arrive.
 
     Returns False, and appends nothing, if the server is in another run than the commands are for.
     """
-    connection, run_id = opened.connection, opened.run_id
+    run_id = connection.run_id
     words = [
         command.by_sha(run_id) if isinstance(command, ScriptCall) else command
         for command in commands
@@ -235,7 +229,7 @@ def _send_and_read(
         replies.append(_read(connection))
     unknown = [at for at, reply in enumerate(replies) if _is_unknown_script(reply)]
     if unknown and (found := read_run_id(connection)) != run_id:
-        opened.run_id = found
+        connection.run_id = found
         replies.clear()  # This run knows no script of the other run, and all else only reads.
         return False
     for at in _find_late(commands, unknown):

@@ -15,12 +15,7 @@ from django_hitcount.counters.batches import Waiting
 def read(redis: GuardedRedis) -> Waiting:
     """Read what waits. Costs two round trips. Raises BufferUnavailable."""
     names = [run_keys(*place) for place in read_places(redis)]
-    replies = redis.send(
-        [
-            ScriptCall("waiting", [own.pending, own.pending_models, own.batch, own.batch_models])
-            for own in names
-        ]
-    )
+    replies = redis.send([ScriptCall("waiting", [own.pending, own.batch]) for own in names])
     return Waiting(
         counters=sum(counters for counters, *_ in replies),
         oldest_at=_first(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django_hitcount.db.tables.bookkeeping import (
     Correction,
     DeletedObject,
-    FlushedBatch,
+    LastBatch,
     MissedRecord,
     StaleTotal,
 )
@@ -33,8 +33,8 @@ __all__ = [
     "DailyModelHits",
     "DailyVisitors",
     "DeletedObject",
-    "FlushedBatch",
     "HitSlot",
+    "LastBatch",
     "MissedRecord",
     "RefusedHitSlot",
     "SeenVisitor",

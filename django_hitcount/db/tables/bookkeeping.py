@@ -12,33 +12,33 @@ from django_hitcount.db.fields import ObjectIdField
 from django_hitcount.db.tables.rows import CounterRow
 
 
-class FlushedBatch(models.Model):
+class LastBatch(models.Model):
     """
-    The ledger: a row for each batch that was applied, so written into the slots.
+    The ledger: the last batch of a partition and a generation that was written into the slots.
 
-    A batch is the hits of a partition that are flushed together. A second flush of a batch meets
-    the unique constraints here, and writes nothing.
+    A batch is the hits of a partition that are flushed together. Those of a generation are written
+    in the order of their numbers. A second flush of a batch finds that its number is not greater
+    than this one, and writes nothing.
     """
 
-    id = models.UUIDField(primary_key=True, editable=False)
-    flushed_at = models.DateTimeField(_("flushed at"), default=timezone.now)
     partition = models.SmallIntegerField(_("partition"))
     generation = models.CharField(_("generation"), max_length=conf.GENERATION_MAX_LENGTH)
     number = models.BigIntegerField(_("number"))
-    """Batches of one partition and generation are applied in the order of ``number``."""
+    """0 until the first batch of the generation is in the slots."""
+
+    flushed_at = models.DateTimeField(_("flushed at"), null=True)
 
     class Meta:
-        verbose_name = _("flushed batch")
-        verbose_name_plural = _("flushed batches")
+        verbose_name = _("last batch")
+        verbose_name_plural = _("last batches")
         constraints = [
             models.UniqueConstraint(
-                fields=["partition", "generation", "number"], name="hitcount_flushedbatch_number"
+                fields=["partition", "generation"], name="hitcount_lastbatch_key"
             ),
         ]
-        indexes = [models.Index(fields=["flushed_at"], name="hitcount_flushedbatch_at")]
 
     def __str__(self) -> str:
-        return str(self.id)
+        return f"{self.partition}:{self.generation}:{self.number}"
 
 
 class MissedRecord(models.Model):

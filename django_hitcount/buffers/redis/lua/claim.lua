@@ -1,33 +1,22 @@
 -- Set the pending hits of a partition aside as a batch.
 --
--- KEYS: the epoch of the current run; then, of the run that is claimed: batch_id, sequence, the
--- five pending hashes, the five batch hashes; then runs, malformed, and the epoch of the run that
--- is claimed. keys.py explains what a run is.
--- ARGV: a generation, in case the sequence is lost; the run that is claimed, or '' if it is the
--- current one.
--- Returns: the id of the batch that is set aside, or nil if there is nothing to flush; 1 if this
+-- KEYS: the epoch of the current run; then, of the run that is claimed: sequence, pending, batch;
+-- then runs, malformed, and the epoch of the run that is claimed. keys.py explains what a run is.
+-- ARGV: a generation that is in the ledger, or ''; the run that is claimed, or '' if it is the
+-- current one; how many days to remember the last command of a recorder.
+-- Returns: the name of the batch that is set aside, or nil if there is nothing to flush; 1 if this
 -- call set it aside, and 0 if an earlier call did; the names of keys that were moved out of the way
--- since the last claim.
+-- since the last claim; the generation of the pending hits if it must be in the ledger first.
 --
--- The id is derived from the sequence, which Redis keeps together with the hits. If Redis goes back
--- to a state from before the claim, the next claim makes the same id, and the ledger has it.
+-- The name is older than the claim: the hash has it from its first hit on. If Redis goes back to a
+-- state from before the claim, the next claim finds the same name, and the ledger has it.
 --
--- text_in, batch_name_in, is_there, keep_name_only and move_on are in foreign_values.lua, which
--- scripts.py puts before this script.
+-- text_in, is_there, move_away and move_on are in foreign_values.lua, and name_in and parse_name in
+-- batch_names.lua. scripts.py puts both files before this script.
 
-local epoch, batch_id, sequence, batch_models = KEYS[1], KEYS[2], KEYS[3], KEYS[13]
-local runs, malformed, epoch_of_run = unpack(KEYS, 14, 16)
-local KINDS = 5
-local earlier_run = ARGV[2]
-
--- Whether one of the hashes of all kinds exists.
-local function are_there(first)
-  local found = false
-  for i = first, first + KINDS - 1 do
-    found = is_there(KEYS[i], 'hash', malformed) or found
-  end
-  return found
-end
+local epoch, sequence, pending, batch, runs, malformed, epoch_of_run = unpack(KEYS)
+local opened, earlier_run, remembered_days = unpack(ARGV)
+local MANY_RECORDERS = 256
 
 -- Return the names of the keys that were moved, and clear the list of them.
 local function take_moved()
@@ -37,21 +26,39 @@ local function take_moved()
   return names.err and {} or names
 end
 
--- Write the id of the batch. The next id is greater by number_of_claims than the last one.
-local function set_aside(number_of_claims)
-  local generation, claims = batch_name_in(sequence)
-  generation = generation or ARGV[1]
-  local id = generation .. ':' .. string.format('%.0f', tonumber(claims or 0) + number_of_claims)
-  redis.call('SET', sequence, id)
-  redis.call('SET', batch_id, id)
-  redis.call('HSETNX', batch_models, 'claimed_at', redis.call('TIME')[1])
-  move_on(epoch)
-  return id
+-- The generation, the number and the name of the batch in a hash. Moves a hash without one away: we
+-- did not write it.
+local function batch_in(hash)
+  if not is_there(hash, 'hash', malformed) then
+    return
+  end
+  if not name_in(hash, 'id') then
+    move_away(hash, malformed)
+    return
+  end
+  return name_in(hash, 'id')
 end
 
--- Remove an earlier run from the list of runs: no more hits are recorded under it.
+-- Forget recorders whose last command was long before the last claim.
+local function forget_recorders()
+  local last_day = tonumber(redis.call('HGET', sequence, 'day') or nil)
+  if not last_day or redis.call('HLEN', sequence) <= MANY_RECORDERS then
+    return
+  end
+  local fields = redis.call('HGETALL', sequence)
+  for i = 1, #fields, 2 do
+    local day = #fields[i] == 32 and tonumber(string.match(fields[i + 1], '^%d+ (%d+)$'))
+    if day and day < last_day - remembered_days then
+      redis.call('HDEL', sequence, fields[i])
+    end
+  end
+end
+
+-- Remove an earlier run from the list of runs: no more hits are recorded under it. Commands of it
+-- may still be in doubt.
 local function retire(run)
-  redis.call('DEL', sequence, epoch_of_run)
+  redis.call('DEL', epoch_of_run)
+  redis.call('EXPIRE', sequence, remembered_days * 24 * 3600)
   local left = {}
   for other in string.gmatch(text_in(runs) or '', '%S+') do
     if other ~= run then
@@ -61,25 +68,29 @@ local function retire(run)
   redis.call('SET', runs, table.concat(left, ' '))
 end
 
-local has_pending, has_batch = are_there(4), are_there(4 + KINDS)
-if batch_name_in(batch_id) then
-  -- Return it even if its hashes are lost: a flusher may have read them already.
-  return {text_in(batch_id), 0, take_moved()}
+local _, _, claimed = batch_in(batch)
+if claimed then
+  return {claimed, 0, take_moved()}
 end
-keep_name_only(batch_id, malformed)
-keep_name_only(sequence, malformed)
-redis.call('DEL', batch_id) -- A full Redis runs a script to the end if it first frees memory.
-if has_batch then
-  return {set_aside(0), 0, take_moved()}
-elseif has_pending then
-  for i = 4, 3 + KINDS do
-    if redis.call('EXISTS', KEYS[i]) == 1 then
-      redis.call('RENAME', KEYS[i], KEYS[i + KINDS])
-    end
+local generation, _, name = batch_in(pending)
+if not name then
+  if earlier_run ~= '' then
+    retire(earlier_run)
   end
-  return {set_aside(1), 1, take_moved()}
+  return {false, 0, take_moved()}
 end
-if earlier_run ~= '' then
-  retire(earlier_run)
+is_there(sequence, 'hash', malformed)
+if opened ~= generation and redis.call('HGET', sequence, 'opened') ~= generation then
+  return {false, 0, take_moved(), generation}
 end
-return {false, 0, take_moved()}
+-- A full Redis runs a script to the end if the first thing that it writes takes no memory.
+redis.call('RENAME', pending, batch)
+local now = redis.call('TIME')[1]
+redis.call('HSET', batch, 'claimed_at', now)
+forget_recorders()
+redis.call('HSET', sequence, 'opened', generation, 'day', math.floor(now / 86400))
+if name_in(sequence, 'last_batch') == generation then
+  redis.call('HSET', sequence, 'last_batch', name)
+end
+move_on(epoch)
+return {name, 1, take_moved()}

@@ -10,14 +10,6 @@ local function text_in(key)
   return type(text) == 'string' and text
 end
 
--- The generation and the number of a batch; nothing if we did not write the text.
-local function batch_name_in(key)
-  local generation, number = string.match(text_in(key) or '', '^([%w:]+):(%d+)$')
-  if generation and #generation <= 100 and #number <= 15 and not string.match(number, '^0.') then
-    return generation, number
-  end
-end
-
 -- Move a foreign value to a new name, and note the name for the next claim.
 local function move_away(key, malformed)
   local place, n = nil, 0
@@ -39,13 +31,6 @@ local function is_there(key, kind, malformed)
     move_away(key, malformed)
   end
   return found == kind
-end
-
--- Move a value away unless it is the id of a batch.
-local function keep_name_only(key, malformed)
-  if not batch_name_in(key) and redis.call('EXISTS', key) == 1 then
-    move_away(key, malformed)
-  end
 end
 
 -- Raise the epoch of a partition.

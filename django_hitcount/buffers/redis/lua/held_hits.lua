@@ -11,3 +11,10 @@ local function held_in(hash, field)
   local hits = redis.pcall('HGET', hash, field)
   return type(hits) == 'string' and tonumber(hits) or 0
 end
+
+-- The days of which a hash has hits, by model: a list of content type, counter and day, such as
+-- 5:views:2026-03-10.
+local function days_in(hash)
+  local days = redis.pcall('HGET', hash, 'days')
+  return string.gmatch(type(days) == 'string' and days or '', '%S+')
+end

@@ -1,7 +1,7 @@
 -- Read sketches to flush them.
 --
--- KEYS: pending_visitors; then the sketches.
--- ARGV: the visitors field of each sketch.
+-- KEYS: pending; then the sketches.
+-- ARGV: the field of each sketch in pending.
 -- Returns: for each sketch, the number of visitors, the sketch, and 1 if it was begun since the
 -- batch was claimed, or 0; nil for a key that has expired or is not a sketch.
 

@@ -4,15 +4,16 @@
 -- share, then those of each hit.
 -- Returns: 1 if this call brought the number of pending counters over the threshold, or 0; the
 -- total of each hit, or nil; for each hit, whether it counts (COUNTS, REPEAT or ADDRESS_LIMIT);
--- and, if a total is nil, the epoch, batch id and runs.
+-- and, if a total is nil, the epoch, the name of the batch and the runs. Returns nil if the command
+-- is sent again, and what Redis knows of its run is not what it is expected to know.
 --
--- text_in, batch_name_in, move_away, is_there and keep_name_only are in foreign_values.lua, and
--- seen_before is in seen_before.lua. scripts.py puts both files before this script.
+-- text_in, move_away and is_there are in foreign_values.lua, parse_name, name_in and known_of are in
+-- batch_names.lua, and seen_before is in seen_before.lua. scripts.py puts these files before this
+-- script.
 
-local PENDING, PENDING_DAILY, PENDING_REFUSED, PENDING_VISITORS, PENDING_MODELS, MALFORMED, EPOCH,
-  BATCH_ID, SEQUENCE, RUNS, MERGED_SKETCHES, RECORDER = unpack(KEYS, 1, 12)
-local command_number, remembered_seconds, threshold, number_of_hits, rule = unpack(ARGV, 1, 5)
-local keys_read, args_read = 12, 5
+local PENDING, BATCH, SEQUENCE, EPOCH, RUNS, MALFORMED = unpack(KEYS, 1, 6)
+local recorder, command_number, expected, threshold, number_of_hits, rule = unpack(ARGV, 1, 6)
+local keys_read, args_read = 6, 6
 
 local function next_key()
   keys_read = keys_read + 1
@@ -32,7 +33,7 @@ threshold = tonumber(threshold)
 -- visitors. Then the call has no further keys and arguments about them.
 local has_visitors = rule ~= ''
 local repeat_keys, counts_visitors, limit = 0, false, 0
-local repeat_field, filter, filter_geometry, filter_seconds, limit_field
+local repeat_field, filter, filter_geometry, filter_seconds, limit_field, merged_sketches
 if has_visitors then
   repeat_keys = tonumber(next_arg())
   counts_visitors = next_arg() == '1'
@@ -44,13 +45,16 @@ if has_visitors then
   if rule == 'daily' then
     filter = next_key()
   end
+  if counts_visitors then
+    merged_sketches = next_key()
+  end
 end
 
 local function read_hit()
   local total = next_key()
-  local field, daily_field, amount, refused_field = next_arg(), next_arg(), next_arg(), next_arg()
+  local field, amount, refused_field = next_arg(), next_arg(), next_arg()
   local hit = {
-    total = total, field = field, daily_field = daily_field, amount = amount,
+    total = total, field = field, amount = amount,
     refused_field = refused_field, -- '' if no refusal has refused the hit.
   }
   if has_visitors then
@@ -78,45 +82,87 @@ local function read_hit()
 end
 
 -- Move a value that is not a number to the malformed fields.
-local function move_field(hash, field)
-  if is_there(hash, 'hash', MALFORMED) then
+local function move_field(field)
+  if is_there(PENDING, 'hash', MALFORMED) then
     is_there(MALFORMED, 'hash', MALFORMED)
     local place = field .. '#' .. redis.call('HLEN', MALFORMED)
-    redis.call('HSET', MALFORMED, place, redis.call('HGET', hash, field))
-    redis.call('HDEL', hash, field)
+    redis.call('HSET', MALFORMED, place, redis.call('HGET', PENDING, field))
+    redis.call('HDEL', PENDING, field)
   end
 end
 
--- Name the generation of the pending hits before the first of them is written. So each state that
--- Redis may go back to has the name, and a claim makes the same id. The name consists of the id of
--- this command, so no other generation has it.
-local function begin_generation()
-  keep_name_only(SEQUENCE, MALFORMED)
-  local run = string.match(SEQUENCE, '}:([^:]*):')
-  local recorder = string.match(RECORDER, '[^:]*$')
-  redis.call('SET', SEQUENCE, run .. ':' .. recorder .. ':' .. command_number .. ':0')
+-- What Redis knows of the generation, and of the recorder.
+local known = redis.pcall('HMGET', SEQUENCE, 'last_batch', 'day', recorder)
+if known.err then
+  move_away(SEQUENCE, MALFORMED)
+  known = {}
+end
+local generation, last_number = parse_name(known[1])
+local last_command = tonumber(string.match(known[3] or '', '^%d+') or 0)
+local is_new = last_command < tonumber(command_number)
+if is_new and expected ~= '' and known_of(generation, PENDING, BATCH) ~= expected then
+  return false
+end
+local run = string.match(SEQUENCE, '}:([^:]*):')
+if not generation then
+  -- The name consists of the id of this command, so no other generation has it.
+  generation, last_number = run .. ':' .. recorder .. ':' .. command_number, 0
+  known[2] = math.floor(redis.call('TIME')[1] / 86400)
+  redis.call('HSET', SEQUENCE, 'last_batch', generation .. ':0', 'day', known[2])
+end
+if is_new then
+  redis.call('HSET', SEQUENCE, recorder, command_number .. ' ' .. (known[2] or 0))
+end
+
+-- Name the batch that the pending hits become, when they get a new field: then they may have no
+-- name yet. So each state that Redis may go back to has the name, and a claim finds the same one.
+local function name_pending()
+  local name = generation .. ':' .. string.format('%.0f', last_number + 1)
+  if redis.call('HSETNX', PENDING, 'id', name) == 0 then
+    return
+  end
   local runs = text_in(RUNS) or ''
   if not string.find(' ' .. runs .. ' ', ' ' .. run .. ' ', 1, true) then
     redis.call('SET', RUNS, runs == '' and run or runs .. ' ' .. run)
   end
 end
 
--- Add to the number in a field, and return the sum.
-local function add(hash, field, amount)
-  local sum = redis.pcall('HINCRBY', hash, field, amount)
+-- Add to the number in a field, and return the sum. A new field has the sum ``amount``: fields do
+-- not stay at 0.
+local function add(field, amount)
+  local sum = redis.pcall('HINCRBY', PENDING, field, amount)
   if type(sum) == 'table' then
-    move_field(hash, field)
-    sum = redis.call('HINCRBY', hash, field, amount)
+    move_field(field)
+    sum = redis.call('HINCRBY', PENDING, field, amount)
+  end
+  if sum == tonumber(amount) then
+    name_pending()
+  elseif sum == 0 then
+    redis.call('HDEL', PENDING, field)
   end
   return sum
 end
 
--- Add to the hits of the model on a day. Its field is the beginning of that of the counter on this
--- day. If it may be the first hit of the hash, note when it came.
-local function add_to_model(daily_field, amount)
-  local field = string.match(daily_field, '^[^:]*:[^:]*:[^:]*')
-  if add(PENDING_MODELS, field, amount) == tonumber(amount) then
-    redis.call('HSETNX', PENDING_MODELS, 'since', redis.call('TIME')[1])
+local is_full = 0
+
+-- Add to the hits of a counter on a day, and to those of its model.
+local function add_hits(field, amount)
+  local sum = add(field, amount)
+  if sum == tonumber(amount) then
+    local counters = add('counters', 1)
+    if counters == 1 then
+      redis.call('HSET', PENDING, 'since', redis.call('TIME')[1])
+    end
+    is_full = threshold > 0 and counters == threshold + 1 and 1 or is_full
+  elseif sum == 0 then
+    add('counters', -1)
+  end
+  local model_day = string.match(field, '^d:([^:]*:[^:]*:[^:]*)')
+  if add('m:' .. model_day, amount) == tonumber(amount) then
+    local days = redis.call('HGET', PENDING, 'days') or ''
+    if not string.find(' ' .. days .. ' ', ' ' .. model_day .. ' ', 1, true) then
+      redis.call('HSET', PENDING, 'days', days == '' and model_day or days .. ' ' .. model_day)
+    end
   end
 end
 
@@ -205,10 +251,20 @@ local function make_decision()
     end
   end
 
+  -- Forget the names of sketches that have expired, when an object gets another one.
+  local function forget_expired(sketches_of)
+    -- If the reply is an error, the loop has no items.
+    for _, name in ipairs(redis.pcall('SMEMBERS', sketches_of)) do
+      if redis.call('EXISTS', name) == 0 then
+        redis.call('SREM', sketches_of, name)
+      end
+    end
+  end
+
   -- Add the visitor to the sketch. A sketch that begins here has no TTL yet. Its name is added to
-  -- those of the object, so that both can be deleted together. The value '1' in PENDING_VISITORS
-  -- means that the sketch may lack visitors of the table: it begins here, or this is its first
-  -- change since Redis was started.
+  -- those of the object, so that both can be deleted together. The value '1' in PENDING means that
+  -- the sketch may lack visitors of the table: it begins here, or this is its first change since
+  -- Redis was started.
   local function count_visitor(hit)
     local sketch, sketches_of, milliseconds = hit.sketch, hit.sketches_of, hit.sketch_milliseconds
     if attempt(sketch, 'PFADD', sketch, hit.visitor) == 0 then
@@ -217,16 +273,21 @@ local function make_decision()
     local is_begun = redis.call('TTL', sketch) < 0
     if is_begun then
       redis.call('PEXPIRE', sketch, milliseconds)
+      forget_expired(sketches_of)
       attempt(sketches_of, 'SADD', sketches_of, sketch)
       redis.call('PEXPIRE', sketches_of, milliseconds)
       note_beginning(sketches_of, hit.visitors_field)
     end
-    local field = hit.visitors_field
-    if attempt(MERGED_SKETCHES, 'SADD', MERGED_SKETCHES, field) == 1 or is_begun then
-      redis.call('PEXPIRE', MERGED_SKETCHES, milliseconds)
-      attempt(PENDING_VISITORS, 'HSET', PENDING_VISITORS, field, '1')
+    local field = 'v:' .. hit.visitors_field
+    local is_new_field
+    if attempt(merged_sketches, 'SADD', merged_sketches, hit.visitors_field) == 1 or is_begun then
+      redis.call('PEXPIRE', merged_sketches, milliseconds)
+      is_new_field = attempt(PENDING, 'HSET', PENDING, field, '1')
     else
-      attempt(PENDING_VISITORS, 'HSETNX', PENDING_VISITORS, field, '0')
+      is_new_field = attempt(PENDING, 'HSETNX', PENDING, field, '0')
+    end
+    if is_new_field == 1 then
+      name_pending()
     end
   end
 
@@ -247,16 +308,7 @@ local function make_decision()
   end
 end
 
-local last = redis.call('SET', RECORDER, command_number, 'EX', remembered_seconds, 'GET')
-local is_new = (tonumber(last or 0) or 0) < tonumber(command_number)
-if not is_new then
-  redis.call('SET', RECORDER, last, 'EX', remembered_seconds)
-end
-if not batch_name_in(SEQUENCE) then
-  begin_generation()
-end
 local decide = has_visitors and make_decision()
-local added = 0
 local all_known = true
 local totals, verdicts = {}, {}
 
@@ -269,16 +321,11 @@ for n = 1, tonumber(number_of_hits) do
   end
   -- An amount of 0 only remembers a visitor. A refused hit with a negative amount is not counted.
   if is_new and refused_field == '' and hit.amount ~= '0' then
-    if threshold > 0 and redis.pcall('HEXISTS', PENDING, hit.field) == 0 then
-      added = added + 1
-    end
-    add(PENDING, hit.field, hit.amount)
-    add(PENDING_DAILY, hit.daily_field, hit.amount)
-    add_to_model(hit.daily_field, hit.amount)
+    add_hits(hit.field, hit.amount)
     total = raise_total(hit.total, hit.amount)
   else
     if is_new and refused_field ~= '' and tonumber(hit.amount) > 0 then
-      add(PENDING_REFUSED, refused_field, hit.amount)
+      add(refused_field, hit.amount)
     end
     total = known_total(hit.total)
   end
@@ -286,12 +333,9 @@ for n = 1, tonumber(number_of_hits) do
   totals[n], verdicts[n] = total, verdict
 end
 
-local is_full = 0
-if added > 0 then
-  local size = redis.call('HLEN', PENDING)
-  if size > threshold and size - added <= threshold then
-    is_full = 1
-  end
+local position = false
+if not all_known then
+  local _, _, claimed = name_in(BATCH, 'id')
+  position = {text_in(EPOCH), claimed or false, text_in(RUNS)}
 end
-local position = not all_known and {text_in(EPOCH), text_in(BATCH_ID), text_in(RUNS)}
 return {is_full, totals, verdicts, position}

@@ -1,22 +1,17 @@
 -- Read what waits in a partition.
 --
--- KEYS: the pending hits by counter, and by model; then those of the batch.
+-- KEYS: pending, batch.
 -- Returns: how many counters wait; then, in seconds since 1970 or nil, when the first pending hit
 -- came, when the first one of the batch came, and when the batch was claimed.
 
-local function size(hash)
-  local found = redis.pcall('HLEN', hash)
-  return type(found) == 'number' and found or 0
-end
-
--- A moment; false if there is none, or if we did not write it. We write ten digits.
-local function moment(hash, field)
-  local seconds = redis.pcall('HGET', hash, field)
-  local is_ours = type(seconds) == 'string' and string.match(seconds, '^%d+$') and #seconds <= 10
-  return is_ours and tonumber(seconds) or false
+-- A number that we wrote, of at most ten digits; false if there is none.
+local function number_in(hash, field)
+  local text = redis.pcall('HGET', hash, field)
+  local is_ours = type(text) == 'string' and string.match(text, '^%d+$') and #text <= 10
+  return is_ours and tonumber(text) or false
 end
 
 return {
-  size(KEYS[1]) + size(KEYS[3]),
-  moment(KEYS[2], 'since'), moment(KEYS[4], 'since'), moment(KEYS[4], 'claimed_at'),
+  (number_in(KEYS[1], 'counters') or 0) + (number_in(KEYS[2], 'counters') or 0),
+  number_in(KEYS[1], 'since'), number_in(KEYS[2], 'since'), number_in(KEYS[2], 'claimed_at'),
 }

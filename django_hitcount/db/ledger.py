@@ -1,0 +1,90 @@
+"""
+The ledger: which batches are in the slots. A row has the number of the last batch of a generation.
+
+The batches of a partition and generation are applied in the order of their numbers. So the batches
+up to that number are in the slots, and no other one is.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Mapping
+from functools import reduce
+from operator import or_
+
+from django.db import models
+from django.utils import timezone
+
+from django_hitcount.counters.batches import BatchId
+from django_hitcount.db import upserts
+from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.tables import LastBatch
+
+COLUMNS = ("partition", "generation", "number")
+
+Generation = tuple[int, str]
+"""A partition, and the name of a generation in it."""
+
+
+def open_generation(partition: int, generation: str) -> None:
+    """
+    Add the row of a generation, unless it is there. Costs a statement.
+
+    A flusher does so before it claims the first batch of the generation. So while the ledger knows
+    nothing of a generation, no flusher has any of its hits.
+    """
+    _insert(BatchId(partition, generation, 0), hits_alias())
+
+
+def add_batch(batch_id: BatchId, *, using: str) -> bool:
+    """
+    Note that a batch is in the slots. Return False if it was there already.
+
+    The caller writes the batch in the same transaction, after this. If another flusher is writing
+    it, waits for its COMMIT. Costs a statement.
+    """
+    # The row is missing after the table was emptied, or restored from a backup.
+    return _raise(batch_id, using) or (_insert(batch_id, using) and _raise(batch_id, using))
+
+
+def _raise(batch_id: BatchId, using: str) -> bool:
+    rows = LastBatch.objects.using(using).filter(
+        partition=batch_id.partition, generation=batch_id.generation, number__lt=batch_id.number
+    )
+    return bool(rows.update(number=batch_id.number, flushed_at=timezone.now()))
+
+
+def _insert(batch_id: BatchId, using: str) -> bool:
+    values = [batch_id.partition, batch_id.generation, 0]
+    return upserts.insert_or_ignore(LastBatch, COLUMNS, values, using)
+
+
+def read_runs(runs: Iterable[tuple[int, str]], *, using: str) -> dict[Generation, int]:
+    """Read the last batches of all generations of partitions and runs. Costs a query."""
+    wanted = [models.Q(partition=p, generation__startswith=f"{run}:") for p, run in sorted({*runs})]
+    rows = LastBatch.objects.using(using).filter(reduce(or_, wanted, models.Q(pk__in=[])))
+    return {(p, generation): n for p, generation, n in rows.values_list(*COLUMNS)}
+
+
+def read_last_flush(*, using: str) -> datetime.datetime | None:
+    """Read when a batch was last written into the slots. Costs a query."""
+    last: datetime.datetime | None = LastBatch.objects.using(using).aggregate(
+        last=models.Max("flushed_at")
+    )["last"]
+    return last
+
+
+def match_batches(batch_ids: Iterable[BatchId]) -> models.Q:
+    """Return a condition for the rows of the ledger with the generations of ``batch_ids``."""
+    generations = {(batch.partition, batch.generation) for batch in batch_ids}
+    wanted = [models.Q(partition=p, generation=name) for p, name in sorted(generations)]
+    return reduce(or_, wanted)
+
+
+def find_applied(batch_ids: Iterable[BatchId], last: Mapping[Generation, int]) -> set[BatchId]:
+    """Return those of ``batch_ids`` that are in the slots, if ``last`` are rows of the ledger."""
+    return {
+        batch
+        for batch in batch_ids
+        if batch.number <= last.get((batch.partition, batch.generation), -1)
+    }
