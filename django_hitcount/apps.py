@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import logging
+from contextlib import suppress
 from importlib.util import find_spec
 
 from django.apps import AppConfig
 from django.core.checks import Tags, register
+from django.core.exceptions import ImproperlyConfigured
+from django.db.models.signals import post_migrate
 from django.utils.translation import gettext_lazy as _
 
 from django_hitcount import checks, signals
+from django_hitcount.exceptions import BufferUnavailable
+
+logger = logging.getLogger("django_hitcount")
 
 
 class HitCountConfig(AppConfig):
@@ -26,8 +33,23 @@ class HitCountConfig(AppConfig):
         register(checks.check_database)
         register(checks.check_timeouts)
         register(checks.check_keys, Tags.models)
+        post_migrate.connect(_reset_totals, sender=self)
         if find_spec("celery"):
             signals.partition_full.connect(_flush_early)
+
+
+def _reset_totals(using: str, **kwargs: object) -> None:
+    """Reset the totals in Redis after ``migrate`` or ``flush``, which may have changed the rows."""
+    from django_hitcount.db.routing import hits_alias
+    from django_hitcount.totals import reset_totals
+
+    with suppress(ImproperlyConfigured):  # The system checks report it.
+        if using != hits_alias():
+            return
+        try:
+            reset_totals()
+        except BufferUnavailable as exc:
+            logger.warning("Totals in Redis may be old. Run manage.py reset_hit_totals: %s", exc)
 
 
 def _flush_early(partition: int, **kwargs: object) -> None:

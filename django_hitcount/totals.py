@@ -18,6 +18,7 @@ from django.db.models import Model
 
 from django_hitcount import series
 from django_hitcount.buffers import get_buffer
+from django_hitcount.buffers.grouping import split
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.batches import BufferState, RecordResult
 from django_hitcount.counters.keys import CounterKey
@@ -29,7 +30,15 @@ from django_hitcount.db.transactions import DATABASE_ERRORS, is_in_transaction
 from django_hitcount.exceptions import BufferUnavailable, TotalsMoving
 from django_hitcount.outages.page_reads import Guard, page_read_breaker
 
-__all__ = ["aget_total", "aget_totals", "ahits_between", "get_total", "get_totals", "hits_between"]
+__all__ = [
+    "aget_total",
+    "aget_totals",
+    "ahits_between",
+    "get_total",
+    "get_totals",
+    "hits_between",
+    "reset_totals",
+]
 
 ATTEMPTS = 100
 """How often a reader tries. A try fails only if a flush interferes, so the first nearly always
@@ -37,8 +46,8 @@ succeeds."""
 
 _MOVING = f"Flushes changed the total during each of {ATTEMPTS} readings. Try again."
 
-KEYS_PER_STATEMENT = 5000
-"""Counters in one statement: no database limits the parameters of a statement to as few."""
+KEYS_AT_A_TIME = 5000
+"""Counters in one statement and round trip: no database limits the parameters to as few."""
 
 logger = logging.getLogger("django_hitcount")
 
@@ -99,24 +108,31 @@ def _find_totals(
 
     ``state`` is what the buffer knows of these totals, if the caller has read it already.
     """
+    for some in split([*set(keys)], KEYS_AT_A_TIME):
+        _find_some(totals, some, state, guard)
+
+
+def _find_some(
+    totals: dict[CounterKey, int],
+    keys: Collection[CounterKey],
+    state: BufferState | None,
+    guard: Guard,
+) -> None:
     buffer = get_buffer()
     missing = set(keys)
     for _ in range(ATTEMPTS):
         state = state or buffer.read_state(missing)
         totals.update(state.totals)
         missing -= totals.keys()
-        keys_left = [*missing]
-        for start in range(0, len(keys_left), KEYS_PER_STATEMENT):
-            with guard():
-                found, unapplied, keep = _read_sums(
-                    keys_left[start : start + KEYS_PER_STATEMENT], state
-                )
-            totals.update(buffer.complete_totals(found, state=unapplied, keep=keep))
-        missing -= totals.keys()
         if not missing:
             return
+        with guard():
+            found, unapplied, keep = _read_sums(missing, state)
+        totals.update(buffer.complete_totals(found, state=unapplied, keep=keep))
+        missing -= totals.keys()
         state = None
-    raise TotalsMoving(_MOVING)
+    if missing:
+        raise TotalsMoving(_MOVING)
 
 
 def _read_sums(
@@ -182,6 +198,21 @@ def total_or_none(obj: Model, *, counter: str = DEFAULT_COUNTER) -> int | None:
         logger.error("A total cannot be read: %s", exc)
         return None
     return totals_or_none([key]).get(key)
+
+
+def reset_totals() -> None:
+    """
+    Drop the totals and the numbers of visitors that Redis keeps, so that they are read again.
+
+    Call it if something else than this app has changed the tables, or if processes without Redis
+    have written hits beside those with Redis. ``manage.py migrate`` and ``flush`` do so. Hits that
+    wait are kept.
+
+    Costs nothing without Redis. With Redis, costs a round trip per thousand keys that it has.
+
+    Raises BufferUnavailable. Then some totals may be left: call it again.
+    """
+    get_buffer().discard_all_totals()
 
 
 def hits_between(

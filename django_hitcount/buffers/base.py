@@ -145,6 +145,10 @@ class Buffer(ABC):
         """Drop the totals of ``keys`` that the buffer keeps, so that they are read again."""
         return
 
+    def discard_all_totals(self) -> None:
+        """As discard_totals(), for all counters. Raises BufferUnavailable."""
+        return
+
     def count_visitors(
         self, keys: Collection[CounterKey], first_day: datetime.date, last_day: datetime.date
     ) -> Mapping[DailyVisitorsKey, int]:

@@ -223,12 +223,14 @@ class RedisBuffer(Buffer):
     def discard_totals(self, keys: Collection[CounterKey]) -> None:
         self._totals.discard(keys)
 
+    def discard_all_totals(self) -> None:
+        self._totals.discard_all()
+
     def quick_partitions(
         self, objects: Collection[ObjectKey], *, counters: int
     ) -> Collection[int] | None:
-        return deleted_objects.quick_partitions(
-            self.redis, objects, self._partitions, counters=counters
-        )
+        of = self._partitions
+        return deleted_objects.quick_partitions(self.redis, objects, of, counters=counters)
 
     def discard_objects(self, objects: Collection[ObjectKey]) -> None:
         deleted_objects.discard(self.redis, objects, self._partitions)
@@ -243,6 +245,7 @@ class RedisBuffer(Buffer):
         return [p for p, found in enumerate(runs) if found or p < self._partitions]
 
     def claim(self, partition: int) -> Batch | None:
+        self._breaker.try_now()  # Another partition may have failed.
         while found := claiming.claim(self.redis, partition):
             if batch := claiming.read(self.redis, found):
                 return batch

@@ -29,6 +29,7 @@ from django_hitcount.buffers.redis.totals import build_discard_calls
 from django_hitcount.buffers.redis.transport import RedisTransport, Reply, raise_failures
 from django_hitcount.counters.days import open_days
 from django_hitcount.counters.hits import NewHits
+from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db import ledger, seen_visitors
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.transactions import DATABASE_ERRORS
@@ -163,7 +164,8 @@ class CatchUp:
             )
             for doubt, generation in again
         ]
-        stale, others = set(), set()
+        stale: set[CounterKey] = set()
+        others: set[CounterKey] = set()
         for record in missed:
             is_of_this_run = record.command_id and record.run_id == run_id
             (others if is_of_this_run else stale).update(hit.key for hit in record.hits)

@@ -82,8 +82,8 @@ def _claim_of_run(
         current, names = run_keys(partition, run_id), run_keys(partition, of_run or run_id)
         keys = [current.epoch, names.sequence, names.pending, names.batch]
         keys += names.runs, names.malformed, names.epoch
-        args = [opened, of_run or "", REMEMBERED_SECONDS // SECONDS_OF_DAY]
-        return [("GET", names.runs), ScriptCall("claim", keys, args)]
+        earlier_run, days = of_run or "", REMEMBERED_SECONDS // SECONDS_OF_DAY
+        return [("GET", names.runs), ScriptCall("claim", keys, [opened, earlier_run, days])]
 
     run_id, (runs, (text, is_new, moved, *unopened)) = redis.send_to_run(build)
     for name in moved:

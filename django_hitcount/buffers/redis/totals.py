@@ -19,7 +19,7 @@ from django_hitcount.buffers.redis.flush_positions import (
 )
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.kept_visitors import build_drops
-from django_hitcount.buffers.redis.keys import run_keys
+from django_hitcount.buffers.redis.keys import database_prefix, run_keys
 from django_hitcount.buffers.redis.scripts import ScriptCall
 from django_hitcount.buffers.redis.transport import Reply
 from django_hitcount.counters.batches import BufferState, FlushPosition
@@ -28,6 +28,12 @@ from django_hitcount.exceptions import BufferUnavailable
 
 KEYS_AT_A_TIME = 500
 """Totals that are dropped in one round trip."""
+
+SCANNED_AT_A_TIME = 1000
+"""Keys that Redis looks at in one round trip."""
+
+VOIDABLE = re.compile(rb"{\d+}:[^:]*:(total|kept_visitors|merged_days):")
+"""The names, after the prefix, of what is read from the tables again if it is dropped."""
 
 TOTAL = re.compile(rb"-?\d{1,19}")
 
@@ -101,6 +107,25 @@ class RunningTotals:
     def discard(self, keys: Iterable[CounterKey]) -> None:
         for some in split([*keys], KEYS_AT_A_TIME):
             self._redis.send_to_run(partial(build_discard_calls, some, self._partitions))
+
+    def discard_all(self) -> None:
+        """
+        Drop all totals and kept numbers of visitors. Costs a round trip per thousand keys in Redis.
+
+        Totals that are read from the tables meanwhile are not kept, unless that began after this.
+        """
+        partitions = range(self._partitions)
+        self._redis.send_to_run(
+            lambda run_id: [ScriptCall("discard", [run_keys(p, run_id).epoch]) for p in partitions]
+        )
+        prefix = database_prefix()
+        cursor: bytes | int = 0
+        while cursor != b"0":
+            command = ("SCAN", cursor, "MATCH", f"{prefix}{{*", "COUNT", SCANNED_AT_A_TIME)
+            ((cursor, names),) = self._redis.send([command])
+            found = [name for name in names if VOIDABLE.match(name, len(prefix))]
+            if found:
+                self._redis.send([("UNLINK", *found)])
 
 
 def build_state_reads(groups: Groups, run_id: str) -> list[ScriptCall]:

@@ -1,0 +1,154 @@
+"""Totals that Redis keeps are void when something else has changed the tables."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.core.management.commands import flush as flush_command
+
+from django_hitcount.db.counter_keys import counter_key
+from django_hitcount.db.tables import DailyHitSlot, HitSlot
+from django_hitcount.maintenance.flushing import flush
+from django_hitcount.page_numbers import page_visitors
+from django_hitcount.recording import record_hit, record_hits
+from django_hitcount.totals import get_total, get_totals, reset_totals
+from tests.app.models import Article
+from tests.cache_alias import NOWHERE, change_alias
+from tests.conftest import DATABASE_BUFFER
+from tests.redis_server import names_of
+from tests.visiting import set_rule
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def article(db) -> Article:
+    return Article.objects.create(title="Tea")
+
+
+def restore(hits: int) -> None:
+    """Bring the tables back to an older state, as a backup does."""
+    for model in (HitSlot, DailyHitSlot):
+        model.objects.update(hits=hits)
+
+
+def test_backup_is_restored(redis_buffer, article):
+    record_hit(article, amount=19)
+    flush()
+    record_hit(article)
+    restore(12)
+    assert get_total(article) == 20
+
+    call_command("reset_hit_totals")
+
+    assert get_total(article) == 13
+    flush()
+    assert get_total(article) == 13
+
+
+def test_processes_without_redis_counted_beside_those_with_redis(redis_buffer, article, settings):
+    with_redis = settings.HITCOUNT
+    assert record_hit(article).total == 1
+    settings.HITCOUNT = {**with_redis, "BUFFER": DATABASE_BUFFER}
+    record_hit(article, amount=5)
+    settings.HITCOUNT = with_redis
+    assert get_total(article) == 1
+
+    reset_totals()
+
+    assert get_total(article) == 6
+
+
+@pytest.mark.parametrize("command", [flush_command.Command(), "migrate"])
+def test_command_that_may_change_all_rows(redis_buffer, article, command):
+    record_hit(article, amount=11)
+    flush()
+    for model in (HitSlot, DailyHitSlot):
+        model.objects.all().delete()
+    assert get_total(article) == 11
+
+    call_command(command, interactive=False, verbosity=0)
+
+    assert get_total(article) == 0
+
+
+def test_redis_databases_are_swapped(redis, redis_buffer, article):
+    """The other one knows an old total, and hits of its own."""
+    record_hit(article, amount=7)
+    flush()
+    db = redis.connection_pool.connection_kwargs["db"]
+    for key in redis.scan_iter():
+        redis.copy(key, key, destination_db=db + 1)
+    record_hit(article, amount=4)
+    flush()
+    redis.swapdb(db, db + 1)
+    assert get_total(article) == 7
+
+    call_command("reset_hit_totals")
+
+    assert get_total(article) == 11
+
+
+def test_visitors_are_read_again(redis, redis_buffer, article, settings):
+    set_rule(settings, visitors=True)
+    page_visitors(None, article, counter="views", days=7)
+    assert [*redis.scan_iter("*:kept_visitors:*")]
+
+    reset_totals()
+
+    assert not [*redis.scan_iter("*:kept_visitors:*")]
+
+
+def test_hits_that_wait_and_other_keys_stay(redis, redis_buffer, settings):
+    set_rule(settings, repeat="daily", visitors=True)
+    articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(40))
+    record_hits(articles)
+    redis.set("hitcount:total:7", "another app")
+    sketch = names_of(redis, counter_key(articles[0], counter="views")).sketch("x:total:y")
+    redis.pfadd(sketch, "a")
+    totals = {
+        names_of(redis, key).total(key.text).encode()
+        for key in (counter_key(article, counter="views") for article in articles)
+    }
+    before = {key for key in redis.scan_iter() if not key.endswith(b":epoch")}
+    assert totals < before
+
+    reset_totals()
+
+    assert {key for key in redis.scan_iter() if not key.endswith(b":epoch")} == before - totals
+    assert get_totals(articles) == dict.fromkeys(articles, 1)
+
+
+def test_total_that_is_being_loaded_is_not_kept(redis_buffer, article, monkeypatch):
+    """Its sum is from before the tables changed."""
+    record_hit(article, amount=3)
+    flush()
+    reset_totals()
+    complete = redis_buffer.complete_totals
+
+    def complete_after_a_reset(self, *args, **kwargs):
+        monkeypatch.undo()
+        restore(1)
+        reset_totals()
+        return complete(*args, **kwargs)
+
+    monkeypatch.setattr(type(redis_buffer), "complete_totals", complete_after_a_reset)
+    assert get_total(article) == 1
+
+
+def test_redis_away(redis_buffer, article, settings, caplog):
+    change_alias(settings, LOCATION=NOWHERE)
+
+    with pytest.raises(CommandError, match="Run the command again"):
+        call_command("reset_hit_totals")
+    call_command("migrate", verbosity=0)
+    assert "reset_hit_totals" in caplog.text
+
+
+def test_without_redis(article, settings):
+    settings.HITCOUNT = {"BUFFER": DATABASE_BUFFER}
+    record_hit(article)
+
+    call_command("reset_hit_totals")
+
+    assert get_total(article) == 1
