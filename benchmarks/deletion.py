@@ -42,11 +42,12 @@ def _row(redis: Redis, pending: int) -> list[str]:
     article = Article.objects.create(title="Measured")
     record_hit(article)
     (name,) = (key for key in redis.keys("hitcount:*pending") if redis.type(key) == b"hash")
-    (field,) = redis.hkeys(name)
-    model = field.decode().split(":")[0]
+    (field,) = (found.decode() for found in redis.hkeys(name) if found.startswith(b"d:"))
+    day = field.rpartition(":")[0]
     for start in range(0, pending, AT_A_TIME):
-        fields = {f"{model}:views:x{n}": 1 for n in range(start, start + min(AT_A_TIME, pending))}
+        fields = {f"{day}:x{n}": 1 for n in range(start, start + min(AT_A_TIME, pending))}
         redis.hset(name, mapping=fields)
+    redis.hset(name, "counters", pending)
     redis.config_set("slowlog-log-slower-than", 100)
     redis.slowlog_reset()
     with _pings(redis) as pings:

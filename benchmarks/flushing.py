@@ -21,7 +21,7 @@ from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.maintenance.flushing import flush
-from django_hitcount.models import DailyHitSlot, FlushedBatch, HitSlot
+from django_hitcount.models import DailyHitSlot, HitSlot, LastBatch
 
 PARTITIONS = 16
 ONLY_SLOT = 1
@@ -109,7 +109,7 @@ def _leave() -> None:
 
 
 def _set_up(existing: Sequence[Transaction]) -> None:
-    databases.empty(HitSlot, DailyHitSlot, FlushedBatch)
+    databases.empty(HitSlot, DailyHitSlot, LastBatch)
     _write(existing)
 
 

@@ -24,7 +24,7 @@ from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.maintenance import compaction
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush
-from django_hitcount.models import DailyHitSlot, FlushedBatch
+from django_hitcount.models import DailyHitSlot, LastBatch
 
 INDEX = "hitcount_daily_most"
 FLUSHES, QUICK_FLUSHES = 4, 1
@@ -87,7 +87,7 @@ def _rates(hits: list[NewHits], *, flushes: int, turns: int) -> tuple[float, flo
 
 
 def _time_flush(hits: list[NewHits]) -> float:
-    databases.empty(FlushedBatch)
+    databases.empty(LastBatch)
     fill_buffer(hits)
     return seconds_of(flush)
 

@@ -57,7 +57,7 @@ class Flush:
     """Hits in these batches."""
 
     malformed: tuple[bytes, ...] = ()
-    """Fields without valid hits. They are set aside in Redis in hitcount:{p}:malformed."""
+    """Fields without valid hits. They are set aside in Redis, in the keys "malformed"."""
 
     def __add__(self, other: Flush) -> Flush:
         return Flush(

@@ -69,7 +69,7 @@ def wait_for_flush() -> bool:
 def something_waits() -> bool:
     """True if a hit or a refused hit is not in the tables yet, or a visitor that Redis knows."""
     redis = get_redis_connection("hitcount")
-    patterns = ("hitcount:{*}:*:pending*", "hitcount:{*}:*:batch*")
+    patterns = ("hitcount:*:{*}:*:pending", "hitcount:*:{*}:*:batch")
     if any(key for pattern in patterns for key in redis.scan_iter(pattern)):
         return True
     return MissedRecord.objects.exists()
