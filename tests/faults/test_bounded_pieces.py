@@ -1,0 +1,162 @@
+"""Much is recorded at once, or has to be caught up: all of it arrives, in pieces."""
+
+from __future__ import annotations
+
+import math
+import random
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+
+import pytest
+from django.db.models import Model, Sum
+
+from django_hitcount.buffers import get_buffer
+from django_hitcount.db.tables import DailyHitSlot, HitSlot, MissedRecord
+from django_hitcount.exceptions import BufferUnavailable
+from django_hitcount.maintenance.flushing import flush
+from django_hitcount.recording import record_hits
+from django_hitcount.totals import get_totals
+from tests.app.models import Article
+from tests.cache_alias import change_alias
+from tests.proxies import Proxy
+from tests.servers import HOST, Valkey
+from tests.tables import slot_sums
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long]
+
+SLOW_MICROSECONDS = 50_000
+"""No command may keep others waiting for longer."""
+
+FLUSHES = 5
+"""Most flushes that may be needed on a busy machine, where a piece may fail by chance."""
+
+TRIES = 3
+"""In how many runs a command may be slow by chance."""
+
+
+@pytest.fixture(autouse=True)
+def default_timeout(own_valkey, settings) -> None:
+    change_alias(settings, OPTIONS={})
+    own_valkey.ask("CONFIG", "SET", "slowlog-log-slower-than", str(SLOW_MICROSECONDS))
+    own_valkey.ask("CONFIG", "SET", "slowlog-max-len", "1000")
+
+
+class NarrowProxy(Proxy):
+    """Ends a connection on which a client sends much at once."""
+
+    longest: float = math.inf
+    """The most bytes of what it passes on."""
+
+    def _ask(self, client: socket.socket, server: socket.socket) -> None:
+        with suppress(OSError), client, server:
+            while piece := client.recv(65536):
+                if len(piece) > self.longest:
+                    client.shutdown(socket.SHUT_RDWR)
+                    return
+                server.sendall(piece)
+
+
+def sum_of(table: type[Model]) -> int:
+    return int(table._default_manager.aggregate(total=Sum("hits"))["total"])
+
+
+def make_articles(count: int) -> list[Article]:
+    return Article.objects.bulk_create((Article() for _ in range(count)), batch_size=1000)
+
+
+def record_told(articles: Sequence[Article]) -> int:
+    """Record a hit on each; returns how many are told to be counted."""
+    return sum(hit.counted for hit in record_hits(articles))
+
+
+def record_pages(articles: Sequence[Article], *, pages: int, objects: int) -> int:
+    """Record pages of some articles; returns how many hits are told to be counted."""
+    chance = random.Random(pages)
+    return sum(record_told(chance.sample(articles, objects)) for _ in range(pages))
+
+
+def record_pages_without_redis(
+    server: Valkey, articles: Sequence[Article], *, pages: int, objects: int
+) -> int:
+    in_redis = articles[:1000]
+    told = record_told(in_redis)  # Redis has totals of them, which are then wrong.
+    server.stop()
+    told += record_pages(articles, pages=pages, objects=objects)
+    server.start()
+    get_buffer.cache_clear()
+    return told
+
+
+def flush_in_few_tries() -> list[Exception]:
+    """Flush until it succeeds; returns the errors of the flushes before."""
+    errors = []
+    for _ in range(FLUSHES):
+        try:
+            flush()
+        except (BufferUnavailable, ExceptionGroup) as exc:
+            errors.append(exc)
+        else:
+            break
+    return errors
+
+
+@pytest.mark.parametrize("objects", [60, 150])
+def test_outage_of_many_pages_is_caught_up(own_valkey, objects):
+    articles = make_articles(30_000)
+    told = record_pages_without_redis(own_valkey, articles, pages=500, objects=objects)
+
+    assert len(flush_in_few_tries()) < FLUSHES
+    assert not MissedRecord.objects.exists()
+    assert sum_of(HitSlot) == sum_of(DailyHitSlot) == told
+    assert sum(get_totals(articles[:1000]).values()) == sum(slot_sums(articles[:1000]).values())
+
+
+def test_many_objects_at_once():
+    told = record_told(make_articles(30_000))
+
+    assert len(flush_in_few_tries()) < FLUSHES
+    assert not MissedRecord.objects.exists()
+    assert sum_of(HitSlot) == sum_of(DailyHitSlot) == told == 30_000
+
+
+def test_failure_to_catch_up_stops_no_partition(own_valkey, settings):
+    """What Redis missed cannot be delivered, and what Redis has can be flushed."""
+    proxy = NarrowProxy(own_valkey.port)
+    proxy.start()
+    change_alias(settings, LOCATION=f"redis://{HOST}:{proxy.port}/0")
+    first, *others = make_articles(1000)
+    record_hits([first])
+    flush()  # Redis knows the scripts, which are long.
+    own_valkey.stop()
+    record_hits(others)
+    own_valkey.start()
+    get_buffer.cache_clear()
+    record_hits([first])
+    proxy.longest = 1000
+
+    with pytest.raises(ExceptionGroup):
+        flush()
+    assert slot_sums([first]) == {first: 2}
+    proxy.longest = math.inf
+    flush()
+    assert not MissedRecord.objects.exists()
+    proxy.stop()
+
+
+def test_long_outage_and_then_very_many_objects_at_once(own_valkey):
+    """With the default timeout, everything is flushed; and no command keeps others waiting."""
+    articles = make_articles(100_000)
+    told = record_pages_without_redis(own_valkey, articles, pages=1000, objects=200)
+    told += record_told(articles)
+
+    assert len(flush_in_few_tries()) < FLUSHES
+    assert not MissedRecord.objects.exists()
+    assert sum_of(HitSlot) == sum_of(DailyHitSlot) == told == 301_000
+    tries = iter(range(TRIES))
+    # On a busy machine, the server may have had to wait for the processor.
+    while own_valkey.ask("SLOWLOG", "LEN"):
+        assert next(tries, None) is not None, own_valkey.ask("SLOWLOG", "GET", "3")
+        own_valkey.ask("SLOWLOG", "RESET")
+        record_told(articles)
+        flush_in_few_tries()
