@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import socket
 import threading
 import time
@@ -21,6 +22,8 @@ class Proxy:
         """Are answers passed on byte by byte, each with the delay?"""
         self.rewrite: Callable[[bytes], bytes] = bytes
         """Replaces a piece of an answer."""
+        self.accepts: Callable[[bytes], bool] = bool
+        """Whether to pass on a piece that a client has sent. If not, the connection ends."""
         self.questions = 0
         """How many pieces clients have sent."""
         self._server_port = server_port
@@ -42,6 +45,32 @@ class Proxy:
         for sock in sockets:
             _end(sock)
 
+    def lose(
+        self, after: int = 0, *, is_run: bool = True, meanwhile: Callable[[], object] = bool
+    ) -> None:
+        """
+        Lose the answer to a request, or the request, after some others, and its connection.
+
+        Before the connection ends, ``meanwhile`` happens.
+        """
+        left = itertools.count(after, -1)
+
+        def lose_answer(answer: bytes) -> bytes:
+            self.rewrite = bytes
+            meanwhile()
+            self.disconnect()
+            raise ConnectionResetError
+
+        def accepts(question: bytes) -> bool:
+            if next(left) > 0:
+                return True
+            self.accepts = bool
+            if is_run:
+                self.rewrite = lose_answer
+            return is_run
+
+        self.accepts = accepts
+
     def _accept(self) -> None:
         with suppress(OSError):
             while True:
@@ -55,6 +84,9 @@ class Proxy:
         with suppress(OSError), client, server:
             while piece := client.recv(65536):
                 self.questions += 1
+                if not self.accepts(piece):
+                    self.disconnect()
+                    return
                 server.sendall(piece)
 
     def _answer(self, client: socket.socket, server: socket.socket) -> None:

@@ -64,14 +64,11 @@ class Writer:
     ) -> None:
         """Redis runs the command, ``meanwhile`` happens, and the answer is lost."""
 
-        def lose(answer: bytes) -> bytes:
-            self.proxy.rewrite = bytes
+        def go_on() -> None:
             meanwhile()
             connections.close_all()
-            self.proxy.disconnect()
-            raise ConnectionResetError
 
-        self.proxy.rewrite = lose
+        self.proxy.lose(meanwhile=go_on)
         self.record(articles)
         assert MissedRecord.objects.exists()
 
