@@ -15,7 +15,7 @@ local FIRST_OBJECT = 5
 
 -- Whether the hits of a model on a day are wanted, and the day.
 local function wanted_day(model_day)
-  local of, name, day = string.match(model_day, '^(%d+):([^:]+):(%d%d%d%d%-%d%d%-%d%d)$')
+  local of, name, day = string.match(model_day, '^(%d+):([^:]+):(.*)$')
   local is_wanted = name == counter and first_day <= day and day <= last_day
   return is_wanted and (content_type_id == '' or content_type_id == of) and day
 end

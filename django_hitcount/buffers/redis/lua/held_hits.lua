@@ -16,5 +16,5 @@ end
 -- 5:views:2026-03-10.
 local function days_in(hash)
   local days = redis.pcall('HGET', hash, 'days')
-  return string.gmatch(type(days) == 'string' and days or '', '%S+')
+  return string.gmatch(type(days) == 'string' and days or '', '%d+:[^:%s]+:%d%d%d%d%-%d%d%-%d%d')
 end

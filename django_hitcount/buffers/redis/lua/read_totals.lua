@@ -5,5 +5,14 @@
 --
 -- name_in is in batch_names.lua, which scripts.py puts before this script.
 
+local AT_A_TIME = 1000 -- Lua cannot pass more than some thousand arguments.
+
 local _, _, claimed = name_in(KEYS[1], 'id')
-return {claimed or false, unpack(redis.call('MGET', unpack(KEYS, 2)))}
+local reply = {claimed or false}
+for i = 2, #KEYS, AT_A_TIME do
+  local values = redis.call('MGET', unpack(KEYS, i, math.min(i + AT_A_TIME - 1, #KEYS)))
+  for _, value in ipairs(values) do
+    reply[#reply + 1] = value
+  end
+end
+return reply

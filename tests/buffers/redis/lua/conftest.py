@@ -35,10 +35,11 @@ def call(transport):
 def record(transport):
     """Record hits on one object, as the command with a number; returns the answer."""
 
-    def run(sequence, amount=1, threshold=0, **of_hit):
-        hit = NewHits(CounterKey(5, "a", "views"), TODAY, amount, **of_hit)
+    def run(sequence, amount=1, threshold=0, *, expected="", object_id="a", **of_hit):
+        hit = NewHits(CounterKey(5, object_id, "views"), TODAY, amount, **of_hit)
         number = CommandId(RECORDER, sequence)
-        (reply,) = replies_to(transport, [build_record_call(KEYS, [hit], number, threshold)])
+        call = build_record_call(KEYS, [hit], number, threshold, expected=expected)
+        (reply,) = replies_to(transport, [call])
         return reply
 
     return run

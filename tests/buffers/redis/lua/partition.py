@@ -19,29 +19,49 @@ BOB = VisitorHashes("k1", b"b" * 16, (b"b" * 16,))
 HOME = AddressHash(AddressInterval("2026-01-01", TODAY, TODAY), b"\x0b" + b"h" * 15)
 AT_HOME = KEYS.addresses("2026-01-01", 0x0B)
 VISITORS = "5:views:2026-01-01:k1:a"
+VISITORS_FIELD = f"v:{VISITORS}"
 A, B = "5:views:a", "5:views:b"
-A_TODAY = "5:views:2026-01-01:a"
 MODEL_TODAY = "5:views:2026-01-01"
+A_TODAY, B_TODAY = f"d:{MODEL_TODAY}:a", f"d:{MODEL_TODAY}:b"
 NOW = b"now"
+REMEMBERED_DAYS = 7
 COUNTS, REPEAT, ADDRESS_LIMIT = 0, 1, 2
 """What record.lua answers about a hit."""
 
 
+def day_number(days_ago=0):
+    """A day as in the hash ``sequence``: days since 1970."""
+    return int(time.time() // 86400) - days_ago
+
+
+def batch(number, *fields, generation=GENERATION, **more):
+    """A hash of hits, which is or becomes a batch. Each of ``fields`` has one hit."""
+    return {**dict.fromkeys(fields, 1), **more, "id": f"{generation}:{number}"}
+
+
 def content(redis):
     """All keys of the partition without their prefix, and their values. This moment is NOW."""
+    prefix = KEYS.malformed.removesuffix("malformed")
     found = {}
     for key in redis.keys("*"):
-        name = key.decode().removeprefix("hitcount:{3}:").removeprefix(f"{RUN_ID}:")
+        name = key.decode().removeprefix(prefix).removeprefix(f"{RUN_ID}:")
         is_hash = redis.type(key) == b"hash"
         found[name] = with_now(redis.hgetall(key)) if is_hash else redis.get(key)
     return found
 
 
 def with_now(fields):
-    """The fields of a hash, with NOW in place of a moment of the last minute."""
-    return {
-        field: NOW
-        if field in {b"since", b"claimed_at"} and 0 <= time.time() - int(value) < 60
-        else value
-        for field, value in fields.items()
-    }
+    """The fields of a hash, with NOW in place of a moment of the last minute, and of today."""
+    return {field: NOW if is_now(field, value) else value for field, value in fields.items()}
+
+
+def is_now(field, value):
+    if field in {b"since", b"claimed_at"}:
+        return 0 <= time.time() - int(value) < 60
+    return field == b"day" and int(value) in (day_number(), day_number(1))
+
+
+def fields_of(redis, name):
+    """The fields of a hash of the partition that hold hits."""
+    found = redis.hgetall(getattr(KEYS, name))
+    return {field.decode(): value for field, value in found.items() if field[1:2] == b":"}

@@ -5,129 +5,255 @@ from __future__ import annotations
 import pytest
 
 from django_hitcount.buffers.redis.keys import RunKeys
-from tests.buffers.redis.lua.partition import A_TODAY, KEYS, NOW, RUN_ID, A, content
+from tests.buffers.redis.lua.partition import (
+    A_TODAY,
+    B_TODAY,
+    GENERATION,
+    KEYS,
+    NOW,
+    REMEMBERED_DAYS,
+    RUN_ID,
+    batch,
+    content,
+    day_number,
+)
+
+EPOCH = RunKeys(3, "now").epoch
+OF_RUN = (KEYS.sequence, KEYS.pending, KEYS.batch, KEYS.runs, KEYS.malformed, KEYS.epoch)
+G1, G6, G7 = (f"{GENERATION}:{n}".encode() for n in (1, 6, 7))
+HASHES = ("pending", "batch")
+FOREIGN_NAMES = [
+    *("rubbish", "x:007", "x:" + "9" * 30, "y" * 101 + ":1", b"\xff:1", "a\0b:1", ":1", ""),
+]
 
 
-class TestClaim:
-    EPOCH = RunKeys(3, "now").epoch
-    KEYS = (
-        *(KEYS.epoch, KEYS.batch_id, KEYS.sequence, *KEYS.pendings, *KEYS.batches),
-        *(KEYS.runs, KEYS.malformed, KEYS.epoch),
+@pytest.fixture
+def claim(call):
+    """Claim the hits of the current run, whose generation is in the ledger."""
+    return lambda opened=GENERATION: call(
+        "claim", (KEYS.epoch, *OF_RUN), opened, "", REMEMBERED_DAYS
     )
 
-    def test_nothing_pending(self, redis, call):
-        assert call("claim", self.KEYS, "new", "") == [None, 0, []]
-        assert content(redis) == {}
 
-    def test_pending_becomes_the_batch(self, redis, call):
-        redis.hset(KEYS.pending, A, 1)
-        redis.hset(KEYS.pending_daily, A_TODAY, 1)
-        redis.set(KEYS.sequence, "g:6")
+@pytest.fixture
+def claim_earlier(call):
+    """Claim the hits of a run that is over."""
+    return lambda: call("claim", (EPOCH, *OF_RUN), GENERATION, RUN_ID, REMEMBERED_DAYS)
 
-        assert call("claim", self.KEYS, "new", "") == [b"g:7", 1, []]
-        assert content(redis) == {
-            "batch": {A.encode(): b"1"},
-            "batch_daily": {A_TODAY.encode(): b"1"},
-            "batch_models": {b"claimed_at": NOW},
-            "batch_id": b"g:7",
-            "sequence": b"g:7",
-            "epoch": b"1",
-        }
 
-    @pytest.mark.parametrize("name", ["", "_daily", "_refused", "_visitors", "_models"])
-    def test_any_of_the_hashes_makes_a_batch(self, redis, call, name):
-        redis.hset(KEYS.pending + name, "field", 1)
+def test_nothing_pending(redis, claim):
+    assert claim() == [None, 0, []]
+    assert content(redis) == {}
 
-        assert call("claim", self.KEYS, "new", "") == [b"new:1", 1, []]
-        assert content(redis)["batch" + name].items() >= {b"field": b"1"}.items()
-        assert not redis.exists(KEYS.pending + name)
 
-    def test_moments_move_with_the_hits(self, redis, call):
-        redis.hset(KEYS.pending_models, mapping={"5:views:2026-01-01": 1, "since": 1000})
-        call("claim", self.KEYS, "new", "")
-        redis.hset(KEYS.batch_models, "claimed_at", 2000)
-        call("claim", self.KEYS, "new", "")
+def test_pending_becomes_the_batch(redis, claim):
+    redis.hset(KEYS.pending, mapping=batch(7, A_TODAY, since=1000))
+    redis.hset(KEYS.sequence, "last_batch", G6)
 
-        assert content(redis)["batch_models"] == {
-            b"5:views:2026-01-01": b"1",
-            b"since": b"1000",
-            b"claimed_at": b"2000",
-        }
-        assert not redis.exists(KEYS.pending_models)
+    assert claim() == [G7, 1, []]
+    assert content(redis) == {
+        "batch": {A_TODAY.encode(): b"1", b"id": G7, b"since": b"1000", b"claimed_at": NOW},
+        "sequence": {b"last_batch": G7, b"opened": GENERATION.encode(), b"day": NOW},
+        "epoch": b"1",
+    }
 
-    def test_batch_that_is_set_aside_comes_back(self, redis, call):
-        redis.hset(KEYS.pending, A, 1)
-        call("claim", self.KEYS, "old", "")
-        redis.hset(KEYS.pending, A, 2)
 
-        assert call("claim", self.KEYS, "new", "") == [b"old:1", 0, []]
-        assert content(redis) == {
-            **dict.fromkeys(("batch_id", "sequence"), b"old:1"),
-            "batch": {A.encode(): b"1"},
-            "batch_models": {b"claimed_at": NOW},
-            "pending": {A.encode(): b"2"},
-            "epoch": b"1",
-        }
+class TestOpening:
+    """The generation must be in the ledger before a flusher has hits of it."""
 
-    @pytest.mark.parametrize("batch_id", [None, "rubbish"])
-    def test_batch_whose_id_is_lost_is_known_by_the_sequence(self, redis, call, batch_id):
-        redis.hset(KEYS.batch, A, 1)
-        redis.set(KEYS.sequence, "g:6")
-        if batch_id:
-            redis.set(KEYS.batch_id, batch_id)
+    @pytest.fixture(autouse=True)
+    def pending(self, redis):
+        redis.hset(KEYS.pending, mapping=batch(1, A_TODAY))
+        redis.hset(KEYS.sequence, "last_batch", f"{GENERATION}:0")
 
-        assert call("claim", self.KEYS, "new", "")[:2] == [b"g:6", 0]
+    @pytest.mark.parametrize("opened", ["", "another"])
+    @pytest.mark.parametrize("before", [None, "another"])
+    def test_generation_that_must_be_opened(self, redis, claim, opened, before):
+        if before:
+            redis.hset(KEYS.sequence, "opened", before)
+        found = content(redis)
 
-    def test_batch_of_which_nothing_is_left_comes_back(self, redis, call):
-        """A flusher may have read it before, and must find it in the ledger."""
-        redis.set(KEYS.batch_id, "g:6")
+        assert claim(opened) == [None, 0, [], GENERATION.encode()]
+        assert content(redis) == found
 
-        assert call("claim", self.KEYS, "new", "") == [b"g:6", 0, []]
+    def test_generation_that_was_opened(self, redis, claim):
+        redis.hset(KEYS.sequence, "opened", GENERATION)
 
-    @pytest.mark.parametrize("name", ["pending", "pending_visitors", "batch", "batch_refused"])
-    def test_key_of_another_type_is_moved_and_reported(self, redis, call, name):
-        key = f"hitcount:{{3}}:{RUN_ID}:{name}"
-        redis.hset(KEYS.pending_daily, A_TODAY, 1)
-        for n in range(2):
-            redis.rpush(key, f"somebody else's {n}")
-            _, _, moved = call("claim", self.KEYS, "new", "")
+        assert claim("") == [G1, 1, []]
 
-            assert moved == [f"{KEYS.malformed}:{key}#{n}".encode()]
-            assert redis.lrange(moved[0], 0, -1) == [f"somebody else's {n}".encode()]
-        assert redis.hgetall(KEYS.batch_daily) == {A_TODAY.encode(): b"1"}
+    def test_generation_that_the_caller_has_opened(self, redis, claim):
+        redis.hset(KEYS.sequence, "opened", "another")
+
+        assert claim() == [G1, 1, []]
+        assert redis.hget(KEYS.sequence, "opened") == GENERATION.encode()
+
+    def test_pending_hits_may_be_of_another_generation_than_the_sequence(self, redis, claim):
+        """The sequence was lost, and hits came before the next claim."""
+        redis.hset(KEYS.sequence, mapping={"last_batch": "another:0", "opened": "another"})
+
+        assert claim("") == [None, 0, [], GENERATION.encode()]
+        assert claim() == [G1, 1, []]
+        assert redis.hget(KEYS.sequence, "last_batch") == b"another:0"
+
+    def test_sequence_is_lost(self, redis, claim):
+        redis.delete(KEYS.sequence)
+
+        assert claim() == [G1, 1, []]
+        assert content(redis)["sequence"] == {b"opened": GENERATION.encode(), b"day": NOW}
+
+    def test_batch_that_is_set_aside_was_opened_before(self, redis, claim):
+        redis.rename(KEYS.pending, KEYS.batch)
+
+        assert claim("") == [G1, 0, []]
+
+
+def test_batch_that_is_set_aside_comes_back(redis, claim):
+    redis.hset(KEYS.pending, mapping=batch(6, A_TODAY))
+    redis.hset(KEYS.sequence, "last_batch", f"{GENERATION}:5")
+    claim()
+    redis.hset(KEYS.batch, "claimed_at", 2000)
+    redis.hset(KEYS.pending, mapping=batch(7, B_TODAY))
+    before = content(redis)
+
+    assert claim() == [G6, 0, []]
+    assert content(redis) == before
+    assert before["batch"] == {A_TODAY.encode(): b"1", b"id": G6, b"claimed_at": b"2000"}
+
+
+@pytest.mark.parametrize("name", HASHES)
+def test_key_of_another_type_is_moved_and_reported(redis, claim, name):
+    key = getattr(KEYS, name)
+    for n in range(2):
+        redis.rpush(key, f"somebody else's {n}")
+        place = f"{KEYS.malformed}:{key}#{n}".encode()
+
+        assert claim() == [None, 0, [place]]
+        assert redis.lrange(place, 0, -1) == [f"somebody else's {n}".encode()]
+    assert not redis.exists(key)
+
+
+def test_foreign_batch_does_not_keep_hits_from_a_flush(redis, claim):
+    redis.hset(KEYS.pending, mapping=batch(7, A_TODAY))
+    redis.rpush(KEYS.batch, "somebody else's")
+
+    assert claim() == [G7, 1, [f"{KEYS.malformed}:{KEYS.batch}#0".encode()]]
+    assert redis.hget(KEYS.batch, A_TODAY) == b"1"
+
+
+@pytest.mark.parametrize("text", [None, *FOREIGN_NAMES])
+@pytest.mark.parametrize("name", HASHES)
+def test_hash_without_a_name_of_ours_is_moved_and_reported(redis, claim, name, text):
+    """We did not write it: ours has its name from the first hit on."""
+    key, other = (getattr(KEYS, n) for n in (name, *{*HASHES} - {name}))
+    redis.hset(key, mapping={A_TODAY: 1, **({} if text is None else {"id": text})})
+    theirs = redis.hgetall(key)
+
+    place = f"{KEYS.malformed}:{key}#0".encode()
+    assert claim() == [None, 0, [place]]
+    assert redis.hgetall(place) == theirs
+    assert not redis.exists(key, other, KEYS.sequence, KEYS.epoch)
+    assert claim() == [None, 0, []]
+
+
+@pytest.mark.parametrize("text", FOREIGN_NAMES)
+def test_foreign_name_of_the_last_batch_is_left(redis, claim, text):
+    """The next hit begins a generation."""
+    redis.hset(KEYS.pending, mapping=batch(7, A_TODAY))
+    redis.hset(KEYS.sequence, "last_batch", text)
+    before = redis.hget(KEYS.sequence, "last_batch")
+
+    assert claim() == [G7, 1, []]
+    assert redis.hget(KEYS.sequence, "last_batch") == before
+
+
+@pytest.mark.parametrize("name", ["epoch", "sequence"])
+@pytest.mark.parametrize("put", ["set", "rpush"])
+def test_foreign_values_of_other_keys_do_no_harm(redis, claim, name, put):
+    redis.hset(KEYS.pending, mapping=batch(7, A_TODAY))
+    getattr(redis, put)(getattr(KEYS, name), "rubbish")
+
+    text, is_new, moved = claim()
+    assert (text, is_new) == (G7, 1)
+    assert moved == [f"{KEYS.malformed}:{KEYS.sequence}#0".encode()] * (name == "sequence")
+    assert redis.get(KEYS.epoch) == b"1"
+    assert redis.hget(KEYS.sequence, "opened") == GENERATION.encode()
+
+
+class TestRecorders:
+    """The last number of a recorder is remembered for seven days, and longer among few."""
+
+    LAST_CLAIM = day_number(3)
+
+    def recorder(self, days):
+        """A recorder whose last command came so many days before the last claim."""
+        return {f"{days:032x}": f"9 {self.LAST_CLAIM - days}"}
 
     @pytest.mark.parametrize(
-        "text", ["rubbish", "x:007", "x:" + "9" * 30, "y" * 101 + ":1", b"\xff:1", "a\0b:1", ":1"]
+        ("fields", "forgotten"), [(256, set()), (257, {8, 30}), (1000, {8, 30})]
     )
-    @pytest.mark.parametrize("name", ["batch_id", "sequence"])
-    def test_foreign_name_of_a_batch_is_moved(self, redis, call, name, text):
-        """Read and written again, it would be another text."""
-        key = f"hitcount:{{3}}:{RUN_ID}:{name}"
-        redis.hset(KEYS.pending, A, 1)
-        redis.set(key, text)
+    def test_forgotten(self, redis, claim, fields, forgotten):
+        names = {"last_batch": G6, "opened": GENERATION, "day": self.LAST_CLAIM}
+        others = {"short": "9 1", "x" * 32: "rubbish", "y" * 32: "9"}
+        for days in (0, 7, 8, 30):
+            others |= self.recorder(days)
+        recent = {f"{n:032x}": f"9 {day_number()}" for n in range(100, 100 + fields - 10)}
+        redis.hset(KEYS.sequence, mapping={**names, **others, **recent})
+        assert redis.hlen(KEYS.sequence) == fields
+        redis.hset(KEYS.pending, mapping=batch(7, A_TODAY))
+        claim()
 
-        place = f"{KEYS.malformed}:{key}#0".encode()
-        assert call("claim", self.KEYS, "new", "") == [b"new:1", 1, [place]]
-        assert redis.get(KEYS.batch_id) == redis.get(KEYS.sequence) == b"new:1"
+        left = {field.decode() for field in redis.hkeys(KEYS.sequence)}
+        gone = {name for days in forgotten for name in self.recorder(days)}
+        assert left == {*names, *others, *recent} - gone
+        assert redis.hget(KEYS.sequence, "day") == str(day_number()).encode()
 
-    @pytest.mark.parametrize("name", ["epoch", "batch_id", "sequence"])
-    @pytest.mark.parametrize("put", ["set", "rpush"])
-    def test_foreign_values_of_other_keys_do_no_harm(self, redis, call, name, put):
-        redis.hset(KEYS.pending, A, 1)
-        getattr(redis, put)(f"hitcount:{{3}}:{RUN_ID}:{name}", "rubbish")
+    @pytest.mark.parametrize("day", ["rubbish", None])
+    def test_without_a_day_nothing_is_forgotten(self, redis, claim, day):
+        redis.hset(KEYS.sequence, mapping={f"{n:032x}": "9 1" for n in range(300)})
+        if day:
+            redis.hset(KEYS.sequence, "day", day)
+        redis.hset(KEYS.pending, mapping=batch(7, A_TODAY))
+        claim()
 
-        assert call("claim", self.KEYS, "new", "")[:2] == [b"new:1", 1]
-        assert redis.get(KEYS.epoch).isdigit()
-        assert redis.get(KEYS.batch_id) == redis.get(KEYS.sequence) == b"new:1"
+        assert redis.hlen(KEYS.sequence) >= 300
 
-    def test_run_that_is_over_is_claimed_and_retired(self, redis, call):
-        keys = (self.EPOCH, *self.KEYS[1:])
-        redis.hset(KEYS.pending, A, 1)
-        redis.mset({KEYS.sequence: "g:6", KEYS.epoch: 9, KEYS.runs: f"older {RUN_ID} now"})
 
-        assert call("claim", keys, "new", RUN_ID) == [b"g:7", 1, []]
-        redis.delete(*KEYS.batches, KEYS.batch_id)
-        assert call("claim", keys, "new", RUN_ID) == [None, 0, []]
+class TestRunThatIsOver:
+    @pytest.fixture(autouse=True)
+    def earlier(self, redis):
+        redis.mset({KEYS.epoch: 9, KEYS.runs: f"older {RUN_ID} now"})
+        redis.hset(KEYS.sequence, mapping={"last_batch": G6, "r" * 32: "5 1"})
+
+    def test_is_claimed_and_then_retired(self, redis, claim_earlier):
+        redis.hset(KEYS.pending, mapping=batch(7, A_TODAY))
+
+        assert claim_earlier() == [G7, 1, []]
+        assert redis.get(KEYS.runs) == f"older {RUN_ID} now".encode()
+        assert claim_earlier() == [G7, 0, []]
+        redis.delete(KEYS.batch)
+        assert claim_earlier() == [None, 0, []]
         assert redis.get(KEYS.runs) == b"older now"
-        assert not redis.exists(KEYS.sequence, KEYS.epoch)
-        assert redis.get(self.EPOCH) == b"1"
+        assert not redis.exists(KEYS.epoch)
+        assert redis.get(EPOCH) == b"1"
+
+    def test_numbers_of_commands_are_kept_for_seven_days(self, redis, claim_earlier):
+        """Commands of that run may still be in doubt."""
+        claim_earlier()
+
+        assert redis.hget(KEYS.sequence, "r" * 32) == b"5 1"
+        week = REMEMBERED_DAYS * 24 * 3600
+        assert week - 60 < redis.ttl(KEYS.sequence) <= week
+
+    def test_generation_that_must_be_opened(self, redis, call):
+        redis.hset(KEYS.pending, mapping=batch(7, A_TODAY))
+
+        found = call("claim", (EPOCH, *OF_RUN), "", RUN_ID, REMEMBERED_DAYS)
+        assert found == [None, 0, [], GENERATION.encode()]
+        assert redis.ttl(KEYS.sequence) == -1
+
+    def test_current_run_is_not_retired(self, redis, claim):
+        claim()
+
+        assert redis.get(KEYS.runs) == f"older {RUN_ID} now".encode()
+        assert redis.ttl(KEYS.sequence) == -1
+        assert redis.get(KEYS.epoch) == b"9"

@@ -1,37 +1,43 @@
-"""Which hits held_days.lua finds, and the ids that tell whether they are in the tables."""
+"""Which hits held_days.lua finds, and the names that tell whether they are in the tables."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.buffers.redis.lua.partition import KEYS
+from tests.buffers.redis.lua.partition import GENERATION, KEYS, batch
 
-HASHES = (KEYS.pending_models, KEYS.pending_daily, KEYS.batch_models, KEYS.batch_daily)
+HASHES = (KEYS.pending, KEYS.batch)
+G6, G7 = (f"{GENERATION}:{n}" for n in (6, 7))
 
 
 @pytest.fixture(autouse=True)
 def held(redis):
     """Hits of two models, two counters and some days, pending and claimed."""
-    pending = {"5:views:2026-01-01": 3, "5:views:2026-01-03": 9, "6:views:2026-01-01": 70}
-    redis.hset(KEYS.pending_models, mapping={**pending, "5:likes:2026-01-02": 11, "since": 1})
+    days = ["5:views:2026-01-01", "5:views:2026-01-03", "6:views:2026-01-01", "5:likes:2026-01-02"]
+    of_models = dict(zip((f"m:{day}" for day in days), (3, 9, 70, 11), strict=True))
+    of_objects = {
+        "d:5:views:2026-01-01:a": 1,
+        "d:5:views:2026-01-01:b:c": 2,
+        "d:5:views:2026-01-03:a": 9,
+    }
     redis.hset(
-        KEYS.pending_daily,
-        mapping={"5:views:2026-01-01:a": 1, "5:views:2026-01-01:b:c": 2, "5:views:2026-01-03:a": 9},
+        KEYS.pending, mapping=batch(7, days=" ".join(days), since=1, **of_models, **of_objects)
     )
-    redis.hset(KEYS.batch_models, mapping={"5:views:2026-01-02": -30, "claimed_at": 2})
-    redis.hset(KEYS.batch_daily, mapping={"5:views:2026-01-02:a": -30})
+    of_batch = {"m:5:views:2026-01-02": -30, "d:5:views:2026-01-02:a": -30}
+    redis.hset(KEYS.batch, mapping=batch(6, days="5:views:2026-01-02", claimed_at=2, **of_batch))
 
 
 @pytest.fixture
 def read(call):
     def run(*args):
-        reply = call("held_days", (KEYS.batch_id, KEYS.sequence, KEYS.runs, *HASHES), *args)
+        reply = call("held_days", (*HASHES, KEYS.runs), *args)
         return reply[:3], *(dict(zip(f[::2], f[1::2], strict=True)) for f in reply[3:])
 
     return run
 
 
 RANGE = ("views", "2026-01-01", "2026-01-02")
+NAMES = [G6.encode(), G7.encode(), None]
 
 
 @pytest.mark.parametrize(
@@ -46,45 +52,55 @@ RANGE = ("views", "2026-01-01", "2026-01-02")
     ],
 )
 def test_hits(read, wanted, pending, batch):
-    assert read(*RANGE, *wanted) == ([None, None, None], pending, batch)
+    assert read(*RANGE, *wanted) == (NAMES, pending, batch)
 
 
 def test_hits_of_all_models(call, redis):
-    redis.hdel(KEYS.pending_models, "5:views:2026-01-01")
-    keys = (KEYS.batch_id, KEYS.sequence, KEYS.runs, *HASHES)
+    redis.hset(KEYS.pending, "days", "5:views:2026-01-03 6:views:2026-01-01 5:likes:2026-01-02")
 
-    *_, pending, _ = call("held_days", keys, "views", "2026-01-01", "2026-01-09", "")
-    assert sorted(pending) == sorted([b"2026-01-01", b"70", b"2026-01-03", b"9"])
+    *_, pending, _ = call(
+        "held_days", (*HASHES, KEYS.runs), "views", "2026-01-01", "2026-01-09", ""
+    )
+    assert pending == [b"2026-01-03", b"9", b"2026-01-01", b"70"]
 
 
 def test_counters_are_apart(read):
     assert read("likes", *RANGE[1:], "5")[1:] == ({b"2026-01-02": b"11"}, {})
 
 
-def test_ids(read, redis):
-    redis.mset({KEYS.batch_id: "g:6", KEYS.sequence: "g:6", KEYS.runs: "one two"})
+@pytest.mark.parametrize(
+    ("in_batch", "in_pending"), [(G6, G7), (G6, None), (None, G7), ("rubbish", "x:007")]
+)
+def test_names(read, redis, in_batch, in_pending):
+    redis.delete(*HASHES)
+    for key, name in ((KEYS.batch, in_batch), (KEYS.pending, in_pending)):
+        if name:
+            redis.hset(key, "id", name)
+    redis.set(KEYS.runs, "one two")
+    known = [name.encode() if name in (G6, G7) else None for name in (in_batch, in_pending)]
 
-    assert read(*RANGE, "7") == ([b"g:6", b"g:6", b"one two"], {}, {})
+    assert read(*RANGE, "7") == ([*known, b"one two"], {}, {})
 
 
-@pytest.mark.parametrize("name", ["batch_id", "sequence", "runs"])
+@pytest.mark.parametrize("name", ["batch", "pending", "runs"])
 def test_key_of_another_type_is_none(read, redis, name):
+    redis.delete(*HASHES)
     redis.rpush(getattr(KEYS, name), "somebody else's")
 
-    assert read(*RANGE, "7") == ([None, None, None], {}, {})
+    assert read(*RANGE, "5") == ([None, None, None], {}, {})
 
 
 @pytest.mark.parametrize(
     ("name", "pending", "batch"),
     [
-        (KEYS.pending_models, {}, {b"2026-01-02": b"-30"}),
-        (KEYS.pending_daily, {b"2026-01-01": b"0", b"2026-01-02": b"0"}, {b"2026-01-02": b"-30"}),
-        (KEYS.batch_models, {b"2026-01-01": b"1", b"2026-01-02": b"0"}, {}),
-        (KEYS.batch_daily, {b"2026-01-01": b"1", b"2026-01-02": b"0"}, {b"2026-01-02": b"0"}),
+        (KEYS.pending, {}, {b"2026-01-02": b"-30"}),
+        (KEYS.batch, {b"2026-01-01": b"1", b"2026-01-02": b"0"}, {}),
     ],
 )
 def test_what_is_not_ours_adds_nothing(read, redis, name, pending, batch):
-    redis.hset(KEYS.pending_models, mapping={"5:views:2026-01-02": "many", "5:views:soon": 1})
+    days = redis.hget(KEYS.pending, "days").decode()
+    redis.hset(KEYS.pending, "d:5:views:2026-01-02:a", "many")
+    redis.hset(KEYS.pending, "days", f"5:views:2026-01-02 5:views:soon {days} rubbish")
     redis.delete(name)
     redis.rpush(name, "somebody else's")
 
@@ -92,6 +108,6 @@ def test_what_is_not_ours_adds_nothing(read, redis, name, pending, batch):
 
 
 def test_malformed_hits_of_a_model_add_nothing(read, redis):
-    redis.hset(KEYS.pending_models, "5:views:2026-01-02", "many")
+    redis.hset(KEYS.pending, "m:5:views:2026-01-01", "many")
 
-    assert read(*RANGE, "5")[1] == {b"2026-01-01": b"3", b"2026-01-02": b"0"}
+    assert read(*RANGE, "5")[1] == {b"2026-01-01": b"0"}

@@ -7,9 +7,10 @@ import pytest
 from django_hitcount.buffers.redis.record_call import build_record_call
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey
-from django_hitcount.outages.command_ids import REMEMBERED_SECONDS, CommandId
+from django_hitcount.outages.command_ids import CommandId
 from tests.buffers.redis.lua.partition import (
     A_TODAY,
+    B_TODAY,
     COUNTS,
     GENERATION,
     KEYS,
@@ -19,20 +20,34 @@ from tests.buffers.redis.lua.partition import (
     RUN_ID,
     TODAY,
     A,
+    batch,
     content,
+    day_number,
+    fields_of,
     with_now,
 )
 from tests.redis_server import replies_to
 
+M_TODAY = f"m:{MODEL_TODAY}"
+ONE_COUNTER = {b"counters": b"1", b"days": MODEL_TODAY.encode(), b"since": NOW}
+
 
 def test_without_a_total(redis, record):
     assert record(1, 4) == [0, [None], [COUNTS], [None, None, RUN_ID.encode()]]
+    assert int(redis.hget(KEYS.sequence, RECORDER.hex).split()[1]) in (day_number(), day_number(1))
+    redis.hset(KEYS.sequence, RECORDER.hex, "1")
     assert content(redis) == {
-        "pending": {A.encode(): b"4"},
-        "pending_daily": {A_TODAY.encode(): b"4"},
-        "pending_models": {MODEL_TODAY.encode(): b"4", b"since": NOW},
-        f"recorder:{RECORDER.hex}": b"1",
-        "sequence": f"{GENERATION}:0".encode(),
+        "pending": {
+            A_TODAY.encode(): b"4",
+            M_TODAY.encode(): b"4",
+            b"id": f"{GENERATION}:1".encode(),
+            **ONE_COUNTER,
+        },
+        "sequence": {
+            b"last_batch": f"{GENERATION}:0".encode(),
+            b"day": NOW,
+            RECORDER.hex.encode(): b"1",
+        },
         "runs": RUN_ID.encode(),
     }
 
@@ -58,10 +73,15 @@ def test_total_keeps_its_ttl(redis, record, before, amount):
     assert 50 < redis.ttl(KEYS.total(A)) <= 60
 
 
-def test_while_a_batch_is_set_aside(redis, record):
-    redis.mset({KEYS.epoch: 7, KEYS.batch_id: "id"})
+@pytest.mark.parametrize("name", ["", "x:007"])
+def test_while_a_batch_is_set_aside(redis, record, name):
+    redis.set(KEYS.epoch, 7)
+    redis.hset(KEYS.batch, mapping=batch(6, A_TODAY))
+    if name:
+        redis.hset(KEYS.batch, "id", name)
 
-    assert record(1) == [0, [None], [COUNTS], [b"7", b"id", RUN_ID.encode()]]
+    known = None if name else f"{GENERATION}:6".encode()
+    assert record(1) == [0, [None], [COUNTS], [b"7", known, RUN_ID.encode()]]
 
 
 @pytest.mark.parametrize(
@@ -73,28 +93,202 @@ def test_a_number_runs_once_and_none_after_a_greater_one(redis, record, sequence
     for sequence in sequences:
         _, (total,), _, _ = record(sequence)
 
-    assert redis.hget(KEYS.pending, A) == str(hits).encode()
-    assert redis.hget(KEYS.pending_daily, A_TODAY) == str(hits).encode()
-    assert redis.hget(KEYS.pending_models, MODEL_TODAY) == str(hits).encode()
+    expected = str(hits).encode()
+    assert fields_of(redis, "pending") == {A_TODAY: expected, M_TODAY: expected}
     assert int(total) == hits
 
 
-@pytest.mark.parametrize("name", ["pending", "pending_daily", "pending_models", f"total:{A}"])
+@pytest.mark.parametrize("name", ["pending", "sequence", "runs", "total"])
 def test_key_of_another_type_is_not_in_the_way(redis, record, name):
-    redis.rpush(f"hitcount:{{3}}:{RUN_ID}:{name}", "somebody else's")
+    redis.rpush(KEYS.total(A) if name == "total" else getattr(KEYS, name), "somebody else's")
+
+    first = record(1, 4)
+    assert first[:3] == [0, [None], [COUNTS]]
+    assert fields_of(redis, "pending") == {A_TODAY: b"4", M_TODAY: b"4"}
+    assert record(1, 4)[:3] == first[:3]
+    assert fields_of(redis, "pending") == {A_TODAY: b"4", M_TODAY: b"4"}
+    assert with_now(redis.hgetall(KEYS.pending)).items() >= ONE_COUNTER.items()
+
+
+@pytest.mark.parametrize("field", [A_TODAY, M_TODAY, "counters"])
+@pytest.mark.parametrize("value", ["many", "1.5", str(2**63 - 1), ""])
+def test_malformed_value_is_set_aside(redis, record, field, value):
+    redis.hset(KEYS.pending, field, value)
 
     assert record(1, 4)[0] == 0
-    assert redis.hget(KEYS.pending, A) == redis.hget(KEYS.pending_daily, A_TODAY) == b"4"
-    assert with_now(redis.hgetall(KEYS.pending_models)) == {
-        MODEL_TODAY.encode(): b"4",
-        b"since": NOW,
-    }
+    assert redis.hget(KEYS.pending, field) == (b"1" if field == "counters" else b"4")
+    assert redis.hgetall(KEYS.malformed) == {f"{field}#0".encode(): value.encode()}
 
 
-def test_recorder_is_forgotten_in_time(redis, record):
+def test_recorder_is_known_by_its_last_number_and_the_day_of_the_last_claim(redis, record):
     record(1)
+    redis.hset(KEYS.sequence, "day", 12_345)
+    record(7)
+    record(3)
 
-    assert 0 < redis.ttl(KEYS.recorder(RECORDER)) <= REMEMBERED_SECONDS
+    assert redis.hget(KEYS.sequence, RECORDER.hex) == b"7 12345"
+
+
+class TestNames:
+    """Pending hits have the name of the batch that they become, from the first one on."""
+
+    @pytest.mark.parametrize(
+        "kind", [{}, {"refusal": "bot"}, {"amount": -3}], ids=["hit", "refused", "negative"]
+    )
+    def test_whatever_comes_first(self, redis, record, kind):
+        record(1, **kind)
+
+        assert redis.hget(KEYS.pending, "id") == f"{GENERATION}:1".encode()
+        assert redis.get(KEYS.runs) == RUN_ID.encode()
+
+    def test_next_number_after_the_last_batch(self, redis, record):
+        redis.hset(KEYS.sequence, mapping={"last_batch": "another:6", "day": 5})
+        record(1)
+
+        assert redis.hget(KEYS.pending, "id") == b"another:7"
+        assert redis.hget(KEYS.sequence, "last_batch") == b"another:6"
+
+    def test_name_stays(self, redis, record):
+        """Also if the sequence is lost."""
+        redis.hset(KEYS.pending, mapping=batch(7, B_TODAY, generation="another"))
+        record(1)
+
+        assert redis.hget(KEYS.pending, "id") == b"another:7"
+        assert redis.hget(KEYS.sequence, "last_batch") == f"{GENERATION}:0".encode()
+
+    def test_largest_number_keeps_its_digits(self, redis, record):
+        redis.hset(KEYS.sequence, "last_batch", "another:99999999999999")
+        record(1)
+
+        assert redis.hget(KEYS.pending, "id") == b"another:100000000000000"
+
+    @pytest.mark.parametrize(
+        "text", ["rubbish", "x:007", "x:" + "9" * 30, "y" * 101 + ":1", b"\xff:1", "a\0b:1", ":1"]
+    )
+    def test_foreign_name_begins_a_generation(self, redis, record, text):
+        """Read and written again, it would be another text."""
+        redis.hset(KEYS.sequence, mapping={"last_batch": text, RECORDER.hex: "1 5"})
+        record(2)
+
+        assert redis.hget(KEYS.sequence, "last_batch") == f"{GENERATION[:-1]}2:0".encode()
+        assert redis.hget(KEYS.pending, "id") == f"{GENERATION[:-1]}2:1".encode()
+
+    def test_each_lost_sequence_begins_another_generation(self, redis, record):
+        names = set()
+        for number in (1, 2, 3):
+            redis.flushall()
+            record(number)
+            names.add(redis.hget(KEYS.pending, "id"))
+
+        assert len(names) == 3
+
+    @pytest.mark.parametrize(
+        ("runs", "after"),
+        [
+            (None, RUN_ID),
+            ("older", f"older {RUN_ID}"),
+            (f"{RUN_ID} newer", f"{RUN_ID} newer"),
+            (f"{RUN_ID}0", f"{RUN_ID}0 {RUN_ID}"),
+        ],
+    )
+    def test_runs(self, redis, record, runs, after):
+        if runs:
+            redis.set(KEYS.runs, runs)
+        record(1)
+
+        assert redis.get(KEYS.runs) == after.encode()
+
+    def test_run_that_was_retired_comes_back_with_the_next_hits(self, redis, record):
+        record(1)
+        redis.delete(KEYS.pending, KEYS.runs)
+        record(2)
+
+        assert redis.get(KEYS.runs) == RUN_ID.encode()
+
+
+class TestSentAgain:
+    """A command in doubt is run again only if Redis still knows what it is expected to know."""
+
+    SEQUENCE = {"last_batch": f"{GENERATION}:6", RECORDER.hex: "4 5"}
+
+    @pytest.mark.parametrize("expected", [GENERATION, "-", "lost", "another"])
+    @pytest.mark.parametrize("is_begun", [True, False])
+    def test_what_redis_knows(self, redis, record, expected, is_begun):
+        if is_begun:
+            redis.hset(KEYS.sequence, mapping=self.SEQUENCE)
+        before = content(redis)
+        reply = record(5, expected=expected)
+
+        if expected == (GENERATION if is_begun else "-"):
+            assert reply[:3] == [0, [None], [COUNTS]]
+            assert fields_of(redis, "pending")[A_TODAY] == b"1"
+        else:
+            assert reply is None
+            assert content(redis) == before
+
+    @pytest.mark.parametrize("place", ["pending", "batch"])
+    @pytest.mark.parametrize("is_begun", [True, False])
+    def test_hits_of_another_generation_are_left(self, redis, record, place, is_begun):
+        if is_begun:
+            redis.hset(KEYS.sequence, mapping=self.SEQUENCE)
+        redis.hset(getattr(KEYS, place), mapping=batch(3, A_TODAY, generation="another"))
+        before = content(redis)
+
+        assert record(5, expected=GENERATION if is_begun else "-") is None
+        assert content(redis) == before
+
+    @pytest.mark.parametrize("expected", [GENERATION, "-", "another"])
+    def test_command_that_has_run_changes_nothing(self, redis, record, expected):
+        """It is answered, whatever is expected: the hits are in Redis, or were."""
+        redis.hset(KEYS.sequence, mapping=self.SEQUENCE)
+        before = content(redis)
+
+        assert record(4, expected=expected)[:3] == [0, [None], [COUNTS]]
+        assert content(redis) == before
+
+    def test_generation_is_named_after_the_command(self, redis, record):
+        record(1, expected="-")
+
+        assert redis.hget(KEYS.pending, "id") == f"{GENERATION}:1".encode()
+        assert record(1, expected="-")[0] == 0
+        assert redis.hget(KEYS.pending, A_TODAY) == b"1"
+        assert record(2, expected="-") is None
+
+
+class TestFieldsThatReturnToZero:
+    def test_are_removed(self, redis, record):
+        record(1, 5)
+        record(2, -5)
+
+        assert fields_of(redis, "pending") == {}
+        assert not redis.hexists(KEYS.pending, "counters")
+        assert redis.hget(KEYS.pending, "id") == f"{GENERATION}:1".encode()
+
+    def test_others_stay(self, redis, record):
+        record(1, 5)
+        record(2, 3, object_id="b")
+        record(3, -5)
+
+        assert fields_of(redis, "pending") == {B_TODAY: b"3", M_TODAY: b"3"}
+        assert redis.hget(KEYS.pending, "counters") == b"1"
+
+    def test_sum_of_a_model_may_be_zero_before_its_counters_are(self, redis, record):
+        record(1, 5)
+        record(2, -5, object_id="b")
+
+        assert fields_of(redis, "pending") == {A_TODAY: b"5", B_TODAY: b"-5"}
+        record(3, 2, object_id="b")
+        assert fields_of(redis, "pending") == {A_TODAY: b"5", B_TODAY: b"-3", M_TODAY: b"2"}
+        assert redis.hget(KEYS.pending, "days") == MODEL_TODAY.encode()
+        assert redis.hget(KEYS.pending, "counters") == b"2"
+
+    def test_counter_that_comes_back_is_counted_again(self, redis, record):
+        for number, amount in enumerate((5, -5, 2, 7, -9, 1), start=1):
+            record(number, amount)
+
+        assert fields_of(redis, "pending") == {A_TODAY: b"1", M_TODAY: b"1"}
+        assert redis.hget(KEYS.pending, "counters") == b"1"
+        assert redis.hget(KEYS.pending, "days") == MODEL_TODAY.encode()
 
 
 @pytest.mark.parametrize(
@@ -103,10 +297,11 @@ def test_recorder_is_forgotten_in_time(redis, record):
 )
 def test_threshold_is_crossed_once(redis, record, held, threshold, crossed):
     for n in range(held):
-        redis.hset(KEYS.pending, f"5:views:{n}", 1)
+        record(n + 1, object_id=f"{n}")
 
-    assert record(1, threshold=threshold)[0] == crossed
-    assert record(2, threshold=threshold)[0] == 0
+    assert record(held + 1, threshold=threshold)[0] == crossed
+    assert record(held + 2, threshold=threshold)[0] == 0
+    assert redis.hget(KEYS.pending, "counters") == str(held + 1).encode()
 
 
 def test_refused_hit_is_counted_apart(redis, record):
@@ -114,17 +309,25 @@ def test_refused_hit_is_counted_apart(redis, record):
 
     assert record(1, refusal="bot") == [0, [b"10"], [COUNTS], None]
     assert record(1, refusal="bot") == [0, [b"10"], [COUNTS], None]
-    assert content(redis)["pending_refused"] == {b"2026-01-01:views:bot": b"1"}
-    assert not redis.exists(KEYS.pending, KEYS.pending_daily, KEYS.pending_models)
+    assert redis.hgetall(KEYS.pending) == {
+        b"r:2026-01-01:views:bot": b"1",
+        b"id": f"{GENERATION}:1".encode(),
+    }
 
 
 def test_moment_of_the_first_hit_stays(redis, record):
-    record(1)
-    redis.hset(KEYS.pending_models, "since", 1000)
-    record(2, 5)
-    record(3, -5)
+    record(1, refusal="bot")
+    assert not redis.hexists(KEYS.pending, "since")
+    record(2)
+    redis.hset(KEYS.pending, "since", 1000)
+    record(3, 5)
+    record(4, object_id="b")
+    record(5, -6)
 
-    assert redis.hgetall(KEYS.pending_models) == {MODEL_TODAY.encode(): b"1", b"since": b"1000"}
+    assert redis.hget(KEYS.pending, "since") == b"1000"
+    record(6, -1, object_id="b")
+    record(7)
+    assert with_now(redis.hgetall(KEYS.pending))[b"since"] == NOW
 
 
 def test_hits_of_all_objects_of_a_model_add_up(redis, transport):
@@ -134,6 +337,15 @@ def test_hits_of_all_objects_of_a_model_add_up(redis, transport):
     ]
     replies_to(transport, [build_record_call(KEYS, hits, CommandId(RECORDER, 1), 0)])
 
-    found = redis.hgetall(KEYS.pending_models)
-    assert found[MODEL_TODAY.encode()] == b"5"
-    assert found[b"5:likes:2026-01-01"] == b"4"
+    found = redis.hgetall(KEYS.pending)
+    assert found[M_TODAY.encode()] == b"5"
+    assert found[b"m:5:likes:2026-01-01"] == b"4"
+    assert found[b"days"] == f"{MODEL_TODAY} 5:likes:2026-01-01".encode()
+    assert found[b"counters"] == b"3"
+
+
+def test_day_whose_name_is_part_of_another_is_noted(redis, transport):
+    hits = [NewHits(CounterKey(n, "a", "views"), TODAY, 1) for n in (15, 5, 5, 15)]
+    replies_to(transport, [build_record_call(KEYS, hits, CommandId(RECORDER, 1), 0)])
+
+    assert redis.hget(KEYS.pending, "days") == f"1{MODEL_TODAY} {MODEL_TODAY}".encode()

@@ -7,6 +7,7 @@ import pytest
 from django_hitcount.buffers.redis.record_call import VISITORS_SECONDS
 from django_hitcount.counters.hits import VisitorHashes
 from tests.buffers.redis.lua.partition import (
+    A_TODAY,
     ADDRESS_LIMIT,
     AT_HOME,
     COUNTS,
@@ -35,7 +36,7 @@ def test_address_counts_up_to_its_limit(redis, record, rule, repeat):
         [0, [12], [COUNTS], None],
         [0, [b"12"], [ADDRESS_LIMIT], None],
     ]
-    assert redis.hgetall(KEYS.pending_refused) == {b"2026-01-01:views:address_limit": b"1"}
+    assert redis.hget(KEYS.pending, "r:2026-01-01:views:address_limit") == b"1"
     assert redis.hgetall(AT_HOME) == {b"h" * 8: b"2"}
 
 
@@ -50,7 +51,7 @@ def test_foreign_values_do_not_keep_an_address_from_counting(redis, record, rule
 
     counted = 0 if value == str(2**63 - 1) else 2
     assert [verdicts == [COUNTS] for verdicts in found] == [n < counted for n in range(2)]
-    assert redis.hget(KEYS.pending, A) == (str(counted).encode() if counted else None)
+    assert redis.hget(KEYS.pending, A_TODAY) == (str(counted).encode() if counted else None)
 
 
 def test_repeat_uses_nothing_of_the_limit_up(redis, record, rule):

@@ -7,16 +7,23 @@ import pytest
 from django_hitcount.buffers.redis.record_call import VISITORS_SECONDS
 from django_hitcount.counters.hits import VisitorHashes
 from tests.buffers.redis.lua.partition import (
+    A_TODAY,
     ANN,
     BOB,
     COUNTS,
+    GENERATION,
     KEYS,
+    MODEL_TODAY,
     REPEAT,
-    RUN_ID,
     TODAY,
     VISITORS,
+    VISITORS_FIELD,
     A,
+    fields_of,
 )
+
+MERGED = KEYS.merged_sketches(TODAY)
+M_TODAY = f"m:{MODEL_TODAY}"
 
 
 @pytest.mark.parametrize("repeat", [60, "daily"])
@@ -29,8 +36,11 @@ def test_visitor_counts_once(redis, record, rule, repeat):
         [0, [b"11"], [REPEAT], None],
     ]
     assert record(3, visitor=BOB) == [0, [12], [COUNTS], None]
-    assert redis.hgetall(KEYS.pending) == {A.encode(): b"2"}
-    assert redis.hgetall(KEYS.pending_refused) == {b"2026-01-01:views:repeat": b"1"}
+    assert fields_of(redis, "pending") == {
+        A_TODAY: b"2",
+        M_TODAY: b"2",
+        "r:2026-01-01:views:repeat": b"1",
+    }
 
 
 def test_interval_ends_by_the_clock_of_redis(redis, record, rule):
@@ -67,19 +77,17 @@ def test_visitors_are_sketched_though_they_do_not_count(redis, record, rule):
     assert redis.smembers(KEYS.sketches_of(5, "a")) == {KEYS.sketch(VISITORS).encode()}
 
 
-@pytest.mark.parametrize(
-    ("before", "noted"), [({}, b"1"), ({VISITORS: 0}, b"0"), ({VISITORS: 1}, b"1")]
-)
+@pytest.mark.parametrize(("before", "noted"), [(None, b"1"), (0, b"0"), (1, b"1")])
 def test_changed_sketches_are_noted_and_begun_ones_as_such(redis, record, rule, before, noted):
     rule(visitors=True)
-    if before:
+    if before is not None:
         redis.pfadd(KEYS.sketch(VISITORS), "somebody")
         redis.expire(KEYS.sketch(VISITORS), 60)
-        redis.sadd(KEYS.merged_sketches, VISITORS)
-        redis.hset(KEYS.pending_visitors, mapping=before)
+        redis.sadd(MERGED, VISITORS)
+        redis.hset(KEYS.pending, VISITORS_FIELD, before)
     record(1, visitor=ANN)
 
-    assert redis.hgetall(KEYS.pending_visitors) == {VISITORS.encode(): noted}
+    assert redis.hget(KEYS.pending, VISITORS_FIELD) == noted
 
 
 def test_sketch_of_an_earlier_run_is_noted_as_begun(redis, record, rule):
@@ -89,8 +97,9 @@ def test_sketch_of_an_earlier_run_is_noted_as_begun(redis, record, rule):
     redis.expire(KEYS.sketch(VISITORS), 60)
     record(1, visitor=ANN)
 
-    assert redis.hgetall(KEYS.pending_visitors) == {VISITORS.encode(): b"1"}
-    assert 0 < redis.ttl(KEYS.merged_sketches) <= VISITORS_SECONDS + 600
+    assert redis.hget(KEYS.pending, VISITORS_FIELD) == b"1"
+    assert redis.smembers(MERGED) == {VISITORS.encode()}
+    assert 0 < redis.ttl(MERGED) <= VISITORS_SECONDS + 600
 
 
 def test_sketch_that_does_not_change_is_not_noted(redis, record, rule):
@@ -98,31 +107,39 @@ def test_sketch_that_does_not_change_is_not_noted(redis, record, rule):
     redis.pfadd(KEYS.sketch(VISITORS), ANN.of_day)
     record(1, visitor=ANN)
 
-    assert not redis.exists(KEYS.pending_visitors)
+    assert not redis.hexists(KEYS.pending, VISITORS_FIELD)
 
 
-@pytest.mark.parametrize("name", ["pending_refused", "pending_visitors"])
+@pytest.mark.parametrize("name", ["pending", "merged_sketches", "sequence"])
 @pytest.mark.parametrize("repeat", [60, "daily", "always"])
 def test_foreign_values_do_not_keep_a_visitor_from_counting(redis, record, rule, name, repeat):
     rule(repeat, visitors=True)
     strangers = [KEYS.sketch(VISITORS), KEYS.sketches_of(5, "a"), KEYS.seen(TODAY, "k1")]
-    for key in [f"hitcount:{{3}}:{RUN_ID}:{name}", *strangers]:
+    place = MERGED if name == "merged_sketches" else getattr(KEYS, name)
+    for key in [place, *strangers]:
         redis.lpush(key, "somebody else's")
     record(1, visitor=ANN)
     record(2, refusal="bot")
 
-    assert redis.hgetall(KEYS.pending) == {A.encode(): b"1"}
     assert redis.pfcount(KEYS.sketch(VISITORS)) == 1
-    assert redis.hgetall(KEYS.pending_visitors) == {VISITORS.encode(): b"1"}
-    assert redis.hgetall(KEYS.pending_refused) == {b"2026-01-01:views:bot": b"1"}
+    assert fields_of(redis, "pending") == {
+        A_TODAY: b"1",
+        M_TODAY: b"1",
+        VISITORS_FIELD: b"1",
+        "r:2026-01-01:views:bot": b"1",
+    }
 
 
 @pytest.mark.parametrize("repeat", [60, "daily", "always"])
 def test_amount_of_zero_records_the_visitor_only(redis, record, rule, repeat):
+    """The batch has a name all the same: a flush must write the sketch."""
     rule(repeat, visitors=True)
     for n in (1, 2):
         record(n, 0, visitor=VisitorHashes("k1", ANN.of_day))
 
-    assert not redis.exists(KEYS.pending, KEYS.pending_daily, KEYS.pending_refused)
+    assert redis.hgetall(KEYS.pending) == {
+        VISITORS_FIELD.encode(): b"1",
+        b"id": f"{GENERATION}:1".encode(),
+    }
     assert redis.pfcount(KEYS.sketch(VISITORS)) == 1
     assert record(3, visitor=ANN)[2] == [REPEAT if repeat == "daily" else COUNTS]

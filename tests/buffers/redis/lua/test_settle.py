@@ -4,43 +4,75 @@ from __future__ import annotations
 
 import pytest
 
-from tests.buffers.redis.lua.partition import A_TODAY, KEYS, VISITORS, A, content
+from tests.buffers.redis.lua.partition import (
+    A_TODAY,
+    GENERATION,
+    KEYS,
+    VISITORS_FIELD,
+    batch,
+    content,
+)
+
+NAME = f"{GENERATION}:7"
+HITS = (A_TODAY, "m:5:views:2026-01-01", "r:2026-01-01:views:bot", VISITORS_FIELD)
 
 
 class TestSettle:
-    KEYS = (KEYS.batch_id, KEYS.epoch, KEYS.malformed, *KEYS.batches)
+    KEYS = (KEYS.batch, KEYS.epoch, KEYS.malformed)
 
     @pytest.fixture(autouse=True)
-    def batch(self, redis):
-        redis.hset(KEYS.batch, mapping={A: 1, "bad": "x"})
-        redis.hset(KEYS.batch_daily, mapping={A_TODAY: 1, "worse": "y"})
-        redis.hset(KEYS.batch_refused, mapping={"2026-01-01:views:bot": 1, "odd": "z"})
-        redis.hset(KEYS.batch_visitors, mapping={VISITORS: 1, "odder": "1"})
-        redis.hset(KEYS.batch_models, mapping={"5:views:2026-01-01": 1, "oddest": "v"})
-        redis.mset({KEYS.batch_id: "id", KEYS.epoch: 5})
+    def held(self, redis):
+        malformed = {"bad": "x", "d:worse": "y", "r:odd": "z", "v:odder": "1"}
+        redis.hset(KEYS.batch, mapping=batch(7, *HITS, **malformed))
+        redis.set(KEYS.epoch, 5)
 
     def test_batch_is_dropped(self, redis, call):
-        assert call("settle", self.KEYS, "id") == 1
+        assert call("settle", self.KEYS, NAME) == 1
         assert content(redis) == {"epoch": b"6"}
 
-    @pytest.mark.parametrize("other", ["older", ""])
+    def test_next_batch_is_left(self, redis, call):
+        redis.hset(KEYS.pending, mapping=batch(8, A_TODAY))
+        call("settle", self.KEYS, NAME)
+
+        assert content(redis).keys() == {"pending", "epoch"}
+
+    @pytest.mark.parametrize("other", [f"{GENERATION}:6", f"{GENERATION}:8", "another:7", ""])
     def test_other_batches_are_left(self, redis, call, other):
         before = content(redis)
 
-        assert call("settle", self.KEYS, other) == 0
+        assert call("settle", self.KEYS, other, "bad") == 0
+        assert content(redis) == before
+
+    @pytest.mark.parametrize("name", [None, "rubbish"])
+    def test_hash_without_a_name_of_ours_is_left(self, redis, call, name):
+        redis.hdel(KEYS.batch, "id")
+        if name:
+            redis.hset(KEYS.batch, "id", name)
+        before = content(redis)
+
+        assert call("settle", self.KEYS, name or "") == 0
         assert content(redis) == before
 
     def test_second_time_is_harmless(self, redis, call):
-        call("settle", self.KEYS, "id")
+        call("settle", self.KEYS, NAME)
 
-        assert call("settle", self.KEYS, "id") == 0
+        assert call("settle", self.KEYS, NAME, "bad") == 0
         assert content(redis) == {"epoch": b"6"}
 
     def test_malformed_fields_are_kept(self, redis, call):
-        assert call("settle", self.KEYS, "id", "bad", "worse", "gone", "odd", "odder") == 1
+        assert call("settle", self.KEYS, NAME, "bad", "d:worse", "gone", "r:odd", "v:odder") == 1
         assert content(redis)["malformed"] == {
             b"bad#0": b"x",
-            b"worse#1": b"y",
-            b"odd#2": b"z",
-            b"odder#3": b"1",
+            b"d:worse#1": b"y",
+            b"r:odd#2": b"z",
+            b"v:odder#3": b"1",
         }
+
+    @pytest.mark.parametrize("name", ["malformed", "epoch"])
+    def test_key_of_another_type_is_not_in_the_way(self, redis, call, name):
+        redis.delete(KEYS.epoch)
+        redis.rpush(getattr(KEYS, name), "somebody else's")
+
+        assert call("settle", self.KEYS, NAME, "bad") == 1
+        assert redis.hgetall(KEYS.malformed) == {b"bad#0": b"x"}
+        assert redis.get(KEYS.epoch) == b"1"
