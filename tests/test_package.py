@@ -96,7 +96,7 @@ def test_every_check_is_documented(check):
         *("with_hits", "HitCountMixin", "HitCountDetailMixin", "HitCountQuerySet"),
         *(
             "MissedRecord",
-            "FlushedBatch",
+            "LastBatch",
             "DeletedObject",
             "partition_full",
             "django_hitcount.deletion",

@@ -138,9 +138,9 @@ def test_redis_away(redis_buffer, articles, settings):
 def test_foreign_values_do_no_harm(redis, redis_buffer, articles):
     record_hit(articles[0])
     names = names_of(redis, counter_key(articles[0], counter="views"))
-    redis.delete(names.pending, names.pending)
+    redis.delete(names.pending)
     redis.rpush(names.pending, "somebody else's")
-    redis.hset(names.pending, "since", "a while ago")
+    redis.hset(names.batch, mapping=dict.fromkeys(("since", "claimed_at", "counters"), "a few"))
 
     assert buffer_status() == NOTHING
 

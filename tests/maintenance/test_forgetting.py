@@ -12,6 +12,7 @@ from django.db.models.signals import pre_delete
 
 from django_hitcount import deletion
 from django_hitcount.buffers import get_buffer
+from django_hitcount.counters.days import day_of
 from django_hitcount.db import row_deletion
 from django_hitcount.db.counter_keys import content_type_id_of, counter_key
 from django_hitcount.db.tables import DeletedObject, HitSlot
@@ -289,7 +290,8 @@ def test_foreign_values_in_redis_do_no_harm(redis, redis_buffer, put, caplog):
     key = counter_key(article, counter="views")
     names = names_of(redis, key)
     redis.set("theirs", "1")
-    for place in (names.sketches_of(*key[:2]), names.pending_visitors):
+    for place in (names.sketches_of(*key[:2]), names.merged_sketches(day_of()), names.runs):
+        redis.delete(place)
         getattr(redis, put)(place, *([b"theirs", b"\xff"] if put == "sadd" else [b"theirs"]))
 
     article.delete()

@@ -83,9 +83,10 @@ def _claim_of_run(
         keys = [current.epoch, names.sequence, names.pending, names.batch]
         keys += names.runs, names.malformed, names.epoch
         earlier_run, days = of_run or "", REMEMBERED_SECONDS // SECONDS_OF_DAY
-        return [("GET", names.runs), ScriptCall("claim", keys, [opened, earlier_run, days])]
+        claim_call = ScriptCall("claim", keys, [opened, earlier_run, days])
+        return [("MGET", names.runs), claim_call]  # Nil for a foreign value.
 
-    run_id, (runs, (text, is_new, moved, *unopened)) = redis.send_to_run(build)
+    run_id, ((runs,), (text, is_new, moved, *unopened)) = redis.send_to_run(build)
     for name in moved:
         message = "Partition %d had a key that django_hitcount did not write. It is now named %r."
         logger.error(message, partition, name)

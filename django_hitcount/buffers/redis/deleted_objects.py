@@ -24,11 +24,11 @@ def quick_partitions(
     def build(run_id: str) -> list[ScriptCall | Command]:
         names = [run_keys(partition, run_id) for partition in found]
         waiting = [ScriptCall("waiting", [own.pending, own.batch]) for own in names]
-        return [*waiting, *(("GET", own.runs) for own in names)]
+        return [*waiting, *(("MGET", own.runs) for own in names)]  # Nil for a foreign value.
 
     run_id, replies = redis.send_to_run(build)
     waiting, runs = replies[: len(found)], replies[len(found) :]
-    has_earlier = any(claiming.parse_runs(left) - {run_id} for left in runs)
+    has_earlier = any(claiming.parse_runs(left) - {run_id} for (left,) in runs)
     if has_earlier or missed_records.read_oldest() or sum(n for n, *_ in waiting) > counters:
         return None
     return found
