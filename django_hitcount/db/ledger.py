@@ -43,8 +43,12 @@ def add_batch(batch_id: BatchId, *, using: str) -> bool:
     The caller writes the batch in the same transaction, after this. If another flusher is writing
     it, waits for its COMMIT. Costs a statement.
     """
-    # The row is missing after the table was emptied, or restored from a backup.
-    return _raise(batch_id, using) or (_insert(batch_id, using) and _raise(batch_id, using))
+    if _raise(batch_id, using):
+        return True
+    # The row is missing after the table was emptied, or restored from a backup. If another flusher
+    # adds it at the same time, that may be for an earlier batch: only _raise() tells.
+    _insert(batch_id, using)
+    return _raise(batch_id, using)
 
 
 def _raise(batch_id: BatchId, using: str) -> bool:
@@ -54,9 +58,9 @@ def _raise(batch_id: BatchId, using: str) -> bool:
     return bool(rows.update(number=batch_id.number, flushed_at=timezone.now()))
 
 
-def _insert(batch_id: BatchId, using: str) -> bool:
+def _insert(batch_id: BatchId, using: str) -> None:
     values = [batch_id.partition, batch_id.generation, 0]
-    return upserts.insert_or_ignore(LastBatch, COLUMNS, values, using)
+    upserts.insert_or_ignore(LastBatch, COLUMNS, values, using)
 
 
 def read_runs(runs: Iterable[tuple[int, str]], *, using: str) -> dict[Generation, int]:
