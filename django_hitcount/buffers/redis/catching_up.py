@@ -106,28 +106,46 @@ class CatchUp:
     def _deliver(self, missed: Sequence[MissedHits]) -> int:
         """Deliver a few records, and drop them. Returns how many were dropped here."""
         doubts = [doubt for record in missed for doubt in self._doubts_of(record)]
+        again, lost, undecided = self._decide(doubts)
+        replies = self._send(lambda run_id: self._build_calls(again, missed, run_id))
+        undecided |= {
+            doubt.record.id
+            for (doubt, _), reply in zip(again, replies, strict=False)
+            if reply is None  # Redis has changed since.
+        }
+        done = [record for record in missed if record.id not in undecided]
+        complete = [record for record in done if record.id not in lost]
+        return missed_records.drop(complete) + sum(
+            _drop_lost(record, lost[record.id]) for record in done if record.id in lost
+        )
+
+    def _decide(
+        self, doubts: Sequence[Doubt]
+    ) -> tuple[list[tuple[Doubt, str]], Counter[int], set[int]]:
+        """
+        Return the doubts to send again, and the generation that Redis knows of each; how many hits
+        are lost, by the id of their record; and the ids of records to leave to the next flush.
+        """
         known = self._find_commands(doubts)
         in_ledger = _read_ledger(doubts)
-        lost: Counter[int] = Counter()  # Hits by the id of their record.
-        again = []
+        again, unknown = [], []
         for doubt, found in zip(doubts, known, strict=True):
             if found.last_command >= doubt.command_id.sequence:
                 continue  # Redis has run it.
             if _knows_all(doubt, found, in_ledger):
                 again.append((doubt, found.generation))
             else:
-                lost[doubt.record.id] += len(doubt.hits)
-        replies = self._send(lambda run_id: self._build_calls(again, missed, run_id))
-        changed = {
-            doubt.record.id
-            for (doubt, _), reply in zip(again, replies, strict=False)
-            if reply is None  # Redis has changed since. The next flush asks again.
-        }
-        done = [record for record in missed if record.id not in changed]
-        complete = [record for record in done if record.id not in lost]
-        return missed_records.drop(complete) + sum(
-            _drop_lost(record, lost[record.id]) for record in done if record.id in lost
-        )
+                unknown.append(doubt)
+        # If another flusher has written a batch between the two reads, the ledger is ahead of what
+        # Redis has answered. Then Redis now answers something else.
+        lost: Counter[int] = Counter()
+        undecided = set()
+        for doubt, found in zip(unknown, self._find_commands(unknown), strict=True):
+            if _knows_all(doubt, found, in_ledger):
+                undecided.add(doubt.record.id)
+            else:
+                lost[doubt.record.id] += sum(hit.amount for hit in doubt.hits)
+        return again, lost, undecided
 
     def _doubts_of(self, record: MissedHits) -> Iterator[Doubt]:
         if record.command_id:

@@ -1,0 +1,191 @@
+"""What becomes of hits in doubt: Redis may have run their command, or lost what it knew."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import contextmanager
+from unittest import mock
+
+import pytest
+
+from django_hitcount.buffers import get_buffer
+from django_hitcount.buffers.redis import catching_up, transport
+from django_hitcount.buffers.redis.catching_up import LOST, Doubt, Known, _knows_all
+from django_hitcount.db import ledger
+from django_hitcount.db.tables import MissedRecord
+from django_hitcount.maintenance.flushing import flush
+from django_hitcount.outages.command_ids import CommandId
+from django_hitcount.outages.missed_records import MissedHits
+from django_hitcount.recording import record_hit
+from tests.tables import slot_sums
+
+RUN = "0123456789ab"
+G, OTHER = f"{RUN}:a:1", f"{RUN}:b:1"
+DOUBT = Doubt(MissedHits(1, [], None, RUN), CommandId(uuid.UUID(int=7), 5), 3, [])
+ELSEWHERE = {(4, G): 99, (3, "other:a:1"): 99, (3, f"{RUN}c:a:1"): 99}
+"""What the ledger has of other partitions and runs."""
+
+
+@pytest.mark.parametrize("elsewhere", [{}, ELSEWHERE])
+@pytest.mark.parametrize(
+    ("known", "last_batch", "in_ledger", "knows_all"),
+    [
+        # No hits have come in this run, or Redis has lost all of them before a flusher had any.
+        ("-", 0, {}, True),
+        # A flusher may have hits that Redis has lost.
+        ("-", 0, {G: 0}, False),
+        ("-", 0, {G: 5}, False),
+        # No flusher has any hits.
+        (G, 0, {}, True),
+        (G, 0, {G: 0}, True),
+        # Redis is level with the tables, or ahead of them.
+        (G, 5, {G: 5}, True),
+        (G, 6, {G: 5}, True),
+        (G, 6, {G: 0}, True),
+        # The table was emptied.
+        (G, 6, {}, True),
+        # Redis went back to a state from before a batch.
+        (G, 4, {G: 5}, False),
+        (G, 0, {G: 1}, False),
+        # Redis lost everything once, and began another generation.
+        (G, 6, {G: 5, OTHER: 0}, False),
+        (G, 6, {OTHER: 0}, False),
+        (G, 0, {OTHER: 9}, False),
+        # Redis has lost a part.
+        (LOST, 0, {}, False),
+        (LOST, 6, {G: 5}, False),
+        (LOST, 6, {G: 5, OTHER: 5}, False),
+    ],
+)
+def test_whether_redis_knows_all(elsewhere, known, last_batch, in_ledger, knows_all):
+    rows = {(3, generation): number for generation, number in in_ledger.items()}
+    found = Known(known, last_batch, last_command=0)
+
+    assert _knows_all(DOUBT, found, {**rows, **elsewhere}) == knows_all
+
+
+@contextmanager
+def in_doubt(*, ran):
+    """The answers to commands are lost; Redis runs them, or never gets them."""
+    send_and_read = transport._send_and_read
+
+    def send_and_lose(connection, commands, replies):
+        if ran:
+            send_and_read(connection, commands, [])
+        raise TimeoutError
+
+    with mock.patch.object(transport, "_send_and_read", send_and_lose):
+        yield
+    get_buffer.cache_clear()  # With a breaker that has not opened.
+
+
+@pytest.mark.django_db(transaction=True)
+class TestHitsInDoubt:
+    @pytest.fixture(autouse=True)
+    def hits(self, article):
+        record_hit(article)
+        flush()
+        record_hit(article)
+
+    def lose_answer(self, article, *, ran):
+        with in_doubt(ran=ran):
+            record_hit(article, amount=10)
+        assert MissedRecord.objects.count() == 1
+
+    def assert_each_counts(self, article, hits):
+        for _ in range(2):
+            flush()
+        assert slot_sums([article]) == {article: hits}
+        assert not MissedRecord.objects.exists()
+
+    @pytest.mark.parametrize("ran", [True, False])
+    def test_redis_has_lost_nothing(self, article, ran, caplog):
+        self.lose_answer(article, ran=ran)
+
+        self.assert_each_counts(article, 12)
+        assert "dropped" not in caplog.text
+
+    @pytest.mark.parametrize("ran", [True, False])
+    @pytest.mark.parametrize("is_flushed", [True, False])
+    def test_redis_has_lost_everything(self, redis, article, key, ran, is_flushed, caplog):
+        """Its hits may be in the tables."""
+        self.lose_answer(article, ran=ran)
+        if is_flushed:
+            self.flush_without_catching_up(key)
+        redis.flushall()
+
+        self.assert_each_counts(article, (1 + is_flushed) + 10 * (ran and is_flushed))
+        assert caplog.text.count("10 hits in doubt are dropped") == 1
+
+    @pytest.mark.parametrize("name", ["pending", "sequence", "epoch", "runs"])
+    @pytest.mark.parametrize("ran", [True, False])
+    def test_redis_has_lost_a_key(self, redis, article, names, ran, name):
+        """Never twice; what Redis knew is not lost."""
+        self.lose_answer(article, ran=ran)
+        redis.delete(getattr(names, name))
+
+        lost = {"pending": 1 + 10 * ran, "sequence": 10 * (not ran)}.get(name, 0)
+        self.assert_each_counts(article, 12 - lost)
+
+    @pytest.mark.parametrize("name", ["batch", "sequence", "epoch", "runs"])
+    @pytest.mark.parametrize("ran", [True, False])
+    def test_a_key_is_lost_while_a_batch_is_set_aside(self, redis, article, names, key, ran, name):
+        self.lose_answer(article, ran=ran)
+        get_buffer().claim(key.partition(16))
+        redis.delete(getattr(names, name))
+
+        lost = {"batch": 1 + 10 * ran, "sequence": 10 * (not ran)}.get(name, 0)
+        self.assert_each_counts(article, 12 - lost)
+
+    def flush_without_catching_up(self, key):
+        from django_hitcount.maintenance.flushing import flush_partition
+
+        flush_partition(get_buffer(), key.partition(16))
+
+    def test_another_flusher_writes_a_batch_between_the_questions(self, article, key, caplog):
+        """The ledger is then ahead of what Redis said, though Redis is not behind."""
+        self.lose_answer(article, ran=False)
+        read_runs = ledger.read_runs
+
+        def flush_and_read(*args, **kwargs):
+            self.flush_without_catching_up(key)
+            return read_runs(*args, **kwargs)
+
+        with mock.patch.object(catching_up.ledger, "read_runs", flush_and_read):
+            flush()
+        self.assert_each_counts(article, 12)
+        assert "dropped" not in caplog.text
+
+    def test_another_flusher_opens_the_generation_between_the_questions(
+        self, redis, article, key, caplog
+    ):
+        redis.flushall()
+        ledger.LastBatch.objects.all().delete()
+        self.lose_answer(article, ran=False)
+        read_runs = ledger.read_runs
+
+        def record_flush_and_read(*args, **kwargs):
+            with mock.patch.object(catching_up.CatchUp, "deliver_if_back"):
+                record_hit(article)
+            self.flush_without_catching_up(key)
+            return read_runs(*args, **kwargs)
+
+        with mock.patch.object(catching_up.ledger, "read_runs", record_flush_and_read):
+            flush()
+        self.assert_each_counts(article, 12)
+        assert "dropped" not in caplog.text
+
+    def test_redis_loses_everything_between_the_questions(self, redis, article, caplog):
+        """The script asks what Redis knows again. The next flush decides."""
+        self.lose_answer(article, ran=False)
+        read_runs = ledger.read_runs
+
+        def lose_and_read(*args, **kwargs):
+            redis.flushall()
+            return read_runs(*args, **kwargs)
+
+        with mock.patch.object(catching_up.ledger, "read_runs", lose_and_read):
+            flush()
+        assert MissedRecord.objects.count() == 1
+        self.assert_each_counts(article, 1)
+        assert caplog.text.count("10 hits in doubt are dropped") == 1
