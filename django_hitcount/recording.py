@@ -210,7 +210,8 @@ def _record(
 
 def _databases_of(obj: Model) -> set[str]:
     """Return the databases of ``obj``. If the page rolls back there, its hit must not count."""
-    return {obj._state.db or hits_alias(), router.db_for_write(type(obj), instance=obj)}
+    # Not type(obj): request.user is a lazy object, which only looks like its model.
+    return {obj._state.db or hits_alias(), router.db_for_write(obj._meta.model, instance=obj)}
 
 
 class _Call(NamedTuple):

@@ -77,8 +77,9 @@ class Throttle:
         return await sync_to_async(self.admit)()
 
 
-def _valid_name(name: object) -> str:
-    if not isinstance(name, str) or not 0 < len(name) <= conf.THROTTLE_NAME_MAX_LENGTH:
+def _valid_name(name: str) -> str:
+    # Not isinstance(): a lazy text would pass, and neither Redis nor a database takes it.
+    if not issubclass(type(name), str) or not 0 < len(name) <= conf.THROTTLE_NAME_MAX_LENGTH:
         raise InvalidThrottle(
             f"Invalid name of a throttle: {_shorten(name)}. Pass a text of 1 to "
             f"{conf.THROTTLE_NAME_MAX_LENGTH} characters."

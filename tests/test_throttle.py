@@ -8,6 +8,7 @@ from unittest import mock
 
 import pytest
 from django.db import transaction
+from django.utils.functional import SimpleLazyObject
 from redis.connection import Connection
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
@@ -81,7 +82,10 @@ class TestInterval:
 
 
 class TestArguments:
-    @pytest.mark.parametrize("name", ["", "x" * 151, "a\0b", "\ud800", b"mail", None, 5])
+    @pytest.mark.parametrize(
+        "name",
+        ["", "x" * 151, "a\0b", "\ud800", b"mail", None, 5, SimpleLazyObject(lambda: "mail")],
+    )
     def test_name_that_cannot_be_stored(self, name):
         with pytest.raises(InvalidThrottle, match=r"Invalid name of a throttle: .*\. [PR]"):
             Throttle(name, 60)
