@@ -31,12 +31,22 @@ def exact_collation(connection: BaseDatabaseWrapper) -> str:
     return "utf8mb4_nopad_bin" if is_mariadb else "utf8mb4_0900_bin"
 
 
+def match_uncompacted(connection: BaseDatabaseWrapper) -> str:
+    """
+    Return a condition for the rows that are not in slot 0. With it, a SlotIndex finds them.
+
+    SQLite uses a partial index only for the condition that the index has, literally. With False
+    instead of 0, it would read the whole table.
+    """
+    return f"is_compacted = {0 if connection.vendor == 'sqlite' else False}"
+
+
 class SlotIndex(models.Index):
     """
     An index over the rows that are not in slot 0. Its first field is ``is_compacted``.
 
     MySQL and MariaDB have no partial indexes, and Django leaves out an ``Index(condition=...)``
-    there. So there this index covers all rows. A scan of those with ``is_compacted=False`` reads
+    there. So there this index covers all rows. A scan of those that match_uncompacted() finds reads
     the same rows in the same order on every database.
 
     With ``has_hits``, MySQL and MariaDB add up the hits of an object from the index alone. For each

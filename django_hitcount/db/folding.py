@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 from django.db import connections
 
 from django_hitcount.db import slots, stale_totals
+from django_hitcount.db.fields import match_uncompacted
 from django_hitcount.db.model_hits import ModelDay, match_rows
 from django_hitcount.db.sql import Sql
 from django_hitcount.db.tables import DailyHitSlot, DailyModelHits, HitSlot, SlotRow
@@ -68,9 +69,10 @@ def _select_piece(
     model: type[SlotRow], after: Position | None, newest: int, limit: int, using: str
 ) -> Sql:
     """Return a SELECT of the next rows, which locks them if the database can lock rows."""
-    ops, features = connections[using].ops, connections[using].features
+    connection = connections[using]
+    ops, features = connection.ops, connection.features
     position = ", ".join((*model.KEY, "slot"))
-    where, params = "is_compacted = false AND id <= %s", [newest]
+    where, params = f"{match_uncompacted(connection)} AND id <= %s", [newest]
     if after:
         where = f"{where} AND ({position}) > ({', '.join(['%s'] * len(after))})"
         params += after

@@ -15,6 +15,7 @@ from typing import Any
 from django.db import connections
 
 from django_hitcount.counters.rankings import Head, RankedKey, Ranking, prove
+from django_hitcount.db.fields import match_uncompacted
 from django_hitcount.db.ranking_scopes import RowList, Scope, match_scope, sum_hits, to_param
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.slots import CORRECTION_SLOT
@@ -70,6 +71,10 @@ def to_keys(rows: Iterable[tuple[int, str, Any]]) -> list[RankedKey]:
 def _is_mariadb() -> bool:
     connection: Any = connections[hits_alias()]
     return bool(connection.vendor == "mysql" and connection.mysql_is_mariadb)
+
+
+def _uncompacted() -> str:
+    return match_uncompacted(connections[hits_alias()])
 
 
 def _select_and_join(scope: Scope, depth: int) -> Sql:
@@ -142,8 +147,7 @@ def _select_uncompacted(scope: Scope) -> str:
     if scope.sums_uncompacted:
         return ""
     highest = (
-        f"SELECT MAX(slot) FROM {scope.table} "
-        f"WHERE is_compacted = False AND slot < {CORRECTION_SLOT}"
+        f"SELECT MAX(slot) FROM {scope.table} WHERE {_uncompacted()} AND slot < {CORRECTION_SLOT}"
     )
     count = "0" if scope.weights is None else _count(scope)
     return f" UNION ALL SELECT {NO_LIST}, NULL, NULL, COALESCE(({highest}), 0), {count}"
@@ -151,7 +155,7 @@ def _select_uncompacted(scope: Scope) -> str:
 
 def _count(scope: Scope) -> str:
     """Return an expression for the number of rows that are not compacted, as far as it matters."""
-    rows = f"SELECT 1 FROM {scope.table} WHERE is_compacted = False LIMIT {FEW_UNCOMPACTED + 1}"
+    rows = f"SELECT 1 FROM {scope.table} WHERE {_uncompacted()} LIMIT {FEW_UNCOMPACTED + 1}"
     return f"(SELECT COUNT(*) FROM ({rows}) uncompacted)"
 
 
@@ -188,9 +192,12 @@ def _select_sums(scope: Scope, number: int, row_list: RowList, depth: int) -> Sq
     if_few = "" if scope.sums_uncompacted else f"AND {_count(scope)} <= {FEW_UNCOMPACTED} "
     score, score_params = sum_hits(scope)
     where, where_params = match_scope(replace(scope, content_type_ids=[row_list.content_type_id]))
+    if connections[hits_alias()].vendor == "sqlite":
+        # By an index of days, it would read all rows of the days. It uses none for an expression.
+        where = where.replace("hit.day", "+hit.day")
     return (
         f"SELECT {number} AS list, content_type_id, object_id, {score} AS score "
-        f"FROM {scope.table} hit WHERE {where} AND is_compacted = False {if_few}"
+        f"FROM {scope.table} hit WHERE {where} AND {_uncompacted()} {if_few}"
         f"GROUP BY content_type_id, object_id ORDER BY score DESC LIMIT {depth}"
     ), score_params + where_params
 

@@ -1,0 +1,70 @@
+"""SQLite finds the few rows that are not compacted by an index, however many others there are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from django_hitcount.counters.days import day_of
+from django_hitcount.db.counter_keys import content_type_id_of
+from django_hitcount.db.model_rankings import rank_objects
+from django_hitcount.maintenance.compaction import compact
+from django_hitcount.rankings import most_viewed, trending
+from django_hitcount.recording import record_hit
+from tests.app.models import Article
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.skipif(connection.vendor != "sqlite", reason="the plans of its planner"),
+]
+
+SLOTS = re.compile(r"(SCAN|SEARCH) (hit|django_hitcount_\w*hitslot)\b")
+"""A step that reads a table of hits; ``hit`` is the alias in a ranking."""
+
+FEW_ROWS = re.compile(
+    r"INDEX hitcount_\w+_(compact|slot)"  # Only has the rows that are not compacted.
+    r"|content_type_id=\? AND object_id=\?"  # Of one object.
+    r"|AND is_compacted=\?\)"  # The first ones of a list that the index sorts.
+    r"|rowid=\?"
+)
+
+
+def report() -> object:
+    return rank_objects(
+        [content_type_id_of(Article)],
+        10,
+        counter="views",
+        first_day=day_of(),
+        last_day=day_of(),
+        half_life_days=3,
+    )
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda: most_viewed(Article, 10),
+        lambda: most_viewed(Article, 10, days=1),
+        lambda: most_viewed(Article, 10, days=30),
+        lambda: trending(Article, 10),
+        report,
+        compact,
+    ],
+    ids=["all time", "today", "month", "trending", "report", "compact"],
+)
+def test_no_statement_reads_all_rows(work: Callable[[], object]):
+    record_hit(Article.objects.create(title="Tea"))
+    with CaptureQueriesContext(connection) as queries:
+        work()
+
+    steps = []
+    for statement in [query["sql"] for query in queries if "is_compacted" in query["sql"]]:
+        with connection.cursor() as cursor:
+            cursor.execute(f"EXPLAIN QUERY PLAN {statement}")
+            steps += [row[3] for row in cursor.fetchall() if SLOTS.match(row[3])]
+    assert steps
+    assert [step for step in steps if not FEW_ROWS.search(step)] == []
