@@ -1,0 +1,257 @@
+"""
+Go through the schedules of a scenario, the shortest first.
+
+The cost of a schedule is the number of its faults, plus how often an actor is interrupted although
+it could go on. Schedules are tried in the order of their cost. Two schedules that lead to the same
+state go on in the same ways: the second is counted, and not tried to its end. A state has all that
+can make a difference: the servers, what each actor knows (the answers that it got), the states that
+Redis may still go back to, and the facts for the judge.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from tests.laws.schedules import judge
+from tests.laws.schedules.faults import NO_FAULT, Fault, find_faults, find_losses
+from tests.laws.schedules.judge import End, Problem
+from tests.laws.schedules.processes import Actor
+from tests.laws.schedules.scenarios import KEYS, Scenario, flush_all
+from tests.laws.schedules.world import State, Step, World
+
+
+class Choice(NamedTuple):
+    """One step of a schedule: who goes on, and what fails."""
+
+    actor: int
+    fault: Fault
+    before: Choice | None
+
+
+class Task(NamedTuple):
+    """A step to try."""
+
+    state: State
+    choice: Choice
+
+
+class Violation(NamedTuple):
+    """A schedule that breaks a promise."""
+
+    problem: Problem
+    choices: tuple[Choice, ...]
+    cost: int
+    schedules: int
+    """How many schedules were tried before it was found."""
+
+    seconds: float
+
+
+@dataclass
+class Result:
+    """What an exploration did."""
+
+    ends: int = 0
+    merged: int = 0
+    """Schedules that led to a known state."""
+
+    steps: int = 0
+    cost: int = 0
+    is_complete: bool = False
+    """Whether all schedules up to the cost were tried."""
+
+    seconds: float = 0.0
+    violations: list[Violation] = field(default_factory=list)
+
+    @property
+    def schedules(self) -> int:
+        return self.ends + self.merged
+
+
+class Explorer:
+    """Explores one scenario."""
+
+    def __init__(self, world: World, scenario: Scenario) -> None:
+        self.world = world
+        self.scenario = scenario
+        scripts = [*scenario.actors.items(), ("setup", scenario.setup), ("end", flush_all)]
+        self.actors = [
+            Actor(name, n, script, clock=scenario.clocks.get(name, 60.0 * (name == "end")))
+            for n, (name, script) in enumerate(scripts)
+        ]
+        self.setup, self.last = len(self.actors) - 2, len(self.actors) - 1
+        self._ends: dict[Any, End] = {}
+        self.first = self._begin()
+
+    def _begin(self) -> State:
+        """Return the state after the setup."""
+        while True:
+            hot = {*self.world.hot}
+            state = self.world.begin(self.actors)
+            empty = state.past
+            state = self.run_to_end(state, self.setup).state
+            if self.world.hot == hot:
+                break
+        past = empty | {(state.redis.keys, state.facts.saved)}
+        return state._replace(past=past, last=None)
+
+    def run_to_end(self, state: State, number: int, fault: Fault = NO_FAULT) -> Step:
+        """Let one actor go on until it ends."""
+        step = self.world.step(state, number, fault)
+        assert step
+        while step.state.nodes[number]:
+            following = self.world.step(step.state, number)
+            assert following
+            step = following
+        return step
+
+    def explore(
+        self, *, schedules: int | None = None, seconds: float | None = None, stop_at: int = 1
+    ) -> Result:
+        """
+        Try schedules until enough were tried, ``stop_at`` different promises were seen broken, or
+        no schedule of the scenario's cost is left.
+        """
+        search = Search(self, schedules=schedules, seconds=seconds, stop_at=stop_at)
+        while not search.run():
+            search = Search(self, schedules=schedules, seconds=seconds, stop_at=stop_at)
+        return search.result
+
+    def movable(self, state: State) -> list[int]:
+        """Return the actors that can go on. Of those with one script, the first starts first."""
+        found, starting = [], set()
+        for number in range(self.setup):
+            actor = self.actors[number]
+            if state.nodes[number] is actor.first:
+                if actor.script in starting:
+                    continue
+                starting.add(actor.script)
+            if self.world.can_go_on(state, number):
+                found.append(number)
+        return found
+
+    def end(self, state: State, fault: Fault) -> list[Problem]:
+        """Judge the end of a schedule."""
+        state = fault.before(self.world, state)
+        known = (state.redis, state.tables)
+        found = self._ends.get(known)
+        if found is None:
+            found = self._ends[known] = self._find_end(state)
+        return judge.judge(state.facts, found)
+
+    def _find_end(self, state: State) -> End:
+        nodes = [*state.nodes]
+        nodes[self.last] = self.actors[self.last].first
+        step = self.run_to_end(state._replace(nodes=tuple(nodes)), self.last)
+        slots, days = self.world.tables.sums(step.state.tables)
+        tables, daily = judge.counts_of(slots, KEYS), judge.counts_of(days, KEYS)
+        if isinstance(step.result, tuple):
+            error, totals = step.result
+            return End(tables, daily, totals, error)
+        return End(tables, daily, (), repr(step.result))
+
+
+class Search:
+    """One search, through states that it has not seen yet."""
+
+    def __init__(
+        self, explorer: Explorer, *, schedules: int | None, seconds: float | None, stop_at: int
+    ) -> None:
+        self.explorer = explorer
+        self.world = explorer.world
+        self.result = Result()
+        self._most_schedules = schedules
+        self._most_seconds = seconds
+        self._stop_at = stop_at
+        self._began_at = time.perf_counter()
+        self._seen: set[Any] = set()
+        self._tasks: dict[int, deque[Task]] = defaultdict(deque)
+        self._hot = {*self.world.hot}
+
+    def run(self) -> bool:
+        """Return False if a table was written that did not seem to matter: search again."""
+        self._visit(self.explorer.first, None, 0)
+        result = self.result
+        while self._tasks and not self._is_enough():
+            cost = min(self._tasks)
+            result.cost = cost
+            while self._tasks[cost] and not self._is_enough():
+                self._try(self._tasks[cost].popleft(), cost)
+                if self.world.hot != self._hot:
+                    return False
+            if not self._tasks[cost]:
+                del self._tasks[cost]
+        result.is_complete = not self._tasks
+        result.seconds = time.perf_counter() - self._began_at
+        return True
+
+    def _is_enough(self) -> bool:
+        result, seconds = self.result, time.perf_counter() - self._began_at
+        return (
+            len({violation.problem.promise for violation in result.violations}) >= self._stop_at
+            or (self._most_schedules is not None and result.schedules >= self._most_schedules)
+            or (self._most_seconds is not None and seconds >= self._most_seconds)
+        )
+
+    def _try(self, task: Task, cost: int) -> None:
+        actor, fault, _ = task.choice
+        if actor == self.explorer.last:
+            self._end(task.state, task.choice, cost)
+            return
+        step = self.world.step(task.state, actor, fault)
+        if step is None:
+            return
+        self.result.steps += 1
+        self._report(step.problems, task.choice, cost)
+        state = step.state
+        if fault is not NO_FAULT:
+            state = state._replace(faults=state.faults + 1)
+        elif state.faults < self.explorer.scenario.most_faults:
+            for found in find_faults(self.world, task.state, step):
+                self._add(Task(task.state, task.choice._replace(fault=found)), cost + 1)
+        self._visit(state, task.choice, cost)
+
+    def _visit(self, state: State, choice: Choice | None, cost: int) -> None:
+        """Go on from a state, unless it is known."""
+        can_fail = state.faults < self.explorer.scenario.most_faults
+        key = state._replace(past=state.past if can_fail else frozenset())
+        if key in self._seen:
+            self.result.merged += 1
+            return
+        self._seen.add(key)
+        movable = self.explorer.movable(state)
+        for number in movable:
+            switch = state.last in movable and number != state.last
+            self._add(Task(state, Choice(number, NO_FAULT, choice)), cost + switch)
+        if not movable:
+            self._add(Task(state, Choice(self.explorer.last, NO_FAULT, choice)), cost)
+            if can_fail:
+                for fault in find_losses(self.world, state):
+                    self._add(Task(state, Choice(self.explorer.last, fault, choice)), cost + 1)
+
+    def _add(self, task: Task, cost: int) -> None:
+        if cost <= self.explorer.scenario.most_cost:
+            self._tasks[cost].append(task)
+
+    def _end(self, state: State, choice: Choice, cost: int) -> None:
+        self.result.ends += 1
+        self._report(self.explorer.end(state, choice.fault), choice, cost)
+
+    def _report(self, problems: Iterable[Problem], choice: Choice, cost: int) -> None:
+        result, seconds = self.result, time.perf_counter() - self._began_at
+        for problem in problems:
+            violation = Violation(problem, in_order(choice), cost, result.schedules, seconds)
+            result.violations.append(violation)
+
+
+def in_order(choice: Choice | None) -> tuple[Choice, ...]:
+    """Return the steps of a schedule from the first to ``choice``."""
+    found = []
+    while choice:
+        found.append(choice)
+        choice = choice.before
+    return tuple(found[::-1])

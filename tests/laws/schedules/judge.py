@@ -1,0 +1,169 @@
+"""
+What must be true of a schedule, and the facts that decide it.
+
+A hit is *begun* when its call starts, and *told* when the call returns that it counted. The tables
+may never hold more hits than were begun, and never less than is *sure*:
+
+- as long as Redis has lost nothing, all hits that were told;
+- after a loss, what the tables held at that moment, or what had been told when the state was saved
+  that Redis went back to; plus the hits whose calls began later.
+
+A hit is *doubtful* if its actor noticed that Redis failed. It counts like any other, but after a
+loss nobody can know whether Redis had it. And a total need not show it at once: it may wait in the
+database until the next flush.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+Counts = tuple[int, ...]
+"""A number of hits for each object."""
+
+
+class Call(NamedTuple):
+    """A call that has begun."""
+
+    losses: int
+    at_least: Counts
+    """What its totals must show at least."""
+
+
+class Facts(NamedTuple):
+    """What happened so far."""
+
+    begun: Counts
+    sure: Counts
+    doubtful: Counts
+    """How many of the sure hits are doubtful."""
+
+    shown: Counts
+    """The highest totals that were shown since the last loss."""
+
+    calls: tuple[Call | None, ...]
+    """The open call of each actor."""
+
+    losses: int = 0
+    failed: frozenset[int] = frozenset()
+    """The actors that noticed a failure."""
+
+    @property
+    def saved(self) -> Counts:
+        """The sure hits that Redis or the tables have now."""
+        return tuple(a - b for a, b in zip(self.sure, self.doubtful, strict=True))
+
+
+class Problem(NamedTuple):
+    """A promise that was broken."""
+
+    promise: str
+    what: str
+
+
+def new_facts(*, objects: int, actors: int) -> Facts:
+    zero = (0,) * objects
+    return Facts(zero, zero, zero, zero, (None,) * actors)
+
+
+def plus(counts: Counts, at: int, n: int = 1) -> Counts:
+    return (*counts[:at], counts[at] + n, *counts[at + 1 :])
+
+
+def most(*counts: Counts) -> Counts:
+    return tuple(map(max, zip(*counts, strict=True)))
+
+
+def begin(facts: Facts, actor: int, recorded: Sequence[int]) -> Facts:
+    """Begin a call that records a hit on each of some objects, or none: that reads."""
+    begun = facts.begun
+    for obj in recorded:
+        begun = plus(begun, obj)
+    call = Call(facts.losses, most(facts.saved, facts.shown))
+    return facts._replace(begun=begun, calls=_with(facts.calls, actor, call))
+
+
+def end_call(
+    facts: Facts, actor: int, results: Sequence[tuple[int, bool, int | None]]
+) -> tuple[Facts, list[Problem]]:
+    """
+    End a call with the results of its objects: whether a hit was told, and the total shown.
+
+    The total of a hit includes it.
+    """
+    call = facts.calls[actor]
+    assert call
+    facts = facts._replace(calls=_with(facts.calls, actor, None))
+    problems: list[Problem] = []
+    for obj, is_told, total in results:
+        if is_told and call.losses == facts.losses:
+            doubtful = plus(facts.doubtful, obj) if actor in facts.failed else facts.doubtful
+            facts = facts._replace(sure=plus(facts.sure, obj), doubtful=doubtful)
+        if total is None:
+            continue
+        if total > facts.begun[obj]:
+            problems.append(Problem("shown", f"{total} shown, {facts.begun[obj]} begun"))
+        if call.losses == facts.losses and actor not in facts.failed:
+            at_least = call.at_least[obj] + is_told
+            if total < at_least:
+                problems.append(Problem("shown", f"{total} shown for at least {at_least}"))
+            facts = facts._replace(shown=most(facts.shown, _only(facts.shown, obj, total)))
+    return facts, problems
+
+
+def _only(counts: Counts, at: int, n: int) -> Counts:
+    return tuple(n if obj == at else 0 for obj in range(len(counts)))
+
+
+def _with(calls: tuple[Call | None, ...], actor: int, call: Call | None) -> Any:
+    return (*calls[:actor], call, *calls[actor + 1 :])
+
+
+def notice_failure(facts: Facts, actor: int) -> Facts:
+    return facts._replace(failed=facts.failed | {actor})
+
+
+def forget_actor(facts: Facts, actor: int) -> Facts:
+    """An actor has ended: whatever it noticed, it tells nothing more."""
+    calls = _with(facts.calls, actor, None)
+    return facts._replace(calls=calls, failed=facts.failed - {actor})
+
+
+def lose(facts: Facts, in_tables: Counts, saved: Counts) -> Facts:
+    """Redis has lost memory; ``saved`` were the sure hits of the state that it has now."""
+    zero = (0,) * len(saved)
+    sure = most(in_tables, saved)
+    return facts._replace(sure=sure, doubtful=zero, shown=zero, losses=facts.losses + 1)
+
+
+class End(NamedTuple):
+    """What a new process finds after it has flushed until nothing waited."""
+
+    tables: Counts
+    daily: Counts
+    totals: Counts
+    error: str
+    """Why it could not flush; empty if nothing is left."""
+
+
+def judge(facts: Facts, end: End) -> list[Problem]:
+    """Return what is wrong in the end."""
+    if end.error:
+        return [Problem("flushed", end.error)]
+    problems = []
+    for obj, hits in enumerate(end.tables):
+        if hits > facts.begun[obj]:
+            problems.append(Problem("never twice", f"{hits} in the tables for {facts.begun[obj]}"))
+        if hits < facts.sure[obj]:
+            problems.append(
+                Problem("nothing lost", f"{hits} in the tables for at least {facts.sure[obj]}")
+            )
+    if end.daily != end.tables:
+        problems.append(Problem("days", f"{end.daily} by day, {end.tables} in all"))
+    if end.totals != end.tables:
+        problems.append(Problem("shown in the end", f"{end.totals} for {end.tables}"))
+    return problems
+
+
+def counts_of(sums: Mapping[str, int], keys: Sequence[str]) -> Counts:
+    return tuple(sums.get(key, 0) for key in keys)

@@ -1,0 +1,110 @@
+"""What the actors do, in a few scripts each. All objects are in one partition if there is but one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from django_hitcount.flushing import flush
+from django_hitcount.recording import record_hits
+from django_hitcount.totals import get_total, get_totals
+from tests.app.models import Article
+from tests.laws.schedules.processes import ask, pass_time
+
+OBJECTS = 2
+FIRST, SECOND = range(OBJECTS)
+
+FLUSHES = 6
+"""How often a new process flushes in the end. One flush should do."""
+
+
+def articles() -> list[Article]:
+    """Return the objects, as they are read from a database."""
+    return [Article.from_db("default", ["id", "title", "author"], [n, "", ""]) for n in (1, 2)]
+
+
+KEYS = tuple(str(obj.pk) for obj in articles())
+
+
+def record(*chosen: int) -> None:
+    """Record a hit on some objects, with one call, and tell what it returned."""
+    objs = articles()
+    ask("begin", chosen)
+    hits = record_hits([objs[n] for n in chosen])
+    told = [(n, hit.counted, hit.total) for n, hit in zip(chosen, hits, strict=True)]
+    ask("told", tuple(told))
+
+
+def read(chosen: int) -> None:
+    """Read the total of an object, and tell it."""
+    ask("begin", ())
+    ask("told", ((chosen, False, get_total(articles()[chosen])),))
+
+
+def one_hit() -> None:
+    record(FIRST)
+
+
+def two_hits() -> None:
+    """The second one when a breaker lets calls through again."""
+    record(FIRST)
+    pass_time(2.0)
+    record(FIRST)
+
+
+def hits_on_both() -> None:
+    record(FIRST, SECOND)
+
+
+def two_reads() -> None:
+    read(FIRST)
+    read(FIRST)
+
+
+def warm_up() -> None:
+    """Redis knows the scripts, the totals and a generation; the ledger knows a batch."""
+    record(FIRST)
+    flush()
+    read(FIRST)
+
+
+def flush_all() -> tuple[str, tuple[int, ...]]:
+    """Flush until nothing waits. Return why that failed, and the totals after it."""
+    error = "hits wait for ever"
+    for _ in range(FLUSHES):
+        try:
+            if not flush().batches:
+                error = ""
+                break
+        except Exception as exc:  # noqa: BLE001 - the judge reports it
+            error = f"{exc!r}: {getattr(exc, 'exceptions', '')}"
+    objs = articles()
+    try:
+        totals = get_totals(objs)
+    except Exception as exc:  # noqa: BLE001 - as above
+        return repr(exc), ()
+    return error, tuple(totals[obj] for obj in objs)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Actors, by name, and how far to go."""
+
+    name: str
+    actors: Mapping[str, Callable[[], object]]
+    setup: Callable[[], object] = warm_up
+    clocks: Mapping[str, float] = field(default_factory=dict)
+    """By how many seconds the clocks of some actors are apart."""
+
+    most_faults: int = 2
+    most_cost: int = 3
+    """The most switches and faults together."""
+
+    options: Mapping[str, object] = field(default_factory=dict)
+    """Settings."""
+
+
+SCENARIOS: Sequence[Scenario] = (
+    Scenario("a hit and a flush", {"writer": one_hit, "flusher": flush}),
+)
