@@ -10,8 +10,9 @@ Redis may still go back to, and the facts for the judge.
 
 from __future__ import annotations
 
+import random
 import time
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -169,25 +170,37 @@ class Search:
         self._stop_at = stop_at
         self._began_at = time.perf_counter()
         self._seen: set[Any] = set()
-        self._tasks: dict[int, deque[Task]] = defaultdict(deque)
+        self._tasks: dict[int, list[Task]] = defaultdict(list)
+        self._going_on: list[Task] = []
+        """Steps that cost no more than the ones before them. Their actors are still there."""
+
+        self._random = random.Random(0)
         self._hot = {*self.world.hot}
 
     def run(self) -> bool:
         """Return False if a table was written that did not seem to matter: search again."""
         self._visit(self.explorer.first, None, 0)
         result = self.result
-        while self._tasks and not self._is_enough():
-            cost = min(self._tasks)
-            result.cost = cost
-            while self._tasks[cost] and not self._is_enough():
-                self._try(self._tasks[cost].popleft(), cost)
-                if self.world.hot != self._hot:
-                    return False
-            if not self._tasks[cost]:
-                del self._tasks[cost]
-        result.is_complete = not self._tasks
+        while (self._going_on or self._tasks) and not self._is_enough():
+            if not self._going_on:
+                result.cost = min(self._tasks)
+                self._going_on.append(self._take(result.cost))
+            self._try(self._going_on.pop(), result.cost)
+            if self.world.hot != self._hot:
+                return False
+        result.is_complete = not self._tasks and not self._going_on
         result.seconds = time.perf_counter() - self._began_at
         return True
+
+    def _take(self, cost: int) -> Task:
+        """Take any task of that cost: if there is no time for all, some of all kinds are tried."""
+        tasks = self._tasks[cost]
+        at = self._random.randrange(len(tasks))
+        tasks[at], tasks[-1] = tasks[-1], tasks[at]
+        task = tasks.pop()
+        if not tasks:
+            del self._tasks[cost]
+        return task
 
     def _is_enough(self) -> bool:
         result, seconds = self.result, time.perf_counter() - self._began_at
@@ -234,7 +247,9 @@ class Search:
                     self._add(Task(state, Choice(self.explorer.last, fault, choice)), cost + 1)
 
     def _add(self, task: Task, cost: int) -> None:
-        if cost <= self.explorer.scenario.most_cost:
+        if cost == self.result.cost:
+            self._going_on.append(task)
+        elif cost <= self.explorer.scenario.most_cost:
             self._tasks[cost].append(task)
 
     def _end(self, state: State, choice: Choice, cost: int) -> None:

@@ -46,7 +46,8 @@ class Fault(NamedTuple):
         else:
             return state
         nothing = (0,) * len(world.keys)
-        facts = judge.lose(state.facts, world.in_tables(state.tables), nothing)
+        in_tables, is_torn = world.in_tables(state.tables), self.name == "evict"
+        facts = judge.lose(state.facts, in_tables, nothing, is_torn=is_torn)
         return state._replace(redis=redis, facts=facts)
 
     def restart(self, world: World, state: State) -> State:

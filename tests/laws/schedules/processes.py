@@ -10,6 +10,7 @@ the tree runs again from its start, with the answers that lead there.
 from __future__ import annotations
 
 import functools
+import importlib.metadata
 import os
 import random
 import sys
@@ -17,6 +18,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from importlib.metadata import version
 from types import ModuleType
 from typing import Any
 from unittest import mock
@@ -256,6 +258,8 @@ def stage() -> Iterator[None]:
             stack.enter_context(mock.patch.object(module, name, value))
         patches = [
             mock.patch.object(os, "urandom", random.randbytes),
+            # redis-py looks up its own version for each pool, which takes as long as a flush.
+            mock.patch.object(importlib.metadata, "version", functools.cache(version)),
             mock.patch.object(redis.connection.Connection, "_connect", lambda self: StagedSocket()),
         ]
         for patch in patches:

@@ -110,14 +110,12 @@ class Valkey:
         scripts = {*state.scripts}
         words = [self._rewrite(command, scripts) for command in commands]
         load = [] if self._loaded == state.keys else [*self._load_commands(state.keys)]
-        replies = self._ask([*load, *words, (b"EVAL", SNAPSHOT, b"0")])
+        replies, keys = self._ask_and_look([*load, *words])
         own = [
             self._chat(command, state.run) if command[0].upper() in CHATTER else reply
-            for command, reply in zip(commands, replies[len(load) : -1], strict=True)
+            for command, reply in zip(commands, replies[len(load) :], strict=True)
         ]
-        reader = hiredis.Reader()
-        reader.feed(replies[-1])
-        self._loaded = self._remember(Key(*found) for found in reader.gets())
+        self._loaded = self._remember(keys)
         return b"".join(own), RedisState(self._loaded, state.run, frozenset(scripts))
 
     def _rewrite(self, command: Command, scripts: set[bytes]) -> Command:
@@ -164,15 +162,30 @@ class Valkey:
     def _ask(self, commands: Sequence[Command]) -> list[bytes]:
         """Send commands. Return the answer to each as it came."""
         self._socket.sendall(b"".join(map(_pack, commands)))
+        return self._read(len(commands))[0]
+
+    def _read(self, number: int) -> tuple[list[bytes], bytes]:
+        """Return ``number`` answers as they came, and the beginning of the next one."""
         replies: list[bytes] = []
-        pending = b""
-        while len(replies) < len(commands):
-            if (end := _end_of_reply(pending, 0)) is None:
-                pending += self._socket.recv(1 << 20)
+        received, start = b"", 0
+        while len(replies) < number:
+            end = _end_of_reply(received, start)
+            if end is None:
+                received += self._socket.recv(1 << 20)
             else:
-                replies.append(pending[:end])
-                pending = pending[end:]
-        return replies
+                replies.append(received[start:end])
+                start = end
+        return replies, received[start:]
+
+    def _ask_and_look(self, commands: Sequence[Command]) -> tuple[list[bytes], list[Key]]:
+        """As _ask(), and return all keys after that."""
+        self._socket.sendall(b"".join(map(_pack, [*commands, (b"EVAL", SNAPSHOT, b"0")])))
+        replies, pending = self._read(len(commands))
+        reader = hiredis.Reader()
+        reader.feed(pending)
+        while (found := reader.gets()) is False:
+            reader.feed(self._socket.recv(1 << 20))
+        return replies, [Key(*key) for key in found]
 
     def names(self, state: RedisState) -> list[bytes]:
         """Return the names of all keys."""

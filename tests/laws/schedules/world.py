@@ -78,6 +78,9 @@ class World:
         """The primary keys of the objects, as text."""
 
         self.actors: list[Actor] = []
+        self.trace: list[str] | None = None
+        """What the actors ask, in words, if somebody wants to know."""
+
         self.hot: set[str] = set()
         """The tables that were ever written."""
 
@@ -164,6 +167,8 @@ class Walk:
             op = self.node.op
             if (self.is_done and self._is_stop(op)) or self.world.is_locked(self.step.state, self.number, op):
                 break
+            if self.world.trace is not None:
+                self.world.trace.append(self._describe(op))
             answer = getattr(self, f"_{op[0]}")(*op[1:])
             if not self.is_dead:
                 self.node = self.actor.after(self.node, answer)
@@ -181,6 +186,13 @@ class Walk:
         if op[0] == "send":
             return not self.world.valkey.is_chatter(op[2])
         return op[0] in ("connect", "poll", "begin")
+
+    def _describe(self, op: Op) -> str:
+        if op[0] == "send":
+            return f"sends {self.world.valkey.describe(op[2])}"
+        if op[0] == "sql":
+            return f"{op[1][:100]} {'' if op[2] is None else op[2]}"
+        return " ".join(map(str, op))
 
     def _change(self, **changes: Any) -> None:
         self.step = self.step._replace(state=self.step.state._replace(**changes))
