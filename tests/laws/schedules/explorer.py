@@ -19,10 +19,14 @@ from typing import Any, NamedTuple
 
 from tests.laws.schedules import judge
 from tests.laws.schedules.faults import NO_FAULT, Fault, find_faults, find_losses
-from tests.laws.schedules.judge import End, Problem
+from tests.laws.schedules.judge import End, Facts, Problem
 from tests.laws.schedules.processes import Actor
 from tests.laws.schedules.scenarios import KEYS, Scenario, flush_all
 from tests.laws.schedules.world import State, Step, World
+
+
+SAMPLE = 100
+"""Of so many schedules, one is kept as a sample."""
 
 
 class Choice(NamedTuple):
@@ -67,6 +71,8 @@ class Result:
 
     seconds: float = 0.0
     violations: list[Violation] = field(default_factory=list)
+    samples: list[tuple[Choice, ...]] = field(default_factory=list)
+    """Some schedules."""
 
     @property
     def schedules(self) -> int:
@@ -90,13 +96,9 @@ class Explorer:
 
     def _begin(self) -> State:
         """Return the state after the setup."""
-        while True:
-            hot = {*self.world.hot}
-            state = self.world.begin(self.actors)
-            empty = state.past
-            state = self.run_to_end(state, self.setup).state
-            if self.world.hot == hot:
-                break
+        state = self.world.begin(self.actors)
+        empty = state.past
+        state = self.run_to_end(state, self.setup).state
         past = empty | {(state.redis.keys, state.facts.saved)}
         return state._replace(past=past, last=None)
 
@@ -118,8 +120,7 @@ class Explorer:
         no schedule of the scenario's cost is left.
         """
         search = Search(self, schedules=schedules, seconds=seconds, stop_at=stop_at)
-        while not search.run():
-            search = Search(self, schedules=schedules, seconds=seconds, stop_at=stop_at)
+        search.run()
         return search.result
 
     def movable(self, state: State) -> list[int]:
@@ -135,14 +136,14 @@ class Explorer:
                 found.append(number)
         return found
 
-    def end(self, state: State, fault: Fault) -> list[Problem]:
-        """Judge the end of a schedule."""
+    def end(self, state: State, fault: Fault) -> tuple[Facts, End]:
+        """Return what is true when all actors have ended, and what a new process then finds."""
         state = fault.before(self.world, state)
         known = (state.redis, state.tables)
         found = self._ends.get(known)
         if found is None:
             found = self._ends[known] = self._find_end(state)
-        return judge.judge(state.facts, found)
+        return state.facts, found
 
     def _find_end(self, state: State) -> End:
         nodes = [*state.nodes]
@@ -175,10 +176,8 @@ class Search:
         """Steps that cost no more than the ones before them. Their actors are still there."""
 
         self._random = random.Random(0)
-        self._hot = {*self.world.hot}
 
-    def run(self) -> bool:
-        """Return False if a table was written that did not seem to matter: search again."""
+    def run(self) -> None:
         self._visit(self.explorer.first, None, 0)
         result = self.result
         while (self._going_on or self._tasks) and not self._is_enough():
@@ -186,11 +185,8 @@ class Search:
                 result.cost = min(self._tasks)
                 self._going_on.append(self._take(result.cost))
             self._try(self._going_on.pop(), result.cost)
-            if self.world.hot != self._hot:
-                return False
         result.is_complete = not self._tasks and not self._going_on
         result.seconds = time.perf_counter() - self._began_at
-        return True
 
     def _take(self, cost: int) -> Task:
         """Take any task of that cost: if there is no time for all, some of all kinds are tried."""
@@ -254,7 +250,9 @@ class Search:
 
     def _end(self, state: State, choice: Choice, cost: int) -> None:
         self.result.ends += 1
-        self._report(self.explorer.end(state, choice.fault), choice, cost)
+        if self.result.ends % SAMPLE == 1:
+            self.result.samples.append(in_order(choice))
+        self._report(judge.judge(*self.explorer.end(state, choice.fault)), choice, cost)
 
     def _report(self, problems: Iterable[Problem], choice: Choice, cost: int) -> None:
         result, seconds = self.result, time.perf_counter() - self._began_at

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from tests.laws.schedules import judge
 from tests.laws.schedules.explorer import Choice, Explorer
 from tests.laws.schedules.faults import NO_FAULT, Fault
-from tests.laws.schedules.judge import Problem
+from tests.laws.schedules.judge import End, Problem
 from tests.laws.schedules.valkey import EMPTY
 from tests.laws.schedules.world import State
 
@@ -32,6 +33,7 @@ class Player:
         """The schedule, with all that the actors asked."""
 
         self.problems: list[Problem] = []
+        self.end: End | None = None
 
     def play(self, choices: Iterable[Choice]) -> None:
         for choice in choices:
@@ -48,7 +50,8 @@ class Player:
         self.lines.append(f"{name}: {words}" if words else name)
         self.story.append(f"{len(self.lines)}. {self.lines[-1]}")
         if number == self.explorer.last:
-            self.problems += self.explorer.end(self.state, fault)
+            facts, self.end = self.explorer.end(self.state, fault)
+            self.problems += judge.judge(facts, self.end)
             return
         self.world.trace = []
         step = self.world.step(self.state, number, fault)
@@ -81,15 +84,15 @@ class Player:
         return Fault(name, has_run="ran" in words, keys=at[0] if at else None)
 
 
-def replay(explorer: Explorer, lines: Sequence[str]) -> list[Problem]:
-    """Try a schedule. Return what is wrong with it."""
+def replay(explorer: Explorer, lines: Sequence[str]) -> Player:
+    """Try a schedule that was printed."""
     player = Player(explorer)
     player.play_lines(lines)
-    return player.problems
+    return player
 
 
-def tell(explorer: Explorer, choices: Iterable[Choice]) -> tuple[list[str], str]:
-    """Return a schedule as lines to replay, and as a story."""
+def tell(explorer: Explorer, choices: Iterable[Choice]) -> Player:
+    """Go through a schedule that was explored."""
     player = Player(explorer)
     player.play(choices)
-    return player.lines, "\n".join(player.story)
+    return player

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from django_hitcount.flushing import flush
 from django_hitcount.recording import record_hits
@@ -62,6 +61,10 @@ def two_reads() -> None:
     read(FIRST)
 
 
+def nothing() -> None:
+    """Redis and the tables are empty."""
+
+
 def warm_up() -> None:
     """Redis knows the scripts, the totals and a generation; the ledger knows a batch."""
     record(FIRST)
@@ -98,13 +101,40 @@ class Scenario:
     """By how many seconds the clocks of some actors are apart."""
 
     most_faults: int = 2
-    most_cost: int = 3
+    most_cost: int = 5
     """The most switches and faults together."""
 
     options: Mapping[str, object] = field(default_factory=dict)
     """Settings."""
 
 
+TWO_PARTITIONS = {"PARTITIONS": 2}
+"""The objects are then in different ones."""
+
 SCENARIOS: Sequence[Scenario] = (
-    Scenario("a hit and a flush", {"writer": one_hit, "flusher": flush}),
+    Scenario("a hit, a flush", {"writer": one_hit, "flusher": flush}),
+    Scenario("two hits, a flush", {"writer": two_hits, "flusher": flush}),
+    Scenario("a hit, two flushes", {"writer": one_hit, "flusher": flush, "flusher 2": flush}),
+    Scenario("two writers, a flush", {"writer": one_hit, "page": hits_on_both, "flusher": flush}),
+    Scenario("a first hit, a flush", {"writer": one_hit, "flusher": flush}, setup=nothing),
+    Scenario("a hit, a flush, reads", {"writer": one_hit, "flusher": flush, "reader": two_reads}),
+    Scenario("two partitions", {"page": hits_on_both, "flusher": flush}, options=TWO_PARTITIONS),
+    Scenario(
+        "all",
+        {
+            "writer": two_hits,
+            "page": hits_on_both,
+            "flusher": flush,
+            "flusher 2": flush,
+            "reader": two_reads,
+        },
+    ),
+    *(
+        Scenario(
+            f"a flusher's clock {seconds:+} s",
+            {"writer": one_hit, "flusher": flush},
+            clocks={"flusher": seconds},
+        )
+        for seconds in (-3600, -5, 3600)
+    ),
 )

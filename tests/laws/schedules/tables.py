@@ -61,7 +61,7 @@ class Tables:
         self._database.ensure_connection()
         self._raw: sqlite3.Connection = self._database.connection
         self._raw.execute("PRAGMA page_size = 1024")
-        self._names: list[str] = []
+        self.names: list[str] = []
         self._contents: list[bytes] = []
         self._ids: dict[Any, TableState] = {}
         self._answers: dict[tuple[TableState, Query], tuple[QueryAnswer, TableState]] = {}
@@ -72,11 +72,11 @@ class Tables:
 
     def _create(self) -> TableState:
         counts = apps.get_app_config("django_hitcount").get_models()
-        with self._database.schema_editor() as editor:
+        with self._database.schema_editor(atomic=False) as editor:
             for model in (ContentType, *counts, Article):
                 editor.create_model(model)
         rows = self._raw.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-        self._names = sorted(name for (name,) in rows)
+        self.names = sorted(name for (name,) in rows)
         return self._remember()
 
     def add_content_type(self, content_type: ContentType) -> TableState:
@@ -92,7 +92,7 @@ class Tables:
         """Return the number of what the tables contain now."""
         content = tuple(
             tuple(self._raw.execute(f"SELECT * FROM {name} ORDER BY rowid"))
-            for name in self._names
+            for name in self.names
         )
         found = self._ids.get(content)
         if found is None:

@@ -1,0 +1,51 @@
+"""Open a scenario: servers in a first state, and actors that have not begun."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest import mock
+
+from django.conf import settings
+from django.contrib.contenttypes.models import ContentType, ContentTypeManager
+from django.test import override_settings
+
+from tests.app.models import Article
+from tests.conftest import REDIS_BUFFER
+from tests.laws.schedules.explorer import Explorer
+from tests.laws.schedules.processes import stage
+from tests.laws.schedules.scenarios import KEYS, Scenario
+from tests.laws.schedules.tables import Tables
+from tests.laws.schedules.valkey import Valkey
+from tests.laws.schedules.world import World
+from tests.servers import HOST, Server
+
+DATABASE = 1
+"""As in the LOCATION of the tests' settings."""
+
+
+@contextmanager
+def opened(scenario: Scenario, server: Server) -> Iterator[Explorer]:
+    """Let the actors of a scenario run within the block. Flushes all of ``server``."""
+    own = {"BUFFER": REDIS_BUFFER, "PARTITIONS": 1, "SLOTS": 1, **scenario.options}
+    valkey = Valkey(HOST, server.port, database=DATABASE)
+    try:
+        with override_settings(HITCOUNT={**settings.HITCOUNT, **own}), stage():
+            tables = Tables()
+            with _content_type_known(tables):
+                yield Explorer(World(valkey, tables, KEYS), scenario)
+    finally:
+        valkey.close()
+
+
+@contextmanager
+def _content_type_known(tables: Tables) -> Iterator[None]:
+    """Let all processes know the content type, as most do that have counted a hit."""
+    content_type = ContentType(pk=1, app_label="app", model=Article._meta.model_name)
+    tables.add_content_type(content_type)
+    manager = ContentType.objects
+    manager.clear_cache()
+    manager._add_to_cache("default", content_type)
+    with mock.patch.object(ContentTypeManager, "clear_cache"):
+        yield
+    manager.clear_cache()
