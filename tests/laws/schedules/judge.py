@@ -9,7 +9,7 @@ may never hold more hits than were begun, and never less than is *sure*:
   that Redis went back to; plus the hits whose calls began later.
 
 A hit is *doubtful* if its actor noticed that Redis failed. It counts like any other, but after a
-loss nobody can know whether Redis had it. And a total need not show it at once: it may wait in the
+loss, also an earlier one, nobody can know whether Redis had it. And a total need not show it at once: it may wait in the
 database until the next flush.
 
 If one key was evicted, the hits by day or the running total may be gone and the hits themselves be
@@ -102,7 +102,8 @@ def end_call(
     facts = facts._replace(calls=_with(facts.calls, actor, None))
     problems: list[Problem] = []
     for obj, is_told, total in results:
-        if is_told and call.losses == facts.losses:
+        is_lost = call.losses < facts.losses or (facts.losses and actor in facts.failed)
+        if is_told and not is_lost:
             doubtful = plus(facts.doubtful, obj) if actor in facts.failed else facts.doubtful
             facts = facts._replace(sure=plus(facts.sure, obj), doubtful=doubtful)
         if total is None:
@@ -136,9 +137,13 @@ def forget_actor(facts: Facts, actor: int) -> Facts:
 
 
 def lose(facts: Facts, in_tables: Counts, saved: Counts, *, is_torn: bool = False) -> Facts:
-    """Redis has lost memory; ``saved`` were the sure hits of the state that it has now."""
+    """
+    Redis has lost memory; ``saved`` were the sure hits of the state that it has now.
+
+    What it had lost before need not come back, even if that state has it.
+    """
     zero = (0,) * len(saved)
-    sure = most(in_tables, saved)
+    sure = tuple(map(min, facts.sure, most(in_tables, saved)))
     return facts._replace(
         sure=sure,
         doubtful=zero,

@@ -110,20 +110,28 @@ if not generation then
   known[2] = math.floor(redis.call('TIME')[1] / 86400)
   redis.call('HSET', SEQUENCE, 'last_batch', generation .. ':0', 'day', known[2])
 end
+
+-- Add the run to those that may have hits.
+local function list_run()
+  local runs = text_in(RUNS) or ''
+  if not string.find(' ' .. runs .. ' ', ' ' .. run .. ' ', 1, true) then
+    redis.call('SET', RUNS, runs == '' and run or runs .. ' ' .. run)
+  end
+end
+
 if is_new then
   redis.call('HSET', SEQUENCE, recorder, command_number .. ' ' .. (known[2] or 0))
+  if redis.call('EXISTS', RUNS) == 0 then
+    list_run() -- The list was evicted, and the hits that it leads to were not.
+  end
 end
 
 -- Name the batch that the pending hits become, when they get a new field: then they may have no
 -- name yet. So each state that Redis may go back to has the name, and a claim finds the same one.
 local function name_pending()
   local name = generation .. ':' .. string.format('%.0f', last_number + 1)
-  if redis.call('HSETNX', PENDING, 'id', name) == 0 then
-    return
-  end
-  local runs = text_in(RUNS) or ''
-  if not string.find(' ' .. runs .. ' ', ' ' .. run .. ' ', 1, true) then
-    redis.call('SET', RUNS, runs == '' and run or runs .. ' ' .. run)
+  if redis.call('HSETNX', PENDING, 'id', name) == 1 then
+    list_run()
   end
 end
 
