@@ -12,7 +12,7 @@ import pytest
 
 from django_hitcount import series
 from django_hitcount.buffers import get_buffer
-from django_hitcount.buffers.redis import transport
+from django_hitcount.buffers.redis import claiming, transport
 from django_hitcount.buffers.redis.buffer import RedisBuffer
 from django_hitcount.counters.days import day_of
 from django_hitcount.db import slots
@@ -209,6 +209,34 @@ def test_snapshot_from_the_middle_of_a_flush(server, articles, step):
 
     record_hits(articles)
     assert_each_has(articles, 4)
+
+
+def test_redis_restarts_while_a_batch_is_read(tmp_path, use, settings):
+    """Each start orders the fields of a hash anew, so the rest of them would be others."""
+    server = Valkey(tmp_path, options=["--hash-max-listpack-entries", "0"])
+    server.start()
+    use(server.port)
+    settings.HITCOUNT = {**settings.HITCOUNT, "PARTITIONS": 1}
+    try:
+        articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(300))
+        record_hits(articles)
+        read, calls = claiming.id_text, []
+
+        def restart_at_the_second_piece(batch_id):
+            calls.append(batch_id)
+            if len(calls) == 2:
+                server.ask("SAVE")
+                restart(server)
+            return read(batch_id)
+
+        with (
+            mock.patch.object(claiming, "FIELDS_AT_A_TIME", 20),
+            mock.patch.object(claiming, "id_text", restart_at_the_second_piece),
+        ):
+            flush_until_done()
+        assert_each_has(articles, 1)
+    finally:
+        server.stop(signal.SIGKILL)
 
 
 class Death(BaseException):

@@ -110,19 +110,24 @@ def read_batch_id(text: bytes | None, partition: int) -> BatchId | None:
 
 def read(redis: GuardedRedis, claim: Claim) -> Batch | None:
     """
-    Read a claimed batch. Returns None if another flusher has settled it meanwhile.
+    Read a claimed batch. Returns None if another flusher has settled it meanwhile, or if Redis was
+    restarted: the rest of the batch may then be that of an older state, and its order is another.
 
     Costs a round trip per 2,000 fields and per 100 sketches.
     """
     names = run_keys(claim.id.partition, claim.run_id)
     fields = _Fields()
     cursor: bytes | int = 0
+    runs = set()
+
+    def build(_: str) -> list[ScriptCall]:
+        args = [id_text(claim.id), cursor, FIELDS_AT_A_TIME]
+        return [ScriptCall("read_batch", [names.batch], args)]
+
     while cursor != b"0":
-        call = ScriptCall(
-            "read_batch", [names.batch], [id_text(claim.id), cursor, FIELDS_AT_A_TIME]
-        )
-        (reply,) = redis.send([call])
-        if reply is None:
+        run_id, (reply,) = redis.send_to_run(build)
+        runs.add(run_id)
+        if reply is None or len(runs) > 1:
             return None
         cursor, flat = reply
         fields.add(flat)
