@@ -64,7 +64,7 @@ def test_a_schedule_ends_as_before_without_what_was_remembered(server):
     with opened(scenario, server) as explorer:
         result = explorer.explore(stop_at=9)
         assert result.is_complete
-        expected = [tell(explorer, choices) for choices in result.samples]
+        expected = [tell(explorer, choices) for choices in result.samples[-2:]]
 
     assert expected
     for player in expected:

@@ -24,6 +24,7 @@ from tests.laws.schedules.processes import Actor
 from tests.laws.schedules.scenarios import KEYS, Scenario, flush_all
 from tests.laws.schedules.world import State, Step, World
 
+AN_HOUR = 3600.0
 
 SAMPLE = 100
 """Of so many schedules, one is kept as a sample."""
@@ -85,9 +86,10 @@ class Explorer:
     def __init__(self, world: World, scenario: Scenario) -> None:
         self.world = world
         self.scenario = scenario
+        clocks = {"setup": -AN_HOUR, "end": AN_HOUR, **scenario.clocks}
         scripts = [*scenario.actors.items(), ("setup", scenario.setup), ("end", flush_all)]
         self.actors = [
-            Actor(name, n, script, clock=scenario.clocks.get(name, 60.0 * (name == "end")))
+            Actor(name, n, script, clock=clocks.get(name, 0.0))
             for n, (name, script) in enumerate(scripts)
         ]
         self.setup, self.last = len(self.actors) - 2, len(self.actors) - 1
@@ -220,7 +222,7 @@ class Search:
         if fault is not NO_FAULT:
             state = state._replace(faults=state.faults + 1)
         elif state.faults < self.explorer.scenario.most_faults:
-            for found in find_faults(self.world, task.state, step):
+            for found in self._wanted(find_faults(self.world, task.state, step)):
                 self._add(Task(task.state, task.choice._replace(fault=found)), cost + 1)
         self._visit(state, task.choice, cost)
 
@@ -239,8 +241,11 @@ class Search:
         if not movable:
             self._add(Task(state, Choice(self.explorer.last, NO_FAULT, choice)), cost)
             if can_fail:
-                for fault in find_losses(self.world, state):
+                for fault in self._wanted(find_losses(self.world, state)):
                     self._add(Task(state, Choice(self.explorer.last, fault, choice)), cost + 1)
+
+    def _wanted(self, faults: Iterable[Fault]) -> list[Fault]:
+        return [fault for fault in faults if fault.name in self.explorer.scenario.faults]
 
     def _add(self, task: Task, cost: int) -> None:
         if cost == self.result.cost:

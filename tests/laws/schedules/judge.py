@@ -8,9 +8,9 @@ may never hold more hits than were begun, and never less than is *sure*:
 - after a loss, what the tables held at that moment, or what had been told when the state was saved
   that Redis went back to; plus the hits whose calls began later.
 
-A hit is *doubtful* if its actor noticed that Redis failed. It counts like any other, but after a
-loss, also an earlier one, nobody can know whether Redis had it. And a total need not show it at once: it may wait in the
-database until the next flush.
+A hit is *doubtful* if its actor noticed that Redis failed. It counts like any other, but if there is
+a loss before or after it, nobody can know whether Redis had it. And a total need not show it at
+once: it may wait in the database until the next flush.
 
 If one key was evicted, the hits by day or the running total may be gone and the hits themselves be
 there, or the other way round. These are then not compared.
@@ -47,6 +47,9 @@ class Facts(NamedTuple):
     calls: tuple[Call | None, ...]
     """The open call of each actor."""
 
+    hidden: Counts
+    """How many hits were told although their actor had noticed a failure: totals may lack them."""
+
     losses: int = 0
     is_torn: bool = False
     """Whether Redis lost some keys and kept others, so that its numbers may contradict."""
@@ -56,7 +59,7 @@ class Facts(NamedTuple):
 
     @property
     def saved(self) -> Counts:
-        """The sure hits that Redis or the tables have now."""
+        """The sure hits that Redis or the tables have now: not those that are doubtful."""
         return tuple(a - b for a, b in zip(self.sure, self.doubtful, strict=True))
 
 
@@ -69,7 +72,7 @@ class Problem(NamedTuple):
 
 def new_facts(*, objects: int, actors: int) -> Facts:
     zero = (0,) * objects
-    return Facts(zero, zero, zero, zero, (None,) * actors)
+    return Facts(zero, zero, zero, zero, (None,) * actors, zero)
 
 
 def plus(counts: Counts, at: int, n: int = 1) -> Counts:
@@ -85,7 +88,8 @@ def begin(facts: Facts, actor: int, recorded: Sequence[int]) -> Facts:
     begun = facts.begun
     for obj in recorded:
         begun = plus(begun, obj)
-    call = Call(facts.losses, most(facts.saved, facts.shown))
+    known = tuple(a - b for a, b in zip(facts.sure, facts.hidden, strict=True))
+    call = Call(facts.losses, most(known, facts.shown))
     return facts._replace(begun=begun, calls=_with(facts.calls, actor, call))
 
 
@@ -102,10 +106,8 @@ def end_call(
     facts = facts._replace(calls=_with(facts.calls, actor, None))
     problems: list[Problem] = []
     for obj, is_told, total in results:
-        is_lost = call.losses < facts.losses or (facts.losses and actor in facts.failed)
-        if is_told and not is_lost:
-            doubtful = plus(facts.doubtful, obj) if actor in facts.failed else facts.doubtful
-            facts = facts._replace(sure=plus(facts.sure, obj), doubtful=doubtful)
+        if is_told:
+            facts = _tell(facts, actor, obj, is_sure=call.losses == facts.losses)
         if total is None:
             continue
         if total > facts.begun[obj]:
@@ -116,6 +118,18 @@ def end_call(
                 problems.append(Problem("shown", f"{total} shown for at least {at_least}"))
             facts = facts._replace(shown=most(facts.shown, _only(facts.shown, obj, total)))
     return facts, problems
+
+
+def _tell(facts: Facts, actor: int, obj: int, *, is_sure: bool) -> Facts:
+    has_failed = actor in facts.failed
+    is_sure = is_sure and not (has_failed and facts.losses)
+    if is_sure:
+        facts = facts._replace(sure=plus(facts.sure, obj))
+    if is_sure and has_failed:
+        facts = facts._replace(doubtful=plus(facts.doubtful, obj))
+    if has_failed:
+        facts = facts._replace(hidden=plus(facts.hidden, obj))
+    return facts
 
 
 def _only(counts: Counts, at: int, n: int) -> Counts:

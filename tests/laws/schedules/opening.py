@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from unittest import mock
 
 from django.conf import settings
@@ -27,15 +28,24 @@ DATABASE = 1
 @contextmanager
 def opened(scenario: Scenario, server: Server) -> Iterator[Explorer]:
     """Let the actors of a scenario run within the block. Flushes all of ``server``."""
-    own = {"BUFFER": REDIS_BUFFER, "PARTITIONS": 1, "SLOTS": 1, **scenario.options}
     valkey = Valkey(HOST, server.port, database=DATABASE)
     try:
-        with override_settings(HITCOUNT={**settings.HITCOUNT, **own}), stage():
+        with override_settings(**_settings(scenario)), stage():
             tables = Tables()
             with _content_type_known(tables):
                 yield Explorer(World(valkey, tables, KEYS), scenario)
     finally:
         valkey.close()
+
+
+def _settings(scenario: Scenario) -> dict[str, Any]:
+    """Return settings with few partitions and slots, and with the timeouts that sites have."""
+    own = {"BUFFER": REDIS_BUFFER, "PARTITIONS": 1, "SLOTS": 1, **scenario.options}
+    alias = {**settings.CACHES["hitcount"], "OPTIONS": {}}
+    return {
+        "HITCOUNT": {**settings.HITCOUNT, **own},
+        "CACHES": {**settings.CACHES, "hitcount": alias},
+    }
 
 
 @contextmanager

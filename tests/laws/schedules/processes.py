@@ -224,14 +224,17 @@ def _find_replacements(modules: list[ModuleType]) -> Iterator[tuple[ModuleType, 
         for name, value in vars(module).items():
             if id(value) in clocks:
                 yield module, name, clocks[id(value)]
-            elif isinstance(value, functools._lru_cache_wrapper) and not _takes_anything(value):
-                if not value.__module__.startswith("django_hitcount.conf"):
-                    yield module, name, caches.setdefault(id(value), _PerProcess(value))
+            elif _remembers(value):
+                yield module, name, caches.setdefault(id(value), _PerProcess(value))
 
 
-def _takes_anything(function: Any) -> bool:
-    code = getattr(function.__wrapped__, "__code__", None)
-    return code is None or bool(code.co_argcount or code.co_kwonlyargcount)
+def _remembers(value: object) -> bool:
+    """Whether it is a cached function without parameters, of more than the settings."""
+    if not isinstance(value, functools._lru_cache_wrapper):
+        return False
+    code = getattr(value.__wrapped__, "__code__", None)
+    is_of_settings = value.__module__.startswith("django_hitcount.conf")
+    return code is not None and not (code.co_argcount or code.co_kwonlyargcount or is_of_settings)
 
 
 _real_monotonic = time.monotonic
@@ -260,7 +263,7 @@ def stage() -> Iterator[None]:
             mock.patch.object(os, "urandom", random.randbytes),
             # redis-py looks up its own version for each pool, which takes as long as a flush.
             mock.patch.object(importlib.metadata, "version", functools.cache(version)),
-            mock.patch.object(redis.connection.Connection, "_connect", lambda self: StagedSocket()),
+            mock.patch.object(redis.connection.Connection, "_connect", side_effect=StagedSocket),
         ]
         for patch in patches:
             stack.enter_context(patch)

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from django.apps import apps
 from django.contrib.contenttypes.models import ContentType
-from django.db import connections, models
+from django.db import models
 from django.db.backends.sqlite3.base import DatabaseWrapper
 
 from django_hitcount.models import DailyHitSlot, HitSlot
@@ -91,8 +90,7 @@ class Tables:
     def _remember(self) -> TableState:
         """Return the number of what the tables contain now."""
         content = tuple(
-            tuple(self._raw.execute(f"SELECT * FROM {name} ORDER BY rowid"))
-            for name in self.names
+            tuple(self._raw.execute(f"SELECT * FROM {name} ORDER BY rowid")) for name in self.names
         )
         found = self._ids.get(content)
         if found is None:

@@ -174,7 +174,9 @@ class Walk:
     def _walk(self) -> State:
         while self.node.op[0] != "end" and not self.is_dead:
             op = self.node.op
-            if (self.is_done and self._is_stop(op)) or self.world.is_locked(self.step.state, self.number, op):
+            if (self.is_done and self._is_stop(op)) or self.world.is_locked(
+                self.step.state, self.number, op
+            ):
                 break
             if self.world.trace is not None:
                 self.world.trace.append(self._describe(op))
@@ -286,7 +288,7 @@ class Walk:
     def _told(self, results: Any) -> None:
         facts, problems = judge.end_call(self.step.state.facts, self.number, results)
         self._change(facts=facts)
-        self.step = self.step._replace(problems=(*self.step.problems, *problems))
+        self._report(*problems)
 
     def _note_end(self) -> None:
         """A failure that an actor did not notice may not make it raise."""
@@ -294,8 +296,10 @@ class Walk:
         facts = self.step.state.facts
         has_reason = self.number in facts.failed or facts.losses
         if isinstance(result, Exception) and not has_reason:
-            problem = Problem("raises", f"{self.actor.name} raised {describe(result)}")
-            self.step = self.step._replace(problems=(*self.step.problems, problem))
+            self._report(Problem("raises", f"{self.actor.name} raised {describe(result)}"))
+
+    def _report(self, *problems: Problem) -> None:
+        self.step = self.step._replace(problems=(*self.step.problems, *problems))
 
 
 def describe(error: BaseException) -> str:
