@@ -21,7 +21,7 @@ from tests.laws.schedules.replaying import replay, tell
 from tests.laws.schedules.scenarios import FIRST, SCENARIOS, Scenario, articles, one_hit
 from tests.servers import Valkey
 
-SCHEDULES = int(os.environ.get("HITCOUNT_TEST_SCHEDULES", "4000"))
+SCHEDULES = int(os.environ.get("HITCOUNT_TEST_SCHEDULES", "3000"))
 
 
 @pytest.fixture(scope="module")

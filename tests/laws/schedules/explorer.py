@@ -22,7 +22,8 @@ from tests.laws.schedules.faults import NO_FAULT, Fault, find_faults, find_losse
 from tests.laws.schedules.judge import End, Facts, Problem
 from tests.laws.schedules.processes import Actor
 from tests.laws.schedules.scenarios import KEYS, Scenario, flush_all
-from tests.laws.schedules.world import State, Step, World
+from tests.laws.schedules.states import State, Step
+from tests.laws.schedules.world import World
 
 AN_HOUR = 3600.0
 

@@ -15,7 +15,8 @@ from tests.laws.schedules import judge
 from tests.laws.schedules.valkey import EMPTY
 
 if TYPE_CHECKING:
-    from tests.laws.schedules.world import State, Step, World
+    from tests.laws.schedules.states import State, Step
+    from tests.laws.schedules.world import World
 
 
 class Fault(NamedTuple):

@@ -14,8 +14,8 @@ from tests.laws.schedules import judge
 from tests.laws.schedules.explorer import Choice, Explorer
 from tests.laws.schedules.faults import NO_FAULT, Fault
 from tests.laws.schedules.judge import End, Problem
+from tests.laws.schedules.states import State
 from tests.laws.schedules.valkey import EMPTY
-from tests.laws.schedules.world import State
 
 
 class Player:

@@ -14,20 +14,20 @@ each message to Redis and each statement, except those that cannot matter to oth
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from tests.laws.schedules import judge
 from tests.laws.schedules.faults import NO_FAULT, Fault
-from tests.laws.schedules.judge import Counts, Facts, Problem
-from tests.laws.schedules.processes import Actor, Node, Op
+from tests.laws.schedules.judge import Counts, Problem
+from tests.laws.schedules.processes import Actor, Op
+from tests.laws.schedules.states import State, Step
 from tests.laws.schedules.tables import (
     Query,
     Tables,
     TableState,
-    Transaction,
     run_in_transaction,
 )
-from tests.laws.schedules.valkey import EMPTY, RedisState, Valkey
+from tests.laws.schedules.valkey import EMPTY, Valkey
 
 LOST_IN_DATABASE = (("OperationalError", "the connection was lost", None), None, (), -1, None)
 
@@ -39,42 +39,6 @@ COLD = {
     "django_hitcount_seenvisitor",
 }
 """Tables that no actor writes. It is an error if one does."""
-
-
-class State(NamedTuple):
-    """The state of the world between two steps."""
-
-    redis: RedisState
-    tables: TableState
-    nodes: tuple[Node | None, ...]
-    """Where each actor is; None if it has ended or died."""
-
-    transactions: tuple[Transaction | None, ...]
-    facts: Facts
-    past: frozenset[tuple[int, Counts]]
-    """The states that Redis may go back to, with the sure hits of each."""
-
-    faults: int = 0
-    last: int | None = None
-    """The actor that made the last step, if it can go on."""
-
-
-class Step(NamedTuple):
-    """What a step led to."""
-
-    state: State
-    problems: tuple[Problem, ...] = ()
-    touched: str = ""
-    """What a fault could have hit: "message", "commit", or nothing."""
-
-    has_changed: bool = False
-    """Whether the servers have changed."""
-
-    result: object = None
-    """What the actor returned, or the exception that it raised."""
-
-    has_gate: bool = False
-    """Whether the actor connected, or looked whether its connection was still open."""
 
 
 class World:
