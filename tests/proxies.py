@@ -6,8 +6,8 @@ import itertools
 import socket
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from tests.servers import HOST
 
@@ -81,7 +81,7 @@ class Proxy:
                     threading.Thread(target=pump, args=(client, server), daemon=True).start()
 
     def _ask(self, client: socket.socket, server: socket.socket) -> None:
-        with suppress(OSError), client, server:
+        with _ended(client, server):
             while piece := client.recv(65536):
                 self.questions += 1
                 if not self.accepts(piece):
@@ -90,7 +90,7 @@ class Proxy:
                 server.sendall(piece)
 
     def _answer(self, client: socket.socket, server: socket.socket) -> None:
-        with suppress(OSError), client, server:
+        with _ended(client, server):
             while piece := server.recv(65536):
                 answer = self.rewrite(piece)
                 for part in [bytes([byte]) for byte in answer] if self.drips else [answer]:
@@ -158,6 +158,15 @@ def _has_ended(server: socket.socket) -> bool:
         return True
     finally:
         server.setblocking(True)
+
+
+@contextmanager
+def _ended(*sockets: socket.socket) -> Iterator[None]:
+    """End both connections after the block. Another thread may be waiting for one of them."""
+    with suppress(OSError):
+        yield
+    for sock in sockets:
+        _end(sock)
 
 
 def _end(sock: socket.socket) -> None:

@@ -25,6 +25,7 @@ from django_hitcount.recording import record_hits
 from django_hitcount.totals import get_totals
 from tests.app.models import Article
 from tests.cache_alias import change_alias
+from tests.doubts import no_notes
 from tests.faults.conftest import hanging
 from tests.proxies import Proxy
 from tests.servers import HOST, Valkey, wait_until
@@ -78,15 +79,6 @@ def use_server(writer, own_valkey, settings) -> None:
     """All others talk to the server itself."""
     change_alias(settings, LOCATION=f"redis://{HOST}:{own_valkey.port}/0")
     assert get_buffer() is not writer.buffer
-
-
-@contextmanager
-def no_notes() -> Iterator[None]:
-    """As if no command were in doubt, for those who looked before."""
-    notes = [*MissedRecord.objects.all()]
-    MissedRecord.objects.all().delete()
-    yield
-    MissedRecord.objects.bulk_create(notes)
 
 
 @contextmanager
@@ -224,6 +216,33 @@ class TestRedisThatLosesItsMemory:
         lose(own_valkey)
 
         assert_each_has(articles, 2)
+
+
+@pytest.mark.usefixtures("use_server")
+def test_hits_that_come_after_a_command_is_sent_again_count(writer, own_valkey, articles):
+    """What names a batch is not used again, even if the same command is the first one twice."""
+    writer.record(articles)
+    flush()
+    own_valkey.ask("FLUSHALL")
+    writer.record_without_answer(articles, meanwhile=flush)
+    assert slot_sums(articles) == dict.fromkeys(articles, 2)
+    own_valkey.ask("FLUSHALL")
+    get_buffer().catch_up()
+    record_hits(articles, amount=5)
+
+    assert_each_has(articles, 7)
+
+
+@pytest.mark.usefixtures("use_server")
+def test_redis_that_swaps_its_databases_has_run_it_in_the_other_one(writer, own_valkey, articles):
+    writer.record(articles)
+    writer.record_without_answer(articles, meanwhile=lambda: None)
+    own_valkey.ask("SWAPDB", "0", "1")
+    flush_until_done()
+    own_valkey.ask("SWAPDB", "0", "1")
+    flush_until_done()
+
+    assert slot_sums(articles) == daily_sums(articles) == dict.fromkeys(articles, 2)
 
 
 @pytest.mark.usefixtures("use_server")

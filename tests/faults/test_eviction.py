@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ from django_hitcount.maintenance.flushing import flush
 from django_hitcount.recording import record_hit
 from django_hitcount.totals import get_total
 from tests.app.models import Article
+from tests.cache_alias import change_alias
+from tests.proxies import Proxy
+from tests.servers import HOST, Valkey
 from tests.tables import daily_sums, slot_sums
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long]
@@ -129,3 +133,76 @@ def test_any_key(redis, step):
     evict(redis, step, [], of=all_names)
     ends = [evict(redis, step, [place], of=all_names) for place in sorted(places)]
     assert [end for end in ends if max(end.in_tables) > BEFORE + AFTER] == []
+
+
+class TestRestart:
+    """Redis has lost no hit; a key without hits is evicted, before or after a restart."""
+
+    @staticmethod
+    def restart(server: Valkey) -> None:
+        server.stop(signal.SIGKILL)
+        server.start()
+
+    @staticmethod
+    def evict_one(server: Valkey, place: int) -> bytes | None:
+        """Evict a key that holds no hits; returns its name, or None if there are fewer keys."""
+        with server.client() as redis:
+            names = [name for name in sorted(redis.scan_iter()) if redis.type(name) != b"hash"]
+            if place >= len(names):
+                return None
+            redis.delete(names[place])
+            return bytes(names[place])
+
+    def test_eviction_after_the_restart(self, own_valkey):
+        wrong = []
+        for place in itertools.count():
+            article = Article.objects.create()
+            record_hit(article, amount=BEFORE)
+            self.restart(own_valkey)
+            if not (evicted := self.evict_one(own_valkey, place)):
+                break
+            record_hit(article, amount=AFTER)
+            flush()
+            if {*slot_sums([article]).values()} != {BEFORE + AFTER}:
+                wrong.append((evicted, slot_sums([article])[article]))
+            own_valkey.ask("FLUSHALL")
+        assert wrong == []
+
+    def test_eviction_before_a_snapshot(self, own_valkey):
+        """Redis goes back to a state from after the eviction, and from before the flush."""
+        own_valkey.ask("CONFIG", "SET", "appendonly", "no")
+        own_valkey.options = ()
+        wrong = []
+        for place in itertools.count():
+            article = Article.objects.create()
+            record_hit(article, amount=BEFORE)
+            if not (evicted := self.evict_one(own_valkey, place)):
+                break
+            own_valkey.ask("SAVE")
+            flush()
+            self.restart(own_valkey)
+            flush()
+            if {*slot_sums([article]).values()} != {BEFORE}:
+                wrong.append((evicted, slot_sums([article])[article]))
+            own_valkey.ask("FLUSHALL")
+        assert wrong == []
+
+    def test_eviction_of_what_knows_a_command_in_doubt(self, own_valkey, settings):
+        """Redis has run the command, and its answer is lost."""
+        proxy = Proxy(own_valkey.port)
+        proxy.start()
+        change_alias(settings, LOCATION=f"redis://{HOST}:{proxy.port}/0")
+        wrong = []
+        for place in itertools.count():
+            article = Article.objects.create()
+            record_hit(article, amount=BEFORE)
+            proxy.lose()
+            record_hit(article, amount=AFTER)
+            if not (evicted := self.evict_one(own_valkey, place)):
+                break
+            flush()
+            if {*slot_sums([article]).values()} != {BEFORE + AFTER}:
+                wrong.append((evicted, slot_sums([article])[article]))
+            own_valkey.ask("FLUSHALL")
+        proxy.stop()
+        assert wrong == []

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+from redis import Redis
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.buffers.redis import claiming
@@ -25,6 +26,12 @@ from django_hitcount.maintenance.flushing import flush
 from django_hitcount.maintenance.upkeep import run_upkeep
 from tests.app.models import Article, Page
 from tests.conftest import DATABASE_BUFFER, REDIS_BUFFER
+
+
+def reset_totals(redis: Redis) -> None:
+    """Void all running totals, as a command does after the tables or Redis were replaced."""
+    for key in redis.scan_iter("*total*"):
+        redis.delete(key)
 
 
 class Crash(BaseException):
