@@ -87,6 +87,13 @@ class GoingBack(Machine):
             for obj, hits in self.left.items()
         }
 
+    @rule()
+    def forget_all(self) -> None:
+        """In the same run."""
+        in_tables = slot_sums(self.objs)
+        self.server.ask("FLUSHALL")
+        self.left = {obj: hits[: in_tables[obj]] for obj, hits in self.left.items()}
+
     @rule(partition=st.integers(0, 1))
     def claim_and_fall_asleep(self, partition) -> None:
         batch = get_buffer().claim(partition)
