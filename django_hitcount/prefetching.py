@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from itertools import product
+from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.db.models import Model
@@ -59,11 +60,11 @@ def prefetch_hits(
     to a hundred sketches, of 12 KB at most. Without Redis, costs a query for the totals, and one
     for the visitors.
     """
-    names = [counters] if isinstance(counters, str) else counters
-    counters = [*dict.fromkeys(map(check_counter, names))]
-    ranges = [last_days(days) for days in _list_numbers(visitors_days)]
+    counters = [*dict.fromkeys(map(check_counter, _list_values(counters)))]
+    numbers = [] if visitors_days is None else _list_values(visitors_days)
+    ranges = [last_days(days) for days in dict.fromkeys(numbers)]
     with_visitors = _counters_with_visitors(counters) if ranges else []
-    if isinstance(objects, Model):
+    if isinstance(objects, Model | str) or not isinstance(objects, Iterable):
         raise UnsavedObject(f"Invalid objects: {objects!r}. Pass a list or a queryset of objects.")
     objs = [obj for obj in objects if obj is not None and not is_unsaved(obj)]
     try:
@@ -81,10 +82,9 @@ def prefetch_hits(
     _remember(read_numbers(wanted), totals, visitors)
 
 
-def _list_numbers(visitors_days: int | Sequence[int] | None) -> Sequence[int]:
-    if visitors_days is None:
-        return []
-    return [visitors_days] if isinstance(visitors_days, int) else [*dict.fromkeys(visitors_days)]
+def _list_values(value: Any) -> list[Any]:
+    """Return several values as a list, and one value, valid or not, as a list of it."""
+    return [*value] if isinstance(value, Iterable) and not isinstance(value, str) else [value]
 
 
 def _counters_with_visitors(counters: Sequence[str]) -> list[str]:

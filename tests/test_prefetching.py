@@ -157,6 +157,26 @@ def test_single_object_is_an_error(objects):
         prefetch_hits(objects[0])
 
 
+@pytest.mark.parametrize("value", ["1", "7.5", "'tea'"])
+def test_what_is_no_list_in_a_template_is_an_error_as_for_other_tags(site, value):
+    template = Template(f"{{% load hitcount %}}{{% prefetch_hits {value} %}}")
+    with pytest.raises(UnsavedObject, match=f"Invalid objects: {value}. Pass a list or a queryset"):
+        template.render(Context())
+
+
+@pytest.mark.parametrize(
+    ("option", "error", "message"),
+    [
+        ("counters=5", UnknownCounter, "Invalid counter: 5 .*Pass its name as a str"),
+        ("visitors_days=7.5", InvalidDay, "Invalid number of days: 7.5. Pass a whole number"),
+    ],
+)
+def test_options_of_another_type_in_a_template_are_errors(site, option, error, message):
+    template = Template(f"{{% load hitcount %}}{{% prefetch_hits objects {option} %}}")
+    with pytest.raises(error, match=message):
+        template.render(Context({"objects": []}))
+
+
 def test_number_is_read_again_after_a_hit_on_the_object(objects):
     prefetch_hits(objects, visitors_days=1)
     objects[0].record_hit(request_of(3))
