@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django import forms
@@ -23,7 +24,11 @@ from django_hitcount.admin.statistics import Choice, read_choice, read_statistic
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.names import check_counter
 from django_hitcount.counters.primary_keys import key_type
+from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import InvalidHit
+from django_hitcount.reports.labels import label_object
+
+logger = logging.getLogger("django_hitcount")
 
 ModelT = TypeVar("ModelT", bound=models.Model)
 
@@ -96,7 +101,12 @@ class HitCountAdmin(ModelAdmin[ModelT]):
             objs = [*changelist.result_list]
             has_own_link = "hits_column" in (changelist.list_display_links or ())
             is_linked = not (changelist.is_popup or has_own_link)
-            urls = {obj: self._statistics_url(obj) for obj in objs} if is_linked else {}
+            linked = [
+                obj
+                for obj in objs
+                if is_linked and self.has_view_or_change_permission(request, obj)
+            ]
+            urls = {obj: self._statistics_url(obj) for obj in linked}
             fill_cells(objs, counter=self.hit_counter, urls=urls)
         return response
 
@@ -154,22 +164,32 @@ class HitCountAdmin(ModelAdmin[ModelT]):
         if correction is None:
             return self._show_statistics(request, obj, choice, form)
         text = describe(correction)
-        self.log_change(request, obj, text)
+        self._log_correction(request, obj, text)
         self.message_user(request, text, messages.SUCCESS)
         return HttpResponseRedirect(request.get_full_path())
+
+    def _log_correction(self, request: HttpRequest, obj: ModelT, text: str) -> None:
+        """Add the correction to the history, which stores the text of the object."""
+        try:
+            self.log_change(request, obj, text)
+        except DATABASE_ERRORS:
+            raise
+        except Exception:  # An error page would say that nothing was corrected.
+            logger.exception("The history of %s %s lacks a correction", self.opts.label, obj.pk)
 
     def _show_statistics(
         self, request: HttpRequest, obj: ModelT, choice: Choice, form: CorrectionForm | None
     ) -> TemplateResponse:
         request.current_app = self.admin_site.name
+        label = label_object(obj)
         crumbs = [
             *crumbs_of_model(self, request),
-            Crumb(str(obj), self._url_of("change", obj)),
+            Crumb(label, self._url_of("change", obj)),
             Crumb(_("Statistics")),
         ]
         context = page_context(self.admin_site, request, crumbs=crumbs)
         context |= {
-            "title": _("Statistics: %s") % obj,
+            "title": _("Statistics: %s") % label,
             "opts": self.opts,
             "original": obj,
             "statistics": read_statistics(obj, choice),

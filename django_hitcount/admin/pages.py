@@ -39,17 +39,25 @@ def crumbs_of_model(model_admin: ModelAdmin[Any], request: HttpRequest) -> list[
         ),
         Crumb(
             str(capfirst(opts.verbose_name_plural)),
-            reverse(f"admin:{opts.app_label}_{opts.model_name}_changelist", current_app=site.name),
+            reverse(f"admin:{opts.app_label}_{opts.model_name}_changelist", current_app=site.name)
+            if model_admin.has_view_or_change_permission(request)
+            else "",
         ),
     ]
 
 
-def find_address(site: AdminSite, obj: Model, **choice: object) -> str | None:
+def find_address(site: AdminSite, request: HttpRequest, obj: Model, **choice: object) -> str | None:
     """
     Return the address of the statistics of an object, or else that of its form.
 
-    ``choice`` is what the statistics are to show, see statistics.read_choice().
+    Returns None if the user may not view the object there. ``choice`` is what the statistics are
+    to show, see statistics.read_choice().
     """
+    model = obj._meta.model
+    if not site.is_registered(model):
+        return None
+    if not site.get_model_admin(model).has_view_or_change_permission(request, obj):
+        return None
     for view, query in (("hit_statistics", urlencode(choice)), ("change", "")):
         name = f"admin:{obj._meta.app_label}_{obj._meta.model_name}_{view}"
         try:

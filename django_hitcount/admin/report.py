@@ -22,7 +22,6 @@ from django_hitcount.admin.read_only import ReadOnlyAdmin
 from django_hitcount.admin.report_contents import counts_visitors, read_report, shows_visitors
 from django_hitcount.admin.statistics import days_back_to
 from django_hitcount.buffers import get_buffer
-from django_hitcount.buffers.database import DatabaseBuffer
 from django_hitcount.counters.days import time_since
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.reports.labels import counter_choices
@@ -78,7 +77,7 @@ class HitReportAdmin(ReadOnlyAdmin):
         self, request: HttpRequest, report: Report, overview: Overview
     ) -> dict[str, object]:
         selection = report.selection
-        hits_wait = not isinstance(get_buffer(), DatabaseBuffer)
+        hits_wait = get_buffer().keeps_hits
         status = read_status(overview.last_flush_at) if hits_wait else None
         return {
             "title": _("Hits"),
@@ -112,13 +111,9 @@ class HitReportAdmin(ReadOnlyAdmin):
 
     def _url_of(self, request: HttpRequest, obj: Model, selection: Selection) -> str:
         """Return the address of an object; empty if the user may not view it there."""
-        site, model = self.admin_site, obj._meta.model
-        if not site.is_registered(model):
-            return ""
-        if not site.get_model_admin(model).has_view_or_change_permission(request):
-            return ""
         days = days_back_to(selection.period.first_day)
-        return find_address(site, obj, counter=selection.counter, days=days) or ""
+        choice = {"counter": selection.counter, "days": days}
+        return find_address(self.admin_site, request, obj, **choice) or ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,7 +11,6 @@ from django.contrib.admin.options import IncorrectLookupParameters
 from django.db import models, router
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
-from django.utils.text import capfirst
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -20,12 +19,15 @@ from django_hitcount.admin.read_only import ReadOnlyAdmin
 from django_hitcount.counters.primary_keys import convert_key, find_by_texts
 from django_hitcount.db.tables import Correction
 from django_hitcount.exceptions import InvalidKey
-from django_hitcount.reports.labels import counter_choices, label_counter
+from django_hitcount.reports.labels import counter_choices, label_counter, label_key, label_object
 from django_hitcount.templatetags.hitcount_admin import signed
 
 _ON_STATE = "hitcount_object"
-"""The attribute of ``correction._state`` that has the corrected object."""
+"""
+The attribute of ``correction._state`` that has the label of the corrected object, and its address.
 
+The column that shows them knows no request, so it cannot ask whether the user may view the object.
+"""
 
 _COLUMNS = ("corrected_object", "counter_name", "day", "hits", "reason", "made_by", "made_at")
 
@@ -71,8 +73,17 @@ class CorrectionAdmin(ReadOnlyAdmin):
         response = super().changelist_view(request, context)
         changelist = (getattr(response, "context_data", None) or {}).get("cl")
         if changelist:
-            _load_objects(changelist.result_list)
+            self._load_objects(request, changelist.result_list)
         return response
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Correction | None:
+        """Read the object of a correction that is shown alone."""
+        correction: Correction | None = super().get_object(request, object_id, from_field)
+        if correction:
+            self._load_objects(request, [correction])
+        return correction
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         """Refuse the year 99999999999 as other invalid days; Django fails for it."""
@@ -84,13 +95,21 @@ class CorrectionAdmin(ReadOnlyAdmin):
     @admin.display(description=_("object"), ordering="object_id")
     def corrected_object(self, correction: Correction) -> str:
         """The corrected object, with a link if it is in the admin."""
-        if not hasattr(correction._state, _ON_STATE):
-            _load_objects([correction])
-        obj: models.Model | None = getattr(correction._state, _ON_STATE)
-        if obj is None:
-            return f"{_model_name(correction)} {correction.object_id}"
-        url = find_address(self.admin_site, obj)
-        return format_html('<a href="{}">{}</a>', url, obj) if url else str(obj)
+        label, url = getattr(correction._state, _ON_STATE)
+        return format_html('<a href="{}">{}</a>', url, label) if url else label
+
+    def _load_objects(self, request: HttpRequest, corrections: Collection[Correction]) -> None:
+        """Put what is shown of the object of each correction on it."""
+        by_model: dict[type[models.Model] | None, list[Correction]] = defaultdict(list)
+        for correction in corrections:
+            by_model[correction.content_type.model_class()].append(correction)
+        for model, group in by_model.items():
+            found = _find_objects(model, {correction.object_id for correction in group})
+            for correction in group:
+                obj = found.get(correction.object_id)
+                label = label_object(obj) if obj else _label_missing(correction)
+                url = find_address(self.admin_site, request, obj) if obj else None
+                setattr(correction._state, _ON_STATE, (label, url))
 
     @admin.display(description=_("counter"), ordering="counter")
     def counter_name(self, correction: Correction) -> str:
@@ -101,20 +120,10 @@ class CorrectionAdmin(ReadOnlyAdmin):
         return format_html('<bdi dir="ltr">{}</bdi>', signed(correction.amount))
 
 
-def _model_name(correction: Correction) -> str:
+def _label_missing(correction: Correction) -> str:
     model = correction.content_type.model_class()
-    return str(capfirst(model._meta.verbose_name if model else correction.content_type.model))
-
-
-def _load_objects(corrections: Collection[Correction]) -> None:
-    """Put the object of each correction on it; None if it is not found."""
-    by_model: dict[type[models.Model] | None, list[Correction]] = defaultdict(list)
-    for correction in corrections:
-        by_model[correction.content_type.model_class()].append(correction)
-    for model, group in by_model.items():
-        found = _find_objects(model, {correction.object_id for correction in group})
-        for correction in group:
-            setattr(correction._state, _ON_STATE, found.get(correction.object_id))
+    name = model._meta.verbose_name if model else correction.content_type.model
+    return label_key(str(name), correction.object_id)
 
 
 def _find_objects(

@@ -10,6 +10,7 @@ from django.db.models import Model
 
 from django_hitcount.counters.keys import ObjectKey
 from django_hitcount.counters.primary_keys import find_by_texts, key_text
+from django_hitcount.reports.labels import label_object
 from django_hitcount.reports.selection import CountedModel
 
 MOST_MODELS = 3
@@ -44,4 +45,4 @@ def load_objects(
 
 def name_object(key: ObjectKey, objects: Mapping[ObjectKey, Model]) -> str:
     """Return the text of an object, or its primary key if it is not among ``objects``."""
-    return str(objects[key]) if key in objects else key[1]
+    return label_object(objects[key]) if key in objects else key[1]

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
+
+from django_hitcount.reports import labels
+from tests.admin.sites import ArticleAdmin
+from tests.app.models import Article
 
 
 @pytest.fixture(autouse=True)
@@ -48,3 +52,32 @@ def cells() -> Callable[[object], list[str]]:
         return [str(cell) for cell in found]
 
     return cells
+
+
+@pytest.fixture
+def hides(monkeypatch) -> Callable[..., None]:
+    """Let the ModelAdmin of articles hide some of them from everybody, object by object."""
+
+    def hides(*articles: Article) -> None:
+        def may_view(self, request, obj=None):
+            return obj not in articles
+
+        for name in ("has_view_permission", "has_change_permission"):
+            monkeypatch.setattr(ArticleAdmin, name, may_view)
+
+    return hides
+
+
+@pytest.fixture
+def nameless(monkeypatch, caplog) -> Iterator[None]:
+    """Articles whose ``__str__()`` raises. One line of the log says so."""
+
+    def fail(self):
+        raise ValueError("no author")
+
+    monkeypatch.setattr(Article, "__str__", fail)
+    labels._log_failure.cache_clear()
+    yield
+    records = caplog.get_records("call")
+    failures = [record for record in records if "__str__() of app.Article" in record.getMessage()]
+    assert [str(record.exc_info[1]) for record in failures] == ["no author"]

@@ -6,8 +6,8 @@ from django.contrib import admin
 from django.contrib.auth.models import Group, User
 from django.urls import path
 
-from django_hitcount.admin import HitCountAdmin, HitReportAdmin
-from django_hitcount.models import HitSlot
+from django_hitcount.admin import CorrectionAdmin, HitCountAdmin, HitReportAdmin
+from django_hitcount.models import Correction, HitSlot
 from tests.app.models import (
     Article,
     Dessert,
@@ -105,6 +105,7 @@ staff.register(Novel, Downloads)
 staff.register([Recipe, Dessert], type("TotalAdmin", (HitCountAdmin, admin.ModelAdmin), {}))
 staff.register(Tag, admin.ModelAdmin)
 staff.register(HitSlot, HitReportAdmin)
+staff.register(Correction, CorrectionAdmin)
 staff.register([User, Group])
 
 urlpatterns = [

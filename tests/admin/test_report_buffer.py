@@ -10,6 +10,7 @@ import pytest
 from django.test import TestCase
 from django.utils import timezone
 
+from django_hitcount.buffers.database import DatabaseBuffer
 from django_hitcount.flushing import flush
 from django_hitcount.recording import record_hit
 from django_hitcount.status import read_status
@@ -34,6 +35,21 @@ def test_without_redis_no_hits_wait(admin, text):
     make(1)
 
     assert "Without Redis no hits wait" in text(admin.get(URL))
+
+
+class LateBuffer(DatabaseBuffer):
+    """A buffer of a project, which may inherit from any of ours."""
+
+    keeps_hits = True
+
+
+def test_a_buffer_says_itself_whether_hits_wait(admin, text, settings):
+    settings.HITCOUNT = {"BUFFER": f"{__name__}.LateBuffer"}
+    make(1)
+    page = text(admin.get(URL))
+
+    assert "Without Redis no hits wait" not in page
+    assert "Last flush with hits None yet" in page
 
 
 @pytest.mark.parametrize("use_tz", [True, False])
