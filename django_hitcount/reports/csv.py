@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import datetime
 import io
+import re
 from collections.abc import Iterable, Sequence
 
 BYTE_ORDER_MARK = "\ufeff"
@@ -14,8 +15,18 @@ Begins a file. Without it, Excel reads UTF-8 as the code page of the computer, a
 LibreOffice and Google Sheets skip it. In Python, read the file as ``utf-8-sig``.
 """
 
-STARTS_OF_FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\t", "\r", "\n")
-"""The four after the first four are their wide forms, which East Asian spreadsheets read alike."""
+STARTS_OF_FORMULAS = "=+@\uff1d\uff0b\uff0d\uff20-"
+"""With their wide forms, which East Asian spreadsheets read alike."""
+
+FORMULAS = re.compile(
+    rf"""
+    ^ (?= [\t\r\n] )
+    | (?: ^ | (?<= [;\t\r\n] ) )  # A cell begins here, if not commas separate cells.
+    (?= [\s"]* [{STARTS_OF_FORMULAS}] )
+    """,
+    re.VERBOSE,
+)
+"""Where a cell of a text would begin as a formula does."""
 
 Cell = str | int | datetime.date | None
 
@@ -24,11 +35,14 @@ def write_csv(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
     """
     Return a table as text in the dialect that every spreadsheet reads: commas, quotes, CR LF.
 
+    Each text is in quotes, so that a spreadsheet that separates cells by semicolons, too, keeps a
+    title in one.
+
     Numbers have no separators, and days are like 2026-11-22, so that spreadsheets can calculate
     with them whatever the language.
     """
     text = io.StringIO()
-    writer = csv.writer(text)
+    writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC)
     writer.writerow([defuse(name) for name in header])
     writer.writerows([[defuse(cell) for cell in row] for row in rows])
     return BYTE_ORDER_MARK + text.getvalue()
@@ -40,7 +54,8 @@ def defuse(cell: Cell) -> Cell:
 
     Titles are written by strangers on some sites, and ``=HYPERLINK(...)`` would run on the computer
     of whoever opens the file. An apostrophe before it says that it is text (OWASP, CSV Injection).
+
+    So it does within a title: in German or French, spreadsheets separate cells by semicolons alone,
+    and quotes do not hold a title together that begins after a comma.
     """
-    if isinstance(cell, str) and cell.lstrip(" ").startswith(STARTS_OF_FORMULAS):
-        return f"'{cell}"
-    return cell
+    return FORMULAS.sub("'", cell) if isinstance(cell, str) else cell
