@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import messages
@@ -19,8 +20,21 @@ from django.utils.translation import gettext as _
 from django_hitcount import conf
 from django_hitcount.admin.columns import HitsColumn, fill_cells
 from django_hitcount.admin.corrections import CorrectionForm, can_correct, describe, make_admin_form
-from django_hitcount.admin.pages import Crumb, crumbs_of_model, page_context
-from django_hitcount.admin.statistics import Choice, read_choice, read_statistics
+from django_hitcount.admin.pages import (
+    Crumb,
+    crumbs_of_model,
+    csv_file,
+    name_unknown_table,
+    page_context,
+)
+from django_hitcount.admin.report import period_links
+from django_hitcount.admin.statistics import (
+    Choice,
+    days_csv,
+    file_name,
+    read_choice,
+    read_statistics,
+)
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.names import check_counter
 from django_hitcount.counters.primary_keys import key_type
@@ -147,9 +161,11 @@ class HitCountAdmin(ModelAdmin[ModelT]):
             return self._get_obj_does_not_exist_redirect(  # type: ignore[attr-defined,no-any-return]
                 request, self.opts, object_id
             )
-        choice = read_choice(request.GET, default=self.hit_counter)
+        choice = read_choice(request.GET.dict(), default=self.hit_counter)
         if request.method == "POST":
             return self._correct(request, obj, choice)
+        if request.GET.get("csv") == "days":
+            return csv_file(file_name(obj, choice), days_csv(obj, choice))
         form = None
         if can_correct(request.user):
             form = CorrectionForm(obj=obj, initial={"counter": choice.counter})
@@ -193,6 +209,10 @@ class HitCountAdmin(ModelAdmin[ModelT]):
             "opts": self.opts,
             "original": obj,
             "statistics": read_statistics(obj, choice),
+            "problems": [*choice.problems, *name_unknown_table(request)],
+            "periods": period_links(choice),
+            "typed": {**request.GET.dict(), **choice.period.parameters},
+            "days_address": "?" + urlencode({**choice.parameters, "csv": "days"}),
             "form": form,
             "admin_form": form and make_admin_form(form, self),
             "media": self.media,

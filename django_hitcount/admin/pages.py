@@ -1,4 +1,4 @@
-"""What all our pages in the admin have: a trail of links to them, and links to objects."""
+"""What all our pages in the admin have: a trail of links, links to objects, and files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.apps import apps
 from django.contrib.admin import AdminSite, ModelAdmin
 from django.contrib.admin.utils import quote
 from django.db.models import Model
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.urls import NoReverseMatch, reverse
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
@@ -75,3 +75,18 @@ def page_context(site: AdminSite, request: HttpRequest, *, crumbs: list[Crumb]) 
         "crumbs": crumbs,
         "has_list_of_crumbs": HAS_LIST_OF_CRUMBS,
     }
+
+
+def csv_file(name: str, text: str) -> HttpResponse:
+    """Return a table as a file to download."""
+    return HttpResponse(
+        text,
+        content_type="text/csv; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
+
+
+def name_unknown_table(request: HttpRequest) -> list[str]:
+    """Return what is wrong with the parameter ``csv``. If it named a table, no page is shown."""
+    table = request.GET.get("csv")
+    return [_("There is no table “%(table)s”.") % {"table": table}] if table else []

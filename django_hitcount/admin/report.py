@@ -17,10 +17,16 @@ from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
-from django_hitcount.admin.pages import Crumb, crumbs_of_model, find_address, page_context
+from django_hitcount.admin.pages import (
+    Crumb,
+    crumbs_of_model,
+    csv_file,
+    find_address,
+    name_unknown_table,
+    page_context,
+)
 from django_hitcount.admin.read_only import ReadOnlyAdmin
 from django_hitcount.admin.report_contents import counts_visitors, read_report, shows_visitors
-from django_hitcount.admin.statistics import days_back_to
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import time_since
 from django_hitcount.db.routing import hits_alias
@@ -84,7 +90,7 @@ class HitReportAdmin(ReadOnlyAdmin):
             "opts": self.opts,
             "report": report,
             "selection": selection,
-            "problems": [*selection.problems, *_name_unknown_table(request)],
+            "problems": [*selection.problems, *name_unknown_table(request)],
             "chart": report.chart,
             "address": urlencode(selection.parameters),
             "days_address": "?" + urlencode({**selection.parameters, "csv": "days"}),
@@ -111,8 +117,7 @@ class HitReportAdmin(ReadOnlyAdmin):
 
     def _url_of(self, request: HttpRequest, obj: Model, selection: Selection) -> str:
         """Return the address of an object; empty if the user may not view it there."""
-        days = days_back_to(selection.period.first_day)
-        choice = {"counter": selection.counter, "days": days}
+        choice = {"counter": selection.counter, **selection.period.parameters}
         return find_address(self.admin_site, request, obj, **choice) or ""
 
 
@@ -163,17 +168,6 @@ def are_late(status: BufferStatus) -> bool:
     return oldest is not None and time_since(oldest) > LATE_AFTER
 
 
-def _name_unknown_table(request: HttpRequest) -> list[str]:
-    """Return what is wrong with the parameter ``csv``. If it named a table, no page is shown."""
-    table = request.GET.get("csv")
-    return [_("There is no table “%(table)s”.") % {"table": table}] if table else []
-
-
 def csv_response(table: str, report: Report) -> HttpResponse:
     """Return a table of the report as a file."""
-    name = file_name(table, report)
-    return HttpResponse(
-        TABLES[table](report),
-        content_type="text/csv; charset=utf-8",
-        headers={"Content-Disposition": f'attachment; filename="{name}"'},
-    )
+    return csv_file(file_name(table, report), TABLES[table](report))

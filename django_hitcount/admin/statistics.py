@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 from django.db.models import Model
+from django.utils.text import slugify
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_hitcount import conf
-from django_hitcount.counters.days import day_of, days_until, list_days
+from django_hitcount.counters.days import last_days, list_days
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.visitors import Visitors
 from django_hitcount.db.counter_keys import counter_key
@@ -19,18 +22,17 @@ from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.series import Sums
 from django_hitcount.db.tables import Correction
 from django_hitcount.reports.charts import BarChart, bar_chart, unit_for
+from django_hitcount.reports.csv import write_csv
 from django_hitcount.reports.labels import label_counter
-from django_hitcount.series import day_range, read_counters
+from django_hitcount.reports.periods import Period
+from django_hitcount.reports.selection import Selection, read_selection
+from django_hitcount.series import day_range, hits_by_day, read_counters
 from django_hitcount.totals import get_totals_of
 from django_hitcount.visitor_ranges import (
     VisitorsOfDays,
-    count_each_day,
     count_ranges,
     read_visitors_of_days,
 )
-
-PERIODS = (30, 90, 365)
-"""Periods to choose from, in days, today included."""
 
 RANGES = (1, 7, 30)
 """The ranges of days in the table of counters."""
@@ -46,11 +48,13 @@ MOST_CORRECTIONS = 50
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Choice:
-    """What the address of the page asks for."""
+class Choice(Selection):
+    """What the address of the page asks for, and what was wrong with it."""
 
-    counter: str
-    days: int
+    @property
+    def parameters(self) -> dict[str, str]:
+        """The parameters of the address: the default counter is another for each ModelAdmin."""
+        return {**self.period.parameters, "counter": self.counter}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,8 +67,12 @@ class CounterNumbers:
     """The hits of each of RANGES."""
 
     total: int
-    visitors: Sequence[Visitors]
-    """The visitors of each of RANGES; empty if they are not counted."""
+    visitors: Sequence[Visitors | None]
+    """
+    The visitors of each of RANGES; empty if the counter does not count them.
+
+    None if there are hits, but no visitors were counted, as of imported hits.
+    """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,9 +80,6 @@ class Statistics:
     """The statistics of an object."""
 
     choice: Choice
-    periods: Sequence[int]
-    first_day: datetime.date
-    last_day: datetime.date
     hits: int
     """The hits of the chosen counter in the chosen days."""
 
@@ -84,7 +89,7 @@ class Statistics:
     hits_label: str
     hits_chart: BarChart
     visitors_chart: BarChart | None
-    """None if the chosen counter does not count visitors, and if bars are not days."""
+    """None if none were counted in the chosen days, and if bars are not days."""
 
     rows: Sequence[CounterNumbers]
     corrections: Sequence[Correction]
@@ -96,30 +101,30 @@ class Statistics:
         return next(row for row in self.rows if row.counter == self.choice.counter)
 
     @property
-    def can_go_back(self) -> bool:
-        """Whether there is a longer period to choose."""
-        return self.choice.days < max(self.periods)
-
-    @property
     def counts_visitors_twice(self) -> bool:
         """Whether a number of visitors has some of them several times."""
-        return not all(visitors.is_distinct for row in self.rows for visitors in row.visitors)
+        return not all(visitors is None or visitors.is_distinct for visitors in self._visitors)
+
+    @property
+    def lacks_visitors(self) -> bool:
+        """Whether a number of visitors is not known."""
+        return None in self._visitors
+
+    @property
+    def _visitors(self) -> list[Visitors | None]:
+        return [visitors for row in self.rows for visitors in row.visitors]
 
 
 def read_choice(query: Mapping[str, str], *, default: str) -> Choice:
-    """Read the counter and the days from the query of an address. Ignores what is invalid."""
-    counter, days = query.get("counter", ""), query.get("days", "")
-    is_known = counter in conf.get_config().counters
-    return Choice(
-        counter=counter if is_known else default,
-        days=next((period for period in PERIODS if str(period) == days), PERIODS[0]),
-    )
+    """
+    Read the counter and the days from the query of an address, as read_selection() does.
 
-
-def days_back_to(first_day: datetime.date) -> int:
-    """Return the shortest period that reaches back to a day, or the longest if none does."""
-    today = day_of()
-    return next((days for days in PERIODS if days_until(today, days)[0] <= first_day), PERIODS[-1])
+    ``days`` is a former name of ``period``, which bookmarks have.
+    """
+    chosen = {name: value for name, value in query.items() if value}
+    parameters = {"counter": default, "period": chosen.get("days", ""), **chosen}
+    selection = read_selection(parameters)
+    return Choice(period=selection.period, counter=selection.counter, problems=selection.problems)
 
 
 def read_statistics(obj: Model, choice: Choice) -> Statistics:
@@ -129,82 +134,143 @@ def read_statistics(obj: Model, choice: Choice) -> Statistics:
     Whatever the number of counters, costs a query for the hits, one for the corrections, one for
     the visitors if a counter has that option, and one for the totals if the buffer does not know
     them all. With Redis, costs two round trips, one for the visitors, one for totals that Redis
-    does not know, and one for each hundred sketches of days that are counted together.
+    does not know, and one for each hundred sketches of days that are counted together. Days that
+    ended before the last 30 cost a query and a round trip more for the hits, and for the visitors.
     """
-    today = day_of()
     keys = {name: counter_key(obj, counter=name) for name in conf.get_config().counters}
-    sums = read_counters(keys.values(), day_range(*days_until(today, max(choice.days, *RANGES))))
-    first_day, _ = days_until(today, choice.days)
-    hits = {day: sums[choice.counter, day] for day in list_days(first_day, today)}
-    visitors = _read_visitors(keys.values(), choice, today)
+    key, period = keys[choice.counter], choice.period
+    sums = _read_hits(keys.values(), period)
+    hits = {day: sums[choice.counter, day] for day in _list_days(period)}
+    visitors = _read_visitors(keys.values(), key, period)
     chart = bar_chart(hits)
-    corrections = _read_corrections(keys[choice.counter])
+    corrections = _read_corrections(key)
     return Statistics(
         choice=choice,
-        periods=PERIODS,
-        first_day=first_day,
-        last_day=today,
         hits=sum(hits.values()),
         has_hits=any(hits.values()),
         hits_label=_LABELS[chart.unit] % {"counter": label_counter(choice.counter)},
         hits_chart=chart,
-        visitors_chart=_chart_visitors(visitors, keys[choice.counter], choice, today),
-        rows=_count_rows(keys, sums, visitors, today),
+        visitors_chart=_chart_visitors(visitors, key, period),
+        rows=_count_rows(keys, sums, visitors),
         corrections=corrections[:MOST_CORRECTIONS],
         has_more_corrections=len(corrections) > MOST_CORRECTIONS,
     )
+
+
+def days_csv(obj: Model, choice: Choice) -> str:
+    """Return the hits of each chosen day, and the visitors if the counter counts them."""
+    key, days = counter_key(obj, counter=choice.counter), _first_and_last(choice.period)
+    hits = hits_by_day(obj, *days, counter=choice.counter)
+    if not _counts_visitors(key):
+        return write_csv([gettext("Day"), gettext("Hits")], hits.items())
+    visitors = _visitors_of_counted_days(read_visitors_of_days([key], *days), key)
+    return write_csv(
+        [gettext("Day"), gettext("Hits"), gettext("Visitors")],
+        [(day, number, visitors.get(day, None if number else 0)) for day, number in hits.items()],
+    )
+
+
+def file_name(obj: Model, choice: Choice) -> str:
+    """Return the name of the file with days_csv(): the object, the counter and the days."""
+    chosen = f"{obj._meta.label_lower.replace('.', '-')}-{obj.pk}-{choice.counter}"
+    first_day, last_day = _first_and_last(choice.period)
+    return f"{slugify(f'hits-days-{chosen}-{first_day}-{last_day}')}.csv"
 
 
 def _counts_visitors(key: CounterKey) -> bool:
     return conf.get_config().counters[key.counter].visitors
 
 
+def _first_and_last(period: Period) -> tuple[datetime.date, datetime.date]:
+    return period.first_day, period.last_day
+
+
+def _list_days(period: Period) -> list[datetime.date]:
+    return list_days(*_first_and_last(period))
+
+
+def _ranges_to_read(period: Period) -> list[tuple[datetime.date, datetime.date]]:
+    """Return the days of RANGES, and those of ``period``: one range, or two with days between."""
+    first_day, today = last_days(max(RANGES))
+    if period.last_day < first_day:
+        return [(first_day, today), _first_and_last(period)]
+    return [(min(first_day, period.first_day), today)]
+
+
+def _read_hits(keys: Collection[CounterKey], period: Period) -> Sums:
+    sums: Sums = Counter()
+    for days in _ranges_to_read(period):
+        sums.update(read_counters(keys, day_range(*days)))
+    return sums
+
+
 def _read_visitors(
-    keys: Iterable[CounterKey], choice: Choice, today: datetime.date
+    keys: Iterable[CounterKey], chosen: CounterKey, period: Period
 ) -> VisitorsOfDays:
     """Read the visitors of all days that are shown, of the counters that count them."""
     wanted = [key for key in keys if _counts_visitors(key)]
-    days = max(choice.days if _has_bars_of_days(choice.days) else 0, *RANGES)
-    sketches_from, _ = days_until(today, max(RANGES))
-    return read_visitors_of_days(wanted, *days_until(today, days), sketches_from=sketches_from)
+    first_day, _ = recent = last_days(max(RANGES))
+    is_charted = _has_bars_of_days(period) and _counts_visitors(chosen)
+    days, *others = _ranges_to_read(period) if is_charted else [recent]
+    found = read_visitors_of_days(wanted, *days, sketches_from=first_day)
+    if not others:
+        return found
+    earlier = read_visitors_of_days([chosen], *others[0])
+    return found._replace(visitors={**found.visitors, **earlier.visitors})
 
 
-def _has_bars_of_days(days: int) -> bool:
+def _has_bars_of_days(period: Period) -> bool:
     """Return whether visitors can be charted: those of a week are not the sum of its days."""
-    return unit_for(days) == "day"
+    return unit_for(period.days) == "day"
 
 
-def _chart_visitors(
-    visitors: VisitorsOfDays, key: CounterKey, choice: Choice, today: datetime.date
-) -> BarChart | None:
-    if not (_has_bars_of_days(choice.days) and _counts_visitors(key)):
+def _chart_visitors(visitors: VisitorsOfDays, key: CounterKey, period: Period) -> BarChart | None:
+    counted = _visitors_of_counted_days(visitors, key)
+    days = _list_days(period)
+    if not (_has_bars_of_days(period) and any(day in counted for day in days)):
         return None
-    return bar_chart(count_each_day(visitors, key, *days_until(today, choice.days)))
+    return bar_chart({day: counted.get(day, 0) for day in days})
+
+
+def _visitors_of_counted_days(
+    visitors: VisitorsOfDays, key: CounterKey
+) -> dict[datetime.date, int]:
+    """Return the visitors of a counter on each day on which any were counted."""
+    counts: dict[datetime.date, int] = Counter()
+    for day, count in visitors.visitors.items():
+        if day.key == key:
+            counts[day.day] += count
+    return counts
 
 
 def _count_rows(
-    keys: Mapping[str, CounterKey], sums: Sums, visitors: VisitorsOfDays, today: datetime.date
+    keys: Mapping[str, CounterKey], sums: Sums, visitors: VisitorsOfDays
 ) -> list[CounterNumbers]:
     totals = get_totals_of(keys.values())
     ranges = {
-        name: [(key, *days_until(today, days)) for days in RANGES]
+        name: [(key, *last_days(days)) for days in RANGES]
         for name, key in keys.items()
         if _counts_visitors(key)
     }
     counts = count_ranges(visitors, [*chain.from_iterable(ranges.values())])
+    hits = {
+        name: [sum(sums[name, day] for day in list_days(*last_days(days))) for days in RANGES]
+        for name in keys
+    }
     return [
         CounterNumbers(
             counter=name,
             label=label_counter(name),
-            hits=[
-                sum(sums[name, day] for day in list_days(*days_until(today, days)))
-                for days in RANGES
-            ],
+            hits=hits[name],
             total=totals[key],
-            visitors=[counts[wanted] for wanted in ranges.get(name, ())],
+            visitors=[*map(_known, map(counts.__getitem__, ranges.get(name, ())), hits[name])],
         )
         for name, key in keys.items()
     ]
+
+
+def _known(visitors: Visitors, hits: int) -> Visitors | None:
+    return visitors if visitors.spans or not hits else None
 
 
 def _read_corrections(key: CounterKey) -> list[Correction]:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import csv
 import datetime
+import io
 import re
 from html import unescape
 
@@ -33,6 +35,15 @@ def url_of(obj) -> str:
     return f"/staff/app/{obj._meta.model_name}/{obj.pk}/statistics/"
 
 
+def ago(days: int) -> datetime.date:
+    return day_of() - datetime.timedelta(days=days)
+
+
+def with_days(query) -> dict[str, object]:
+    """The parameters of an address, in which a number is a day so many days ago."""
+    return {name: ago(value) if isinstance(value, int) else value for name, value in query.items()}
+
+
 def rows(response) -> dict[str, list[str]]:
     """The table of counters."""
     html = response.content.decode()
@@ -53,7 +64,7 @@ def test_all_counters_with_their_ranges_and_totals(buffer, admin, article):
     record_hit(article, counter="downloads")
 
     for days in (30, 90, 365):
-        assert rows(admin.get(url_of(article), {"days": days})) == {
+        assert rows(admin.get(url_of(article), {"period": days})) == {
             "Views": ["2", "22", "4,322", "54,322"],
             "Downloads": ["1", "1", "1", "1"],
         }
@@ -68,6 +79,66 @@ def test_visitors_are_shown_where_they_are_counted(rule, admin, article, text):
     assert "Visitors per day" in text(page)
     assert re.findall(r"Day (Hits|Visitors) ", text(page)) == ["Hits", "Visitors"]
     assert "Visitors per day" not in text(admin.get(url_of(article), {"counter": "downloads"}))
+
+
+def test_visitors_that_nobody_counted_are_a_dash(rule, admin, article, text):
+    rule(visitors=True)
+    record_hit(article, amount=50, at=ago(3))
+    unknown = admin.get(url_of(article))
+    visit(article, [1, 2])
+    known = admin.get(url_of(article))
+
+    assert rows(unknown)["Views: visitors"] == ["0", "\u2013", "\u2013", "\u2013"]
+    assert "nobody counted their visitors" in text(unknown)
+    assert "Visitors per day" not in text(unknown)
+    assert rows(known)["Views: visitors"] == ["2", "2", "2", "\u2013"]
+    assert "nobody counted their visitors" not in text(known)
+    assert "Visitors per day" in text(known)
+
+
+def table(response) -> list[list[str]]:
+    """The rows of a file."""
+    text = response.content.decode("utf-8-sig")
+    return [*csv.reader(io.StringIO(text, newline=""))]
+
+
+def test_days_are_a_file(rule, admin, article):
+    rule(COUNTERS={"views": {"visitors": True}, "downloads": {}})
+    visit(article, [1, 2, 2], at=ago(1))
+    record_hit(article, amount=1204, at=ago(2))
+    record_hit(article, amount=7, at=ago(4))
+    flush()
+    visit(article, [1])
+
+    address = {"first": str(ago(3)), "csv": "days"}
+    response = admin.get(url_of(article), address)
+    downloads = table(admin.get(url_of(article), {**address, "counter": "downloads"}))
+
+    assert table(response) == [
+        ["Day", "Hits", "Visitors"],
+        [str(ago(3)), "0", "0"],
+        [str(ago(2)), "1204", ""],
+        [str(ago(1)), "3", "2"],
+        [str(ago(0)), "1", "1"],
+    ]
+    assert downloads == [["Day", "Hits"], *([str(ago(days)), "0"] for days in (3, 2, 1, 0))]
+    name = f"hits-days-app-article-{article.pk}-views-{ago(3)}-{ago(0)}.csv"
+    assert response["Content-Disposition"] == f'attachment; filename="{name}"'
+    assert response["Content-Type"] == "text/csv; charset=utf-8"
+
+
+def test_the_page_links_the_file_with_its_days(admin, article):
+    record_hit(article)
+    html = admin.get(url_of(article), {"period": "7", "counter": "views"}).content.decode()
+    (address,) = re.findall(r'href="([^"]*csv=days)"', html)
+
+    assert len(table(admin.get(url_of(article) + unescape(address)))) == 1 + 7
+
+
+def test_a_file_needs_the_permission_for_the_object(allow, article):
+    client = allow("view_page", "view_hitslot")
+
+    assert client.get(url_of(article), {"csv": "days"}).status_code == 403
 
 
 @pytest.mark.parametrize("rotation", ["day", "never"])
@@ -88,7 +159,7 @@ def test_each_counter_has_visitors_of_its_own(
     visit(article, [6])
 
     for counter in NAMES:
-        page = admin.get(url_of(article), {"counter": counter, "days": days})
+        page = admin.get(url_of(article), {"counter": counter, "period": days})
         bars = page.context["statistics"].visitors_chart.bars
         each_day = visitors_by_day(article, *last_days(days), counter=counter)
         assert {bar.first_day: bar.hits for bar in bars} == each_day
@@ -102,24 +173,59 @@ def test_each_counter_has_visitors_of_its_own(
     ("query", "hits", "label"),
     [
         ({}, "1 hit", "Views per day"),
-        ({"days": "90"}, "4 hits", "Views per day"),
+        ({"period": "7"}, "0 hits", ""),
+        ({"period": "90"}, "4 hits", "Views per day"),
+        ({"period": "365"}, "9 hits", "Views per week"),
         ({"days": "365"}, "9 hits", "Views per week"),
-        ({"days": "31"}, "1 hit", "Views per day"),
-        ({"days": "x"}, "1 hit", "Views per day"),
+        ({"first": 89, "last": 89}, "3 hits", "Views per day"),
+        ({"first": 4000, "last": 3990}, "20 hits", "Views per day"),
+        ({"first": 365, "period": "7"}, "1,009 hits", "Views per week"),
         ({"counter": "downloads"}, "7 hits", "Downloads per day"),
-        ({"counter": "likes"}, "1 hit", "Views per day"),
     ],
 )
-def test_the_address_chooses_days_and_counter(admin, article, text, query, hits, label):
-    today = day_of()
-    for days_ago, amount in ((29, 1), (89, 3), (364, 5), (365, 1000)):
-        record_hit(article, amount=amount, at=today - datetime.timedelta(days=days_ago))
+def test_the_address_chooses_days_and_counter(buffer, admin, article, text, query, hits, label):
+    for days_ago, amount in ((29, 1), (89, 3), (364, 5), (365, 1000), (3995, 20)):
+        record_hit(article, amount=amount, at=ago(days_ago))
     record_hit(article, amount=7, counter="downloads")
 
-    words = text(admin.get(url_of(article), query))
+    page = admin.get(url_of(article), with_days(query))
 
-    assert f" {hits} from " in words
-    assert label in words
+    assert f" {hits} from " in text(page)
+    assert label in text(page)
+    assert 'class="warning"' not in page.content.decode()
+    assert rows(page)["Views"] == ["0", "0", "1", "1,029"]
+
+
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ({"period": "x"}, "Invalid period: “x”. Use one of today, 7, 30,"),
+        ({"days": "31"}, "Invalid period: “31”. Use one of today, 7, 30,"),
+        ({"first": "2026-02-30"}, "Invalid day: “2026-02-30”."),
+        ({"last": "2026-02-20"}, "Give the first day (From), too."),
+        ({"first": 1, "last": 2}, "is later than the last day"),
+        ({"first": 1, "last": -9}, "is in the future. These are the days up to today."),
+        ({"counter": "likes"}, "Unknown counter: “likes”. These are the hits of “views”."),
+        ({"csv": "top"}, "There is no table “top”."),
+    ],
+)
+def test_what_an_address_says_wrongly_is_named(admin, article, text, query, problem):
+    page = admin.get(url_of(article), with_days(query))
+
+    assert problem in text(page)
+    assert page.content.decode().count('class="warning"') == 1
+
+
+def test_other_days_are_chosen_by_the_form_and_keep_the_counter(admin, article):
+    html = admin.get(url_of(article), {"counter": "downloads", "period": "7"}).content.decode()
+
+    assert '<a href="?period=7&amp;counter=downloads" aria-current="page">7 days</a>' in html
+    assert '<input type="hidden" name="counter" value="downloads">' in html
+    assert f'name="first" value="{ago(6)}"' not in html  # A named period moves with the days.
+    chosen = {"first": str(ago(9)), "last": str(ago(3))}
+    html = admin.get(url_of(article), chosen).content.decode()
+    assert f'name="first" value="{ago(9)}"' in html
+    assert f'<a href="?first={ago(9)}&amp;last={ago(3)}&amp;counter=downloads">' in html
 
 
 def test_the_chart_has_each_day(admin, article):
@@ -143,8 +249,8 @@ def test_without_hits_it_says_how_to_record_them(admin, article, text):
 def test_without_hits_in_the_chosen_days_it_says_what_to_choose(admin, article, text):
     record_hit(article, at=day_of() - datetime.timedelta(days=60))
 
-    assert "Choose more days above" in text(admin.get(url_of(article)))
-    assert "Choose more days above" not in text(admin.get(url_of(article), {"days": "90"}))
+    assert "Choose other days above" in text(admin.get(url_of(article)))
+    assert "Choose other days above" not in text(admin.get(url_of(article), {"period": "90"}))
 
 
 def test_hits_that_cancel_each_other_out_are_drawn(admin, article):
@@ -156,17 +262,13 @@ def test_hits_that_cancel_each_other_out_are_drawn(admin, article):
     assert "hit_count object" not in html
 
 
-def test_hits_that_are_older_than_any_period(admin, article, text):
-    record_hit(article, at=day_of() - datetime.timedelta(days=400))
-
-    assert "Choose more days above" in text(admin.get(url_of(article), {"days": "90"}))
-    assert "All hits are older." in text(admin.get(url_of(article), {"days": "365"}))
-
-
 @pytest.mark.parametrize("visitors", [False, True])
 @pytest.mark.parametrize("number", [1, 5])
+@pytest.mark.parametrize(
+    ("query", "reads"), [({}, 1), ({"period": "365"}, 1), ({"first": 400, "last": 380}, 2)]
+)
 def test_more_counters_cost_no_more_queries(
-    buffer, admin, article, settings, number, visitors, django_assert_num_queries
+    buffer, admin, article, settings, number, visitors, query, reads, django_assert_num_queries
 ):
     names = ["views", *(f"counter{n}" for n in range(number - 1))]
     counters = {name: {"visitors": visitors} for name in names}
@@ -174,14 +276,14 @@ def test_more_counters_cost_no_more_queries(
     visit(article, [1])
     flush()
     admin.get(url_of(article))
-    queries = 2 + 1 + 2 + visitors  # Session and user, the object, corrections and hits.
-    round_trips = 2 + visitors  # Hits and totals.
+    queries = 2 + 1 + 1 + reads * (1 + visitors)  # Session and user, the object, corrections; hits.
+    round_trips = 1 + reads * (1 + visitors)  # Totals; hits.
 
     with (
         sends() as sent,
         django_assert_num_queries(queries if buffer.keeps_hits else queries + 1),
     ):
-        admin.get(url_of(article))
+        admin.get(url_of(article), with_days(query))
     assert sent() == (round_trips if buffer.keeps_hits else 0)
 
 
@@ -260,7 +362,7 @@ def test_other_languages(admin, article, settings, language):
     record_hit(article, amount=1204)
 
     with override(language):
-        html = admin.get(url_of(article), {"days": "365"}).content.decode()
+        html = admin.get(url_of(article), {"period": "365"}).content.decode()
 
-    assert "?counter=views&amp;days=365" in html
+    assert "?period=365&amp;counter=views" in html
     assert "1,204" not in html or language == "ja"
