@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode
 
@@ -19,6 +20,7 @@ from django.utils.translation import gettext as _
 
 from django_hitcount import conf
 from django_hitcount.admin.columns import HitsColumn, fill_cells
+from django_hitcount.admin.comparison import ComparisonForm, find_other, read_comparison
 from django_hitcount.admin.corrections import CorrectionForm, can_correct, describe, make_admin_form
 from django_hitcount.admin.pages import (
     Crumb,
@@ -37,7 +39,7 @@ from django_hitcount.admin.statistics import (
 )
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.names import check_counter
-from django_hitcount.counters.primary_keys import key_type
+from django_hitcount.counters.primary_keys import KeyType, key_type
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import InvalidHit
 from django_hitcount.reports.labels import label_object
@@ -151,6 +153,19 @@ class HitCountAdmin(ModelAdmin[ModelT]):
             }
         return response
 
+    def objects_before(self, request: HttpRequest, obj: ModelT) -> models.QuerySet[ModelT]:
+        """
+        Return the objects before this one, the nearest first: its statistics are compared with
+        those of the nearest that has hits.
+
+        These are the objects with smaller primary keys, and none if keys are no numbers. Override
+        this for another order, such as that of their days of publication.
+        """
+        objs = self.get_queryset(request)
+        if key_type(self.model) is not KeyType.INTEGER:
+            return objs.none()
+        return objs.filter(pk__lt=obj.pk).order_by("-pk")
+
     def hit_statistics_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """The page of statistics of an object, and the form that corrects its hits."""
         obj = self.get_object(request, unquote(object_id))
@@ -209,6 +224,7 @@ class HitCountAdmin(ModelAdmin[ModelT]):
             "opts": self.opts,
             "original": obj,
             "statistics": read_statistics(obj, choice),
+            **self._compare(request, obj, choice),
             "problems": [*choice.problems, *name_unknown_table(request)],
             "periods": period_links(choice),
             "typed": {**request.GET.dict(), **choice.period.parameters},
@@ -222,6 +238,19 @@ class HitCountAdmin(ModelAdmin[ModelT]):
         return TemplateResponse(
             request, [f"admin/{name}hit_statistics.html" for name in names], context
         )
+
+    def _compare(self, request: HttpRequest, obj: ModelT, choice: Choice) -> dict[str, Any]:
+        """Return what the page says about this object beside another, if that is asked for."""
+        data = None if choice.beside is None else {"beside": choice.beside}
+        form = ComparisonForm(data, find=partial(find_other, self, request, obj, choice.counter))
+        if not form.is_valid():
+            return {"comparison_form": form}
+        other = form.cleaned_data["beside"]
+        return {
+            "comparison_form": form,
+            "comparison": read_comparison(obj, other, counter=choice.counter),
+            "other_url": self._statistics_url(other),
+        }
 
     def _statistics_url(self, obj: models.Model) -> str:
         return self._url_of("hit_statistics", obj)

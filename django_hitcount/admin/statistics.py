@@ -51,10 +51,14 @@ MOST_CORRECTIONS = 50
 class Choice(Selection):
     """What the address of the page asks for, and what was wrong with it."""
 
+    beside: str | None = None
+    """The key of the object to compare with; empty: the one before; None: none."""
+
     @property
     def parameters(self) -> dict[str, str]:
         """The parameters of the address: the default counter is another for each ModelAdmin."""
-        return {**self.period.parameters, "counter": self.counter}
+        beside = {} if self.beside is None else {"beside": self.beside}
+        return {**self.period.parameters, "counter": self.counter, **beside}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,7 +128,12 @@ def read_choice(query: Mapping[str, str], *, default: str) -> Choice:
     chosen = {name: value for name, value in query.items() if value}
     parameters = {"counter": default, "period": chosen.get("days", ""), **chosen}
     selection = read_selection(parameters)
-    return Choice(period=selection.period, counter=selection.counter, problems=selection.problems)
+    return Choice(
+        period=selection.period,
+        counter=selection.counter,
+        problems=selection.problems,
+        beside=query.get("beside"),
+    )
 
 
 def read_statistics(obj: Model, choice: Choice) -> Statistics:

@@ -100,6 +100,9 @@ class DayTick:
     """A day that is written below its bar."""
 
     day: datetime.date
+    number: int
+    """The place of the bar, from 1."""
+
     start: float
     anchor: Position
 
@@ -240,7 +243,8 @@ def _label_days(days: Sequence[datetime.date], step: float) -> Iterator[DayTick]
     for number in range(0, len(days), every):
         middle = (number + 0.5) * step
         anchor: Position = "end" if middle > FURTHEST_MIDDLE else "middle"
-        yield DayTick(day=days[number], start=round(middle, 3), anchor=anchor)
+        start = round(middle, 3)
+        yield DayTick(day=days[number], number=number + 1, start=start, anchor=anchor)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,7 +16,13 @@ register = template.Library()
 
 @register.inclusion_tag("django_hitcount/charts/bar_chart.html")
 def bar_chart(
-    chart: BarChart, *, name: str, label: str, values: str = "", csv_address: str = ""
+    chart: BarChart,
+    *,
+    name: str,
+    label: str,
+    values: str = "",
+    before: str = "",
+    csv_address: str = "",
 ) -> dict[str, object]:
     """
     Draw a chart, with its values on hover and focus, and a table of them all.
@@ -26,6 +32,8 @@ def bar_chart(
         name: the id of the chart, of its own on the page.
         label: what the chart shows, as "Hits per day".
         values: what its values are, "Hits" by default.
+        before: what the values behind them are, if they are not those of the period before. Then
+            the days have numbers: those of both are not the same.
         csv_address: where to download its values, if anywhere.
 
     The page needs the style sheet ``django_hitcount/charts.css``.
@@ -35,6 +43,7 @@ def bar_chart(
         "name": name,
         "label": label,
         "values": values or gettext("Hits"),
+        "before": before,
         "csv_address": csv_address,
     }
 

@@ -6,6 +6,7 @@ ARTICLE = "/how-to-lose-count"
 ARTICLES_IN_ADMIN = "/admin/blog/article/"
 FORM = "/admin/blog/article/1/change/"
 STATISTICS = "/admin/blog/article/6/statistics/"
+COMPARISON = f"{STATISTICS}?period=7&beside="
 REPORT = "/admin/django_hitcount/hitslot/"
 CORRECTIONS = "/admin/django_hitcount/correction/"
 
@@ -22,6 +23,8 @@ PAGES_OF_ADMIN = {
     "articles": ARTICLES_IN_ADMIN,
     "form": FORM,
     "corrections": CORRECTIONS,
+    "comparison": COMPARISON,
+    "unknown object": f"{STATISTICS}?beside=0&period=x",
     **REPORTS,
 }
 

@@ -82,6 +82,51 @@ def test_csv_has_the_figures_of_the_page(name, table, column, page):
     assert [row["Hits"] for row in rows] == [figures[column].replace(",", "") for figures in shown]
 
 
+def test_statistics_of_chosen_days_are_a_file(page):
+    yesterday = datetime.now(UTC).date() - timedelta(days=1)
+    page.goto(STATISTICS)
+    page.get_by_label("From", exact=True).fill(str(yesterday - timedelta(days=13)))
+    page.get_by_label("To", exact=True).fill(str(yesterday))
+    page.get_by_role("button", name="Show").click()
+    page.wait_for_url("**first=**")
+    shown = page.locator("#hits tbody tr").evaluate_all(CELLS)
+    with page.expect_download() as download:
+        page.locator("#hits .hitcount-csv").click()
+    with open(download.value.path(), encoding="utf-8-sig", newline="") as file:
+        rows = [*csv.DictReader(file)]
+
+    assert len(rows) == 14
+    assert [[row["Hits"]] for row in rows] == [[cell.replace(",", "") for cell in r] for r in shown]
+
+
+def test_row_of_a_report_opens_the_same_days(page):
+    page.goto(f"{REPORT}?period=7")
+    follow(page.locator("section:has(#top-heading) tbody a").first)
+
+    assert page.locator("#hits .hitcount-column").count() == 7
+    expect(page.get_by_role("link", name="7 days", exact=True)).to_have_attribute(
+        "aria-current", "page"
+    )
+
+
+def test_article_is_compared_with_the_one_before(page):
+    page.goto(STATISTICS)
+    page.get_by_role("button", name="Compare").click()
+    page.wait_for_url("**beside=**")
+    chart = page.locator("#comparison")
+    first = chart.locator(".hitcount-column").first
+    first.hover()
+
+    expect(first.locator(".hitcount-value")).to_have_css("opacity", "1")
+    assert first.locator(".hitcount-value").inner_text().startswith("Day 1 ")
+    keys = chart.locator(".hitcount-key").all_inner_texts()
+    heads = page.locator(".hitcount-table .hitcount-title").all_inner_texts()
+    assert [key.strip() for key in keys] == heads
+    assert heads[0] == "How to lose count"
+    follow(page.locator(".hitcount-table .hitcount-title a"))
+    assert heads[1] in page.title()
+
+
 def test_report_of_other_days_has_an_address_of_its_own(page):
     page.goto(REPORT)
     follow(page.get_by_role("link", name="7 days", exact=True))
