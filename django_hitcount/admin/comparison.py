@@ -6,11 +6,11 @@ import datetime
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from django import forms
 from django.core.exceptions import ValidationError
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext, gettext_lazy
 
@@ -21,9 +21,6 @@ from django_hitcount.reports.charts import BarChart, bar_chart
 from django_hitcount.reports.labels import label_object
 from django_hitcount.series import hits_by_day
 from django_hitcount.totals import get_totals
-
-if TYPE_CHECKING:
-    from django_hitcount.admin.objects import HitCountAdmin
 
 MOST_DAYS = 90
 """Days of the chart. A bar is a day, which has a number: of more days, it would be a week."""
@@ -103,6 +100,18 @@ class Comparison:
         return [side for side in (self.own, self.other) if not side.hits]
 
 
+class ComparingAdmin(Protocol):
+    """The part of HitCountAdmin that finds the object to compare with."""
+
+    opts: Any
+
+    def get_object(self, request: HttpRequest, object_id: str, /) -> Any: ...
+
+    def has_view_or_change_permission(self, request: HttpRequest, obj: Any) -> bool: ...
+
+    def objects_before(self, request: HttpRequest, obj: Any) -> QuerySet[Any, Any]: ...
+
+
 class ComparisonForm(forms.Form):
     """Asks for the object to compare with. Its value is that object."""
 
@@ -124,7 +133,7 @@ class ComparisonForm(forms.Form):
 
 
 def find_other(
-    model_admin: HitCountAdmin[Any], request: HttpRequest, obj: Model, counter: str, key: str
+    model_admin: ComparingAdmin, request: HttpRequest, obj: Model, counter: str, key: str
 ) -> Model:
     """
     Return the object with a primary key, or without a key the nearest before ``obj`` with hits.
@@ -145,7 +154,7 @@ def find_other(
 
 
 def _find_before(
-    model_admin: HitCountAdmin[Any], request: HttpRequest, obj: Model, counter: str
+    model_admin: ComparingAdmin, request: HttpRequest, obj: Model, counter: str
 ) -> Model:
     found = [
         before
@@ -153,7 +162,7 @@ def _find_before(
         if model_admin.has_view_or_change_permission(request, before)
     ]
     totals = get_totals(found, counter=counter)
-    other = next((before for before in found if totals[before] > 0), None)
+    other: Model | None = next((before for before in found if totals[before] > 0), None)
     if other is None:
         text = gettext("No object before this one has hits. Enter the primary key of another one.")
         raise ValidationError(text)
