@@ -14,6 +14,11 @@ class ArticleAdmin(HitCountAdmin, admin.ModelAdmin):
     search_fields = ["title", "path"]
     date_hierarchy = "published_at"
 
+    def objects_before(self, request, obj):
+        """Compare an article with the one that was published before it."""
+        earlier = self.get_queryset(request).filter(published_at__lt=obj.published_at)
+        return earlier.order_by("-published_at")
+
 
 @admin.register(Page)
 class PageAdmin(HitCountAdmin, admin.ModelAdmin):
