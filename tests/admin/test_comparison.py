@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+import uuid
 from html import unescape
 
 import pytest
@@ -114,6 +115,7 @@ def test_a_first_day_alone(admin, buffer):
 
 
 def test_hits_that_were_all_taken_back_are_no_first_day(admin, articles, user):
+    record_hit(articles[1], amount=-5, at=ago(30))
     record_hit(articles[1], amount=50, at=ago(20))
     correct_hits(articles[1], -50, day=ago(20), reason="A bot", user=user)
 
@@ -214,7 +216,7 @@ def test_the_same_object_and_none_before(admin, articles):
 
 
 def test_keys_that_are_no_numbers_have_no_order(admin, buffer):
-    first, second = (Photo.objects.create() for _ in range(2))
+    first, second = (Photo.objects.create(pk=uuid.UUID(int=number)) for number in (1, 2))
     record_days(first, 4, 5)
 
     assert "No object before" in words(admin.get(url_of(second), {"beside": ""}))
