@@ -13,7 +13,7 @@ from django.contrib.admin.utils import quote, unquote
 from django.core.checks import CheckMessage, Error
 from django.core.exceptions import PermissionDenied
 from django.db import models
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
@@ -166,7 +166,7 @@ class HitCountAdmin(ModelAdmin[ModelT]):
             return objs.none()
         return objs.filter(pk__lt=obj.pk).order_by("-pk")
 
-    def hit_statistics_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+    def hit_statistics_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         """The page of statistics of an object, and the form that corrects its hits."""
         obj = self.get_object(request, unquote(object_id))
         if not self.has_view_or_change_permission(request, obj):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -10,7 +11,7 @@ from django.apps import apps
 from django.contrib.admin import AdminSite, ModelAdmin
 from django.contrib.admin.utils import quote
 from django.db.models import Model
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, StreamingHttpResponse
 from django.urls import NoReverseMatch, reverse
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
@@ -77,10 +78,10 @@ def page_context(site: AdminSite, request: HttpRequest, *, crumbs: list[Crumb]) 
     }
 
 
-def csv_file(name: str, text: str) -> HttpResponse:
+def csv_file(name: str, pieces: Iterable[str]) -> StreamingHttpResponse:
     """Return a table as a file to download."""
-    return HttpResponse(
-        text,
+    return StreamingHttpResponse(
+        pieces,
         content_type="text/csv; charset=utf-8",
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
@@ -26,16 +26,22 @@ from django_hitcount.admin.pages import (
     page_context,
 )
 from django_hitcount.admin.read_only import ReadOnlyAdmin
-from django_hitcount.admin.report_contents import counts_visitors, read_report, shows_visitors
+from django_hitcount.admin.report_contents import (
+    FILES,
+    counts_visitors,
+    read_file,
+    read_report,
+    shows_visitors,
+)
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import time_since
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.reports.labels import counter_choices
 from django_hitcount.reports.overview import Overview, find_day_with_hits, read_overview
-from django_hitcount.reports.periods import named_period, period_up_to
+from django_hitcount.reports.periods import TODAY, Period, named_period, period_up_to
 from django_hitcount.reports.rows import ObjectRow, Report
 from django_hitcount.reports.selection import Selection, read_selection, select_model
-from django_hitcount.reports.tables import TABLES, file_name
+from django_hitcount.reports.tables import file_name
 from django_hitcount.status import BufferStatus, read_status
 
 LATE_AFTER = datetime.timedelta(minutes=15)
@@ -54,19 +60,19 @@ class HitReportAdmin(ReadOnlyAdmin):
         view = self.admin_site.admin_view(self.changelist_view)
         return [path("", view, name="django_hitcount_hitslot_changelist")]
 
-    def changelist_view(
+    def changelist_view(  # type: ignore[override]  # A file is streamed.
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    ) -> HttpResponseBase:
         """Show the report, or return one of its tables as CSV."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         selection = read_selection(request.GET.dict())
         overview = read_overview(selection.period, counter=selection.counter, using=hits_alias())
         selection = select_model(selection, request.GET.get("model", ""), overview.models)
-        report = read_report(selection, overview)
         table = request.GET.get("csv", "")
-        if table in TABLES:
-            return csv_response(table, report)
+        if table in FILES:
+            return csv_response(table, selection, overview)
+        report = read_report(selection, overview)
         request.current_app = self.admin_site.name
         context = {
             **page_context(self.admin_site, request, crumbs=self._crumbs(request)),
@@ -95,12 +101,13 @@ class HitReportAdmin(ReadOnlyAdmin):
             "address": urlencode(selection.parameters),
             "days_address": "?" + urlencode({**selection.parameters, "csv": "days"}),
             "periods": period_links(selection),
-            "days_with_hits": link_days_with_hits(selection, overview) if report.is_empty else None,
+            "days_with_hits": link_days_with_hits(report, overview) if report.is_empty else None,
             "typed": {**request.GET.dict(), **selection.period.parameters},
             "counters": counter_choices(),
             "models": overview.models,
             "top": self._link(request, report.top, selection),
-            "trending": self._link(request, report.trending, selection),
+            "rising": self._link(request, report.rising, selection),
+            "falling": self._link(request, report.falling, selection),
             "counts_visitors": counts_visitors(selection),
             "shows_visitors": shows_visitors(selection),
             "buffer": status,
@@ -134,23 +141,32 @@ def period_links(selection: Selection) -> list[PeriodLink]:
     """Return a link for each named period."""
     labels = {
         "today": _("Today"),
+        "yesterday": _("Yesterday"),
         "7": _("7 days"),
         "30": _("30 days"),
         "90": _("90 days"),
-        "365": _("One year"),
+        "365": _("365 days"),
+        "last-week": _("Last week"),
+        "last-month": _("Last month"),
+        "this-year": _("This year"),
     }
-    return [
-        PeriodLink(
-            label=label,
-            address=urlencode(replace(selection, period=named_period(name)).parameters),
-            is_current=selection.period.name == name,
-        )
-        for name, label in labels.items()
-    ]
+    return [link_period(selection, named_period(name), label) for name, label in labels.items()]
 
 
-def link_days_with_hits(selection: Selection, overview: Overview) -> PeriodLink | None:
+def link_period(selection: Selection, period: Period, label: str) -> PeriodLink:
+    """Return a link to the same report of other days."""
+    return PeriodLink(
+        label=label,
+        address=urlencode(replace(selection, period=period).parameters),
+        is_current=selection.period == period,
+    )
+
+
+def link_days_with_hits(report: Report, overview: Overview) -> PeriodLink | None:
     """Return a link to days of which there are hits; None if there are none, or none yet."""
+    selection = report.selection
+    if report.today:
+        return link_period(selection, named_period(TODAY), _("Show the hits of today"))
     models = [selection.model] if selection.model else overview.models
     day = find_day_with_hits(models, counter=selection.counter, using=hits_alias())
     period = period_up_to(day) if day else None
@@ -158,8 +174,7 @@ def link_days_with_hits(selection: Selection, overview: Overview) -> PeriodLink 
         return None
     last_day = date_format(period.last_day)
     label = _("Show the days up to %(day)s, which have hits.") % {"day": last_day}
-    address = urlencode(replace(selection, period=period).parameters)
-    return PeriodLink(label=label, address=address, is_current=False)
+    return link_period(selection, period, label)
 
 
 def are_late(status: BufferStatus) -> bool:
@@ -168,6 +183,6 @@ def are_late(status: BufferStatus) -> bool:
     return oldest is not None and time_since(oldest) > LATE_AFTER
 
 
-def csv_response(table: str, report: Report) -> HttpResponse:
-    """Return a table of the report as a file."""
-    return csv_file(file_name(table, report), TABLES[table](report))
+def csv_response(table: str, selection: Selection, overview: Overview) -> StreamingHttpResponse:
+    """Return a table of the report as a file, which is read while it is sent."""
+    return csv_file(file_name(table, selection), read_file(table, selection, overview))

@@ -1,39 +1,55 @@
-"""Read what the report shows."""
+"""Read what the report and its files show."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from django.db.models import Model
 
 from django_hitcount.conf import get_config
 from django_hitcount.counters.keys import CounterKey, ObjectKey
-from django_hitcount.counters.rankings import TREND_UNIT, RankedKey
-from django_hitcount.db.model_rankings import ModelRankings, rank_objects
+from django_hitcount.db.model_rankings import (
+    ComparedKey,
+    Order,
+    compare_objects,
+    scope_of_periods,
+    stream_objects,
+)
+from django_hitcount.db.ranking_scopes import Scope
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.refusals import reasons_by_name
-from django_hitcount.reports.objects import load_objects, name_object
+from django_hitcount.reports.objects import MOST_MODELS, load_objects, name_object
 from django_hitcount.reports.overview import Overview
 from django_hitcount.reports.rows import (
     Days,
+    ObjectRow,
     Report,
-    TopRow,
-    TrendingRow,
+    pick_days,
     refused_rows,
     share_of,
-    split_days,
 )
-from django_hitcount.reports.selection import CountedModel, Selection
+from django_hitcount.reports.selection import Selection
+from django_hitcount.reports.tables import changes_csv, days_csv, refused_csv, top_csv
 from django_hitcount.series import hits_by_day
 from django_hitcount.visitor_ranges import get_visitors_of_ranges
 
 ROWS = 10
-"""Objects of a ranking."""
-
-HALF_LIFE_DAYS = 3
-"""A trend forgets half of a hit in these days: what is new shows, and a weekend hides nothing."""
+"""Objects of a ranking on the page."""
 
 MOST_VISITOR_DAYS = 92
 """Days whose visitors are read. Redis is asked for each day of each object."""
+
+ROWS_AT_A_TIME = 1000
+"""Rows of a file whose objects are loaded together."""
+
+MOST_ROWS_WITH_VISITORS = 1000
+VISITORS_AT_A_TIME = 100
+"""Rows of a file whose visitors are read, and of how many together: a day may have 12 KB."""
+
+FILES = ("days", "top", "rising", "falling", "refused")
+"""The tables that can be downloaded, by the name in an address."""
 
 
 def read_report(selection: Selection, overview: Overview) -> Report:
@@ -41,77 +57,105 @@ def read_report(selection: Selection, overview: Overview) -> Report:
     Read all numbers of a report about some of the models of ``overview``.
 
     Costs up to seven queries, whatever the number of models, objects and hits: one for the hits by
-    day, one or two for both rankings, one for the visitors if they are counted, and one for the
+    day, one or two for the rankings, one for the visitors if they are counted, and one for the
     objects of each of up to three models.
     """
-    before, hits = _read_days(selection)
-    top, trending = _rank(selection, overview.models)
-    described = _describe([*top, *trending], overview.models)
-    visitors = _read_visitors([row.object_key for row in top], selection)
-    total = sum(hits.values())
+    days, period = _read_days(selection), selection.period
+    hits = pick_days(days, period)
+    found = compare_objects(_scope(selection, overview), ROWS)
+    keys = {row.object_key for row in (*found.top, *found.rising, *found.falling)}
+    objects = load_objects(keys, overview.models, most_models=MOST_MODELS)
+    top, rising, falling = (
+        _describe(ranked, objects, selection, overview)
+        for ranked in (found.top, found.rising, found.falling)
+    )
     return Report(
         selection=selection,
         hits=hits,
-        before=before,
-        top=[
-            TopRow(
-                number=number,
-                **described[row.object_key],
-                hits=row.hits,
-                share=share_of(row.hits, total),
-                visitors=visitors.get(row.object_key),
-            )
-            for number, row in enumerate(top, start=1)
-        ],
-        trending=[
-            TrendingRow(number=number, **described[row.object_key], score=row.hits / TREND_UNIT)
-            for number, row in enumerate(trending, start=1)
-        ],
+        before=pick_days(days, period.before),
+        today=None if period.is_today else days.get(period.today),
+        top=_add_visitors(_add_shares(top, sum(hits.values())), selection),
+        rising=rising,
+        falling=falling,
+        is_certain=found.is_certain,
         refused=refused_rows(overview.refused, reasons_by_name()),
     )
 
 
-def _read_days(selection: Selection) -> tuple[Days, Days]:
-    """Return the hits by day of the period before, and of the period. Costs one query for both."""
-    period = selection.period
-    days = hits_by_day(
-        selection.model.model if selection.model else None,
-        period.before.first_day,
-        period.last_day,
-        counter=selection.counter,
-    )
-    return split_days(days, period.first_day)
+def read_file(name: str, selection: Selection, overview: Overview) -> Iterator[str]:
+    """
+    Read one of FILES, with all rows of its table, piece by piece.
+
+    Costs a query for each thousand objects of a model.
+    """
+    if name == "refused":
+        return refused_csv(refused_rows(overview.refused, reasons_by_name()))
+    if name in ("rising", "falling"):
+        return changes_csv(_stream(Order[name.upper()], selection, overview))
+    days, period = _read_days(selection), selection.period
+    hits = pick_days(days, period)
+    if name == "days":
+        return days_csv(hits, pick_days(days, period.before))
+    rows = _stream(Order.TOP, selection, overview)
+    return top_csv(_stream_visitors(_add_shares(rows, sum(hits.values())), selection))
 
 
-def _rank(selection: Selection, models: Sequence[CountedModel]) -> ModelRankings:
-    """Return the objects with the most hits of the period, and those that are trending."""
-    ranked = [selection.model] if selection.model else models
-    return rank_objects(
-        [counted.content_type_id for counted in ranked],
-        ROWS,
+def _read_days(selection: Selection) -> Days:
+    """Return the hits by day of both periods, and of today. Costs one query."""
+    model = selection.model.model if selection.model else None
+    return hits_by_day(model, *selection.period.read_days, counter=selection.counter)
+
+
+def _scope(selection: Selection, overview: Overview) -> Scope:
+    """Return what is ranked."""
+    models = [selection.model] if selection.model else overview.models
+    period, before = selection.period, selection.period.before
+    return scope_of_periods(
+        [counted.content_type_id for counted in models],
         counter=selection.counter,
-        first_day=selection.period.first_day,
-        last_day=selection.period.last_day,
-        half_life_days=HALF_LIFE_DAYS,
+        days=period.list_days(),
+        before=before.list_days() if before else [],
     )
+
+
+def _stream(order: Order, selection: Selection, overview: Overview) -> Iterator[ObjectRow]:
+    """Yield all rows of a ranking."""
+    ranked = stream_objects(_scope(selection, overview), order)
+    number = 1
+    while some := [*islice(ranked, ROWS_AT_A_TIME)]:
+        keys = {row.object_key for row in some}
+        objects = load_objects(keys, overview.models, most_models=None)
+        yield from _describe(some, objects, selection, overview, first_number=number)
+        number += len(some)
 
 
 def _describe(
-    ranked: Iterable[RankedKey], models: Sequence[CountedModel]
-) -> dict[ObjectKey, Mapping[str, Any]]:
-    """Return what the rows of an object say about it, by object."""
-    keys = {row.object_key for row in ranked}
-    objects = load_objects(keys, models)
-    names = {counted.content_type_id: counted.model._meta.verbose_name for counted in models}
-    return {
-        key: {
-            "key": key,
-            "name": name_object(key, objects),
-            "obj": objects.get(key),
-            "model_name": str(names[key[0]]),
-        }
-        for key in keys
-    }
+    ranked: Iterable[ComparedKey],
+    objects: Mapping[ObjectKey, Model],
+    selection: Selection,
+    overview: Overview,
+    *,
+    first_number: int = 1,
+) -> list[ObjectRow]:
+    """Return the rows of ranked objects."""
+    names = {of.content_type_id: of.model._meta.verbose_name for of in overview.models}
+    is_compared = selection.period.before is not None
+    return [
+        ObjectRow(
+            key=key,
+            number=number,
+            name=name_object(key, objects),
+            obj=objects.get(key),
+            model_name=str(names[key[0]]),
+            hits=hits,
+            before=before if is_compared else None,
+        )
+        for number, (key, hits, before) in enumerate(ranked, start=first_number)
+    ]
+
+
+def _add_shares(rows: Iterable[ObjectRow], total: int) -> Iterator[ObjectRow]:
+    return (replace(row, share=share_of(row.hits, total)) for row in rows)
 
 
 def shows_visitors(selection: Selection) -> bool:
@@ -122,6 +166,19 @@ def shows_visitors(selection: Selection) -> bool:
 def counts_visitors(selection: Selection) -> bool:
     """Return whether the visitors of the counter are counted."""
     return get_config().options_of(selection.counter).visitors
+
+
+def _stream_visitors(rows: Iterator[ObjectRow], selection: Selection) -> Iterator[ObjectRow]:
+    """Add the visitors of the first rows."""
+    for _ in range(MOST_ROWS_WITH_VISITORS // VISITORS_AT_A_TIME):
+        yield from _add_visitors(islice(rows, VISITORS_AT_A_TIME), selection)
+    yield from rows
+
+
+def _add_visitors(rows: Iterable[ObjectRow], selection: Selection) -> Sequence[ObjectRow]:
+    found = [*rows]
+    visitors = _read_visitors([row.key for row in found], selection)
+    return [replace(row, visitors=visitors.get(row.key)) for row in found]
 
 
 def _read_visitors(keys: Collection[ObjectKey], selection: Selection) -> dict[ObjectKey, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -22,7 +22,7 @@ from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.series import Sums
 from django_hitcount.db.tables import Correction
 from django_hitcount.reports.charts import BarChart, bar_chart, unit_for
-from django_hitcount.reports.csv import write_csv
+from django_hitcount.reports.csv import stream_csv
 from django_hitcount.reports.labels import label_counter
 from django_hitcount.reports.periods import Period
 from django_hitcount.reports.selection import Selection, read_selection
@@ -149,7 +149,7 @@ def read_statistics(obj: Model, choice: Choice) -> Statistics:
     keys = {name: counter_key(obj, counter=name) for name in conf.get_config().counters}
     key, period = keys[choice.counter], choice.period
     sums = _read_hits(keys.values(), period)
-    hits = {day: sums[choice.counter, day] for day in _list_days(period)}
+    hits = {day: sums[choice.counter, day] for day in period.list_days()}
     visitors = _read_visitors(keys.values(), key, period)
     chart = bar_chart(hits)
     corrections = _read_corrections(key)
@@ -166,14 +166,14 @@ def read_statistics(obj: Model, choice: Choice) -> Statistics:
     )
 
 
-def days_csv(obj: Model, choice: Choice) -> str:
-    """Return the hits of each chosen day, and the visitors if the counter counts them."""
+def days_csv(obj: Model, choice: Choice) -> Iterator[str]:
+    """Yield a file with the hits of each chosen day, and the visitors if they are counted."""
     key, days = counter_key(obj, counter=choice.counter), _first_and_last(choice.period)
     hits = hits_by_day(obj, *days, counter=choice.counter)
     if not _counts_visitors(key):
-        return write_csv([gettext("Day"), gettext("Hits")], hits.items())
+        return stream_csv([gettext("Day"), gettext("Hits")], hits.items())
     visitors = _visitors_of_counted_days(read_visitors_of_days([key], *days), key)
-    return write_csv(
+    return stream_csv(
         [gettext("Day"), gettext("Hits"), gettext("Visitors")],
         [(day, number, visitors.get(day, None if number else 0)) for day, number in hits.items()],
     )
@@ -192,10 +192,6 @@ def _counts_visitors(key: CounterKey) -> bool:
 
 def _first_and_last(period: Period) -> tuple[datetime.date, datetime.date]:
     return period.first_day, period.last_day
-
-
-def _list_days(period: Period) -> list[datetime.date]:
-    return list_days(*_first_and_last(period))
 
 
 def _ranges_to_read(period: Period) -> list[tuple[datetime.date, datetime.date]]:
@@ -235,7 +231,7 @@ def _has_bars_of_days(period: Period) -> bool:
 
 def _chart_visitors(visitors: VisitorsOfDays, key: CounterKey, period: Period) -> BarChart | None:
     counted = _visitors_of_counted_days(visitors, key)
-    days = _list_days(period)
+    days = period.list_days()
     if not (_has_bars_of_days(period) and any(day in counted for day in days)):
         return None
     return bar_chart({day: counted.get(day, 0) for day in days})

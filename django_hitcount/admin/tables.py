@@ -20,7 +20,7 @@ from django_hitcount.counters.primary_keys import convert_key, find_by_texts
 from django_hitcount.db.tables import Correction
 from django_hitcount.exceptions import InvalidKey
 from django_hitcount.reports.labels import counter_choices, label_counter, label_key, label_object
-from django_hitcount.templatetags.hitcount_admin import signed
+from django_hitcount.templatetags.hitcount_charts import signed
 
 _ON_STATE = "hitcount_object"
 """

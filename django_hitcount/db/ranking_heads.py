@@ -16,7 +16,14 @@ from django.db import connections
 
 from django_hitcount.counters.rankings import Head, RankedKey, Ranking, prove
 from django_hitcount.db.fields import match_uncompacted
-from django_hitcount.db.ranking_scopes import RowList, Scope, match_scope, sum_hits, to_param
+from django_hitcount.db.ranking_scopes import (
+    RowList,
+    Scope,
+    match_scope,
+    sum_hits,
+    sum_hits_before,
+    to_param,
+)
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.slots import CORRECTION_SLOT
 from django_hitcount.db.sql import Sql
@@ -40,25 +47,45 @@ Ends = dict[int, tuple[Any, Any]]
 
 
 def select_heads(scope: Scope, depth: int) -> Sql:
-    """Return a statement of the first ``depth`` rows of each list; rank_heads() reads its rows."""
+    """Return a statement of the first ``depth`` rows of each list; split_rows() takes its rows."""
     return _select_with_sums(scope, depth) if _is_mariadb() else _select_and_join(scope, depth)
+
+
+def split_rows(rows: Rows) -> tuple[Rows, Ends]:
+    """Return the content type id, object id, hits and hits before of each object, and the ends."""
+    return _read_sums(rows) if _is_mariadb() else _read_joined(rows)
 
 
 def rank_heads(rows: Rows, scope: Scope, depth: int) -> Ranking:
     """Rank the objects in the rows of select_heads(), as far as their order is sure."""
-    candidates, ends = _read_sums(rows) if _is_mariadb() else _read_joined(rows)
-    highest_slot, uncompacted = ends.pop(NO_LIST, (1, 0))
+    candidates, ends = split_rows(rows)
+    return prove(to_keys(row[:3] for row in candidates), find_heads(scope, ends), depth=depth)
+
+
+def find_heads(scope: Scope, ends: Ends, *, is_before: bool = False) -> list[Head]:
+    """Return the heads that bound the hits of one of the periods of a scope."""
+    highest_slot, uncompacted = ends.get(NO_LIST, (1, 0))
     has_sums = scope.weights is not None and uncompacted <= FEW_UNCOMPACTED
-    lists, found = scope.lists(), []
-    for number, (last_hits, count) in ends.items():
-        content_type_id, day, is_compacted, is_summed = lists[number]
-        if has_sums and not is_compacted and not is_summed:
+    found = []
+    for number, row_list in enumerate(scope.lists()):
+        if number not in ends or row_list.is_before != is_before:
+            continue
+        is_sure = row_list.is_compacted or row_list.is_summed
+        if has_sums and not is_sure:
             continue  # The sums bound the same hits, and better.
-        weight = 1 if scope.weights is None or day is None else scope.weights[day]
+        last_hits, count = ends[number]
         # An object has one row in slot 0, and elsewhere one for each slot, and one of corrections.
-        most_rows = 1 if is_compacted or is_summed else int(highest_slot) + 1
-        found.append(Head(count, int(last_hits), weight, most_rows, content_type_id))
-    return prove(to_keys(candidates), found, depth=depth)
+        most_rows = 1 if is_sure else int(highest_slot) + 1
+        weight = _weight_of(scope, row_list)
+        found.append(Head(count, int(last_hits), weight, most_rows, row_list.content_type_id))
+    return found
+
+
+def _weight_of(scope: Scope, row_list: RowList) -> int:
+    """Return how much a hit in a list counts in the sum of its period."""
+    if scope.weights is None or row_list.day is None or row_list.is_before:
+        return 1
+    return scope.weights[row_list.day]
 
 
 def to_keys(rows: Iterable[tuple[int, str, Any]]) -> list[RankedKey]:
@@ -81,25 +108,25 @@ def _select_and_join(scope: Scope, depth: int) -> Sql:
     """Select the heads, and join all rows of their objects."""
     heads, heads_params = _select_heads(scope, depth)
     score, score_params = sum_hits(scope)
+    before, before_params = sum_hits_before(scope)
     where, where_params = match_scope(scope)
     sql = (
         f"WITH heads AS ({heads}) "
         "SELECT NULL AS list, hit.content_type_id AS content_type_id, hit.object_id AS object_id, "
-        f"{score} AS hits, NULL AS number_of_rows "
+        f"{score} AS hits, {before} AS hits_before, NULL AS number_of_rows "
         "FROM (SELECT DISTINCT content_type_id, object_id FROM heads) candidate "
         f"JOIN {scope.table} hit ON hit.content_type_id = candidate.content_type_id "
         f"AND hit.object_id = candidate.object_id AND {where} "
         "GROUP BY hit.content_type_id, hit.object_id "
-        "UNION ALL SELECT list, NULL, NULL, MIN(hits), COUNT(*) FROM heads GROUP BY list"
+        "UNION ALL SELECT list, NULL, NULL, MIN(hits), NULL, COUNT(*) FROM heads GROUP BY list"
         f"{_select_uncompacted(scope)}"
     )
-    return sql, heads_params + score_params + where_params
+    return sql, heads_params + score_params + before_params + where_params
 
 
 def _read_joined(rows: Rows) -> tuple[Rows, Ends]:
-    """Return the content type id, object id and hits of each object, and where the lists end."""
-    ends = {number: (hits, count) for number, *_, hits, count in rows if number is not None}
-    return [row[1:4] for row in rows if row[0] is None], ends
+    ends = {number: (hits, count) for number, *_, hits, _, count in rows if number is not None}
+    return [row[1:5] for row in rows if row[0] is None], ends
 
 
 def _select_with_sums(scope: Scope, depth: int) -> Sql:
@@ -111,29 +138,37 @@ def _select_with_sums(scope: Scope, depth: int) -> Sql:
     ``is_compacted``: a sum over both values would not use it.
     """
     heads, heads_params = _select_heads(scope, depth)
+    periods = [scope]
+    if scope.before:
+        periods = [scope.of_period(is_before=is_before) for is_before in (False, True)]
+    sums = [_select_sum(period) for period in periods]
+    totals = ", ".join(f"CASE WHEN number = 1 THEN {sql} END" for sql, _ in sums)
+    sql = (
+        f"SELECT list, content_type_id, object_id, hits, {totals}{'' if scope.before else ', 0'} "
+        "FROM (SELECT heads.*, ROW_NUMBER() OVER "
+        f"(PARTITION BY content_type_id, object_id) AS number FROM ({heads}) heads) head"
+        f"{_select_uncompacted(scope)}"
+    )
+    return sql, [param for _, params in sums for param in params] + heads_params
+
+
+def _select_sum(scope: Scope) -> Sql:
+    """Return the sum of the hits of the object of a head."""
     score, score_params = sum_hits(scope)
     where, where_params = match_scope(scope)
-    sums = [
+    parts = [
         f"COALESCE((SELECT {score} FROM {scope.table} hit WHERE {where} "
         "AND hit.content_type_id = head.content_type_id AND hit.object_id = head.object_id "
         f"AND is_compacted = {is_compacted}), 0)"
         for is_compacted in (True, False)
     ]
-    sql = (
-        "SELECT list, content_type_id, object_id, hits, "
-        f"CASE WHEN number = 1 THEN {' + '.join(sums)} END AS total "
-        "FROM (SELECT heads.*, ROW_NUMBER() OVER "
-        f"(PARTITION BY content_type_id, object_id) AS number FROM ({heads}) heads) head"
-        f"{_select_uncompacted(scope)}"
-    )
-    return sql, len(sums) * (score_params + where_params) + heads_params
+    return " + ".join(parts), len(parts) * (score_params + where_params)
 
 
 def _read_sums(rows: Rows) -> tuple[Rows, Ends]:
-    """Return the same as _read_joined(), from the rows of _select_with_sums()."""
     candidates = [row[1:3] + row[4:] for row in rows if row[1] is not None and row[4] is not None]
     ends: Ends = {}
-    for number, content_type_id, _, hits, total in rows:
+    for number, content_type_id, _, hits, total, _ in rows:
         last_hits, count = ends.get(number, (hits, 0))
         if content_type_id is None:  # The row of NO_LIST.
             ends[number] = hits, total
@@ -150,7 +185,8 @@ def _select_uncompacted(scope: Scope) -> str:
         f"SELECT MAX(slot) FROM {scope.table} WHERE {_uncompacted()} AND slot < {CORRECTION_SLOT}"
     )
     count = "0" if scope.weights is None else _count(scope)
-    return f" UNION ALL SELECT {NO_LIST}, NULL, NULL, COALESCE(({highest}), 0), {count}"
+    columns = f"COALESCE(({highest}), 0), {f'{count}, 0' if _is_mariadb() else f'NULL, {count}'}"
+    return f" UNION ALL SELECT {NO_LIST}, NULL, NULL, {columns}"
 
 
 def _count(scope: Scope) -> str:
@@ -167,6 +203,8 @@ def _select_heads(scope: Scope, depth: int) -> Sql:
     summed = [(number, row_list) for number, row_list in lists if row_list.is_summed]
     if vendor == "postgresql":
         heads = [_select_laterally(scope, in_indexes, depth)]
+    elif vendor == "sqlite":
+        heads = [_select_by_id(scope, in_indexes, depth)]
     else:
         heads = [_select_rows(scope, number, row_list, depth) for number, row_list in in_indexes]
     heads += [_select_sums(scope, number, row_list, depth) for number, row_list in summed]
@@ -190,8 +228,11 @@ def _select_rows(scope: Scope, number: int, row_list: RowList, depth: int) -> Sq
 def _select_sums(scope: Scope, number: int, row_list: RowList, depth: int) -> Sql:
     """Return a SELECT of the objects with the most hits that are not compacted, or of none."""
     if_few = "" if scope.sums_uncompacted else f"AND {_count(scope)} <= {FEW_UNCOMPACTED} "
-    score, score_params = sum_hits(scope)
-    where, where_params = match_scope(replace(scope, content_type_ids=[row_list.content_type_id]))
+    part = replace(scope, content_type_ids=[row_list.content_type_id])
+    if scope.before:
+        part = part.of_period(is_before=row_list.is_before)
+    score, score_params = sum_hits(part)
+    where, where_params = match_scope(part)
     if connections[hits_alias()].vendor == "sqlite":
         # By an index of days, it would read all rows of the days. It uses none for an expression.
         where = where.replace("hit.day", "+hit.day")
@@ -217,3 +258,21 @@ def _select_laterally(scope: Scope, lists: Iterable[tuple[int, RowList]], depth:
         f"{on_day}AND is_compacted = list.is_compacted ORDER BY hits DESC LIMIT {depth}) head"
     )
     return sql, [*(row_list.day for _, row_list in lists), scope.counter]
+
+
+def _select_by_id(scope: Scope, lists: Iterable[tuple[int, RowList]], depth: int) -> Sql:
+    """Do the same as _select_laterally(). SQLite takes 500 parts of a union, and has no LATERAL."""
+    chosen = [*lists]
+    values = ", ".join(
+        f"({number}, {row_list.content_type_id}, %s, {row_list.is_compacted:d})"
+        for number, row_list in chosen
+    )
+    on_day = "" if scope.weights is None else "AND day = list.column3 "
+    sql = (
+        "SELECT list.column1 AS list, content_type_id, object_id, hits "
+        f"FROM (VALUES {values}) list CROSS JOIN {scope.table} head ON head.id IN ("
+        f"SELECT id FROM {scope.table} WHERE content_type_id = list.column2 AND counter = %s "
+        f"{on_day}AND is_compacted = list.column4 ORDER BY hits DESC LIMIT {depth})"
+    )
+    days = [row_list.day and to_param(row_list.day) for _, row_list in chosen]
+    return sql, [*days, scope.counter]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from django.db import connections
 
-from django_hitcount.counters.rankings import Weights
+from django_hitcount.counters.rankings import Weights, weigh_days
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.sql import Sql
@@ -25,6 +25,9 @@ class RowList(NamedTuple):
     is_summed: bool = False
     """Whether each row is an object, with all its hits that are not compacted."""
 
+    is_before: bool = False
+    """Whether the hits are those of the period before."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
@@ -34,6 +37,9 @@ class Scope:
     counter: str
     weights: Weights | None = None
     """How much a hit of each day counts. Without it, all hits count."""
+
+    before: Sequence[datetime.date] = ()
+    """The days of a period before, whose hits are summed up apart. It needs ``weights`` of 1."""
 
     sums_uncompacted: bool = False
     """
@@ -50,6 +56,10 @@ class Scope:
 
     def lists(self) -> list[RowList]:
         """Return all lists of the models, and of the days if there are any."""
+        if self.before:
+            parts = [self.of_period(is_before=is_before) for is_before in (False, True)]
+            in_period, before = (part.lists() for part in parts)
+            return [*in_period, *(row_list._replace(is_before=True) for row_list in before)]
         days: Collection[datetime.date | None] = self.weights or [None]
         found = []
         for content_type_id in self.content_type_ids:
@@ -60,15 +70,33 @@ class Scope:
                 found.append(RowList(content_type_id, None, is_compacted=False, is_summed=True))
         return found
 
+    def of_period(self, *, is_before: bool) -> Scope:
+        """Return the scope of one of the two periods alone."""
+        weights = weigh_days(self.before) if is_before else self.weights
+        return replace(self, weights=weights, before=())
+
 
 def sum_hits(scope: Scope) -> Sql:
     """Return the sum of the hits of an object, each with the weight of its day."""
     weights = scope.weights or {}
+    if scope.before:
+        return _sum_days(weights)
     if {*weights.values()} <= {1}:
         return "SUM(hit.hits)", []
     weight, params = _choose_weight(sorted(weights.items()))
     # As decimals, since the product may be too large for an integer.
     return f"SUM(CAST(hit.hits AS DECIMAL(20, 0)) * {weight})", params
+
+
+def sum_hits_before(scope: Scope) -> Sql:
+    """Return the sum of the hits of an object in the period before; 0 if there is none."""
+    return _sum_days(scope.before) if scope.before else ("0", [])
+
+
+def _sum_days(days: Collection[datetime.date]) -> Sql:
+    """Return the sum of the hits of an object on days that follow each other."""
+    ends = [to_param(min(days)), to_param(max(days))]
+    return "SUM(CASE WHEN hit.day BETWEEN %s AND %s THEN hit.hits ELSE 0 END)", ends
 
 
 def _choose_weight(weights: Sequence[tuple[datetime.date, int]]) -> Sql:
@@ -91,7 +119,7 @@ def match_scope(scope: Scope) -> Sql:
     params: list[Any] = [*scope.content_type_ids, scope.counter]
     if scope.weights is None:
         return where, params
-    first_day, last_day = min(scope.weights), max(scope.weights)
+    first_day, last_day = min([*scope.weights, *scope.before]), max(scope.weights)
     return f"{where} AND hit.day BETWEEN %s AND %s", [
         *params,
         to_param(first_day),

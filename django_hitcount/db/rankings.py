@@ -9,14 +9,13 @@ instead, and the sums sorted.
 # ruff: noqa: S608 - the parts of the statements are our own; values are parameters.
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
 
 from django.db import connections
 
 from django_hitcount.counters.rankings import RankedKey, Ranking, sort_keys
-from django_hitcount.db.ranking_heads import Rows, rank_heads, select_heads, to_keys
+from django_hitcount.db.ranking_heads import rank_heads, select_heads, to_keys
 from django_hitcount.db.ranking_scopes import Scope, match_scope, read_rows, sum_hits
 from django_hitcount.db.routing import hits_alias
 
@@ -29,19 +28,8 @@ MOST_ROWS = 12_800
 MOST_ROWS_OF_ALL_LISTS = 400_000
 """To sum up the whole table is about as fast as to read more."""
 
-MOST_LISTS_IN_SQLITE = 490
-"""SQLite accepts 500 parts of a UNION, unless it was built with another limit."""
-
 IDS_PER_STATEMENT = 1000
 """Objects whose hits one statement reads."""
-
-
-class RankingStatement(NamedTuple):
-    """A statement, and how to rank the objects in its rows."""
-
-    sql: str
-    params: Sequence[Any]
-    rank: Callable[[Rows], Ranking]
 
 
 def read_rankings(scope: Scope, *, at_least: int) -> Iterator[Ranking]:
@@ -65,10 +53,7 @@ def read_rankings(scope: Scope, *, at_least: int) -> Iterator[Ranking]:
 
 def can_read_heads(scope: Scope, depth: int) -> bool:
     """Return whether one statement may read the first ``depth`` rows of all lists."""
-    lists = scope.lists()
-    if len(lists) > MOST_LISTS_IN_SQLITE and connections[hits_alias()].vendor == "sqlite":
-        return False
-    sorted_by_index = sum(not of.is_summed for of in lists)
+    sorted_by_index = sum(not of.is_summed for of in scope.lists())
     return depth <= min(MOST_ROWS, MOST_ROWS_OF_ALL_LISTS // sorted_by_index)
 
 
@@ -78,7 +63,7 @@ def read_heads(scope: Scope, depth: int) -> Ranking:
 
     Costs a query.
     """
-    return read_together([rank_by_heads(scope, depth)])[0]
+    return rank_heads(read_rows(*select_heads(scope, depth)), scope, depth)
 
 
 def read_table(scope: Scope, size: int) -> Ranking:
@@ -87,51 +72,23 @@ def read_table(scope: Scope, size: int) -> Ranking:
 
     The ranking is complete if there are fewer.
     """
-    return read_together([rank_by_table(scope, size)])[0]
-
-
-def read_together(statements: Sequence[RankingStatement]) -> list[Ranking]:
-    """Read several rankings, all from one instant. Costs a query."""
-    if len(statements) == 1:
-        (only,) = statements
-        return [only.rank(read_rows(only.sql, only.params))]
-    rows = read_rows(
-        " UNION ALL ".join(
-            f"SELECT {number} AS ranking, part.* FROM ({statement.sql}) part"
-            for number, statement in enumerate(statements)
-        ),
-        [param for statement in statements for param in statement.params],
-    )
-    return [
-        statement.rank([row for ranking, *row in rows if ranking == number])
-        for number, statement in enumerate(statements)
-    ]
-
-
-def rank_by_heads(scope: Scope, depth: int) -> RankingStatement:
-    """Return the statement of read_heads()."""
-    sql, params = select_heads(scope, depth)
-    return RankingStatement(sql, params, lambda rows: rank_heads(rows, scope, depth))
-
-
-def rank_by_table(scope: Scope, size: int) -> RankingStatement:
-    """Return the statement of read_table(). Its rows have the columns of rank_by_heads()."""
     score, score_params = sum_hits(scope)
     where, where_params = match_scope(scope)
-    is_postgresql = connections[hits_alias()].vendor == "postgresql"
-    bytewise = ' COLLATE "C"' if is_postgresql else ""  # Elsewhere, the column has it already.
-    sql = (
-        f"SELECT 0 AS list, content_type_id, object_id, {score} AS score, 0 AS number_of_rows "
+    rows = read_rows(
+        f"SELECT content_type_id, object_id, {score} AS score "
         f"FROM {scope.table} hit WHERE {where} GROUP BY content_type_id, object_id "
-        f"ORDER BY score DESC, content_type_id, object_id{bytewise} LIMIT {size}"
+        f"ORDER BY score DESC, content_type_id, {bytewise('object_id')} LIMIT {size}",
+        score_params + where_params,
     )
+    # To leave out those without hits in SQL would take a second sum of each object.
+    keys = [key for key in to_keys(rows) if key.hits > 0]
+    return Ranking(sort_keys(keys), is_complete=len(keys) < size)
 
-    def rank(rows: Rows) -> Ranking:
-        # To leave out those without hits in SQL would take a second sum of each object.
-        keys = [key for key in to_keys(row[1:4] for row in rows) if key.hits > 0]
-        return Ranking(sort_keys(keys), is_complete=len(keys) < size)
 
-    return RankingStatement(sql, score_params + where_params, rank)
+def bytewise(column: str) -> str:
+    """Return a column as a ranking orders by it. Only PostgreSQL would use a language."""
+    is_postgresql = connections[hits_alias()].vendor == "postgresql"
+    return f'{column} COLLATE "C"' if is_postgresql else column
 
 
 def rank_these(scope: Scope, object_ids: Sequence[str]) -> list[RankedKey]:

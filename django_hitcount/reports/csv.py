@@ -6,7 +6,8 @@ import csv
 import datetime
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 BYTE_ORDER_MARK = "\ufeff"
 """
@@ -31,6 +32,9 @@ FORMULAS = re.compile(
 Cell = str | int | datetime.date | None
 
 
+ROWS_AT_A_TIME = 500
+
+
 def write_csv(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
     """
     Return a table as text in the dialect that every spreadsheet reads: commas, quotes, CR LF.
@@ -41,11 +45,22 @@ def write_csv(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
     Numbers have no separators, and days are like 2026-11-22, so that spreadsheets can calculate
     with them whatever the language.
     """
+    return "".join(stream_csv(header, rows))
+
+
+def stream_csv(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[str]:
+    """Yield the text of write_csv() in pieces, so that nobody has to hold a long table."""
+    yield BYTE_ORDER_MARK + _write_rows([header])
+    rest = iter(rows)
+    while some := [*islice(rest, ROWS_AT_A_TIME)]:
+        yield _write_rows(some)
+
+
+def _write_rows(rows: Iterable[Sequence[Cell]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC)
-    writer.writerow([defuse(name) for name in header])
     writer.writerows([[defuse(cell) for cell in row] for row in rows])
-    return BYTE_ORDER_MARK + text.getvalue()
+    return text.getvalue()
 
 
 def defuse(cell: Cell) -> Cell:

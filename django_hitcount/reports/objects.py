@@ -15,19 +15,19 @@ from django_hitcount.reports.selection import CountedModel
 
 MOST_MODELS = 3
 """
-Models whose objects are loaded, those with the most rows first.
+Models whose objects a page loads, those with the most rows first.
 
 Each costs a query. Rows of further models are named after their primary key.
 """
 
 
 def load_objects(
-    keys: Collection[ObjectKey], models: Iterable[CountedModel]
+    keys: Collection[ObjectKey], models: Iterable[CountedModel], *, most_models: int | None
 ) -> dict[ObjectKey, Model]:
     """
     Return the objects with these keys. Leaves out those that are deleted.
 
-    Costs a query for each of up to three models, whatever the number of objects.
+    Costs a query for each of up to ``most_models`` models, whatever the number of objects.
     """
     by_id = {counted.content_type_id: counted.model for counted in models}
     texts: dict[int, list[str]] = defaultdict(list)
@@ -36,7 +36,7 @@ def load_objects(
             texts[content_type_id].append(text)
     found: dict[ObjectKey, Model] = {}
     by_rows = sorted(texts.items(), key=lambda item: (-len(item[1]), item[0]))
-    for content_type_id, of_model in by_rows[:MOST_MODELS]:
+    for content_type_id, of_model in by_rows[:most_models]:
         model = by_id[content_type_id]
         objs = find_by_texts(model, of_model, using=router.db_for_read(model))
         found |= {(content_type_id, key_text(obj)): obj for obj in objs}

@@ -60,11 +60,11 @@ def read_overview(period: Period, *, counter: str, using: str) -> Overview:
 def find_day_with_hits(
     models: Sequence[CountedModel], *, counter: str, using: str
 ) -> datetime.date | None:
-    """Return the newest day, up to today, with hits that are compacted. Costs a query."""
+    """Return the newest day that is over and has hits that are compacted. Costs a query."""
     rows = DailyModelHits.objects.using(using).filter(
         content_type_id__in=[counted.content_type_id for counted in models],
         counter=counter,
-        day__lte=day_of(),
+        day__lt=day_of(),
         hits__gt=0,
     )
     with savepoint(using):

@@ -1,4 +1,4 @@
-"""The days that a report is about, and those before them."""
+"""The days that a report is about, and those that they are compared with."""
 
 from __future__ import annotations
 
@@ -10,37 +10,73 @@ from django.utils.dateparse import parse_date
 from django.utils.formats import date_format, number_format
 from django.utils.translation import gettext as _
 
-from django_hitcount.counters.days import LONGEST_RANGE_DAYS, day_of, days_until
+from django_hitcount.counters.days import LONGEST_RANGE_DAYS, day_of, days_until, list_days
 from django_hitcount.exceptions import InvalidDay
 
-DAYS_BY_NAME = {"today": 1, "7": 7, "30": 30, "90": 90, "365": 365}
-"""How many days the named periods have, today included."""
+TODAY, THIS_YEAR = "today", "this-year"
+
+PERIOD_NAMES = (
+    *(TODAY, "yesterday", "7", "30", "90", "365"),
+    *("last-week", "last-month", THIS_YEAR),
+)
+"""A number is one of days, up to yesterday."""
 
 DEFAULT_PERIOD = "30"
 
 LONGEST_PERIOD_DAYS = LONGEST_RANGE_DAYS // 2
 """A report reads the period before as well, in one range of days."""
 
+ONE_DAY = datetime.timedelta(days=1)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Period:
-    """Calendar days in TIME_ZONE, the last one included."""
+    """
+    Calendar days in TIME_ZONE, the last one included.
+
+    They are over, or are today alone: a running day beside a full one would look like a slump.
+    """
 
     first_day: datetime.date
     last_day: datetime.date
+    today: datetime.date
+    """The day on which the report is made."""
+
     name: str = ""
-    """The key in DAYS_BY_NAME; empty if somebody chose the days."""
+    """One of PERIOD_NAMES; empty if somebody chose the days."""
 
     @property
     def days(self) -> int:
         return (self.last_day - self.first_day).days + 1
 
     @property
-    def before(self) -> Period:
-        """As many days, up to the day before the first one."""
-        day_before = self.first_day - datetime.timedelta(days=1)
-        first_day, last_day = days_until(day_before, self.days)
-        return Period(first_day=first_day, last_day=last_day)
+    def is_today(self) -> bool:
+        return self.last_day == self.today
+
+    @property
+    def is_this_year(self) -> bool:
+        return self.name == THIS_YEAR
+
+    @property
+    def before(self) -> Period | None:
+        """
+        As many days, up to the day before the first one. This year is compared with last year, from
+        January 1. None for today: it is not over, so there is nothing to compare.
+        """
+        if self.is_today:
+            return None
+        first_day = self.first_day - self.days * ONE_DAY
+        if self.is_this_year:
+            first_day = _first_of_year(self.first_day - ONE_DAY)
+        last_day = first_day + (self.days - 1) * ONE_DAY
+        return Period(first_day=first_day, last_day=last_day, today=self.today)
+
+    @property
+    def read_days(self) -> tuple[datetime.date, datetime.date]:
+        """Return the days to read: with those before, and today unless that is too far away."""
+        first_day = (self.before or self).first_day
+        is_near = (self.today - first_day).days < LONGEST_RANGE_DAYS
+        return first_day, self.today if is_near else self.last_day
 
     @property
     def parameters(self) -> dict[str, str]:
@@ -49,20 +85,50 @@ class Period:
             return {"period": self.name}
         return {"first": self.first_day.isoformat(), "last": self.last_day.isoformat()}
 
+    def list_days(self) -> list[datetime.date]:
+        return list_days(self.first_day, self.last_day)
+
 
 def named_period(name: str) -> Period:
-    """Return the days of a name in DAYS_BY_NAME, up to today."""
-    first_day, last_day = days_until(day_of(), DAYS_BY_NAME[name])
-    return Period(name=name, first_day=first_day, last_day=last_day)
+    """
+    Return the days of one of PERIOD_NAMES.
+
+    Weeks begin on Monday, as those of hits_by_week(), whatever the language. On January 1, no day
+    of this year is over: it is today.
+    """
+    today = day_of()
+    first_day, last_day = _find_days(name, today)
+    return Period(name=name, first_day=first_day, last_day=max(first_day, last_day), today=today)
+
+
+def _find_days(name: str, today: datetime.date) -> tuple[datetime.date, datetime.date]:
+    yesterday = today - ONE_DAY
+    match name:
+        case "today":
+            return today, today
+        case "yesterday":
+            return yesterday, yesterday
+        case "last-week":
+            return days_until(today - (today.weekday() + 1) * ONE_DAY, 7)
+        case "last-month":
+            last_day = today.replace(day=1) - ONE_DAY
+            return last_day.replace(day=1), last_day
+        case "this-year":
+            return _first_of_year(today), yesterday
+    return days_until(yesterday, int(name))
+
+
+def _first_of_year(day: datetime.date) -> datetime.date:
+    return day.replace(month=1, day=1)
 
 
 def period_up_to(day: datetime.date) -> Period | None:
     """Return as many days as the default period has, up to a day; None for days of the year 1."""
-    days = DAYS_BY_NAME[DEFAULT_PERIOD]
+    days = int(DEFAULT_PERIOD)
     if day.toordinal() <= 2 * days:
         return None
     first_day, last_day = days_until(day, days)
-    return Period(first_day=first_day, last_day=last_day)
+    return Period(first_day=first_day, last_day=last_day, today=day_of())
 
 
 def read_period(parameters: Mapping[str, str]) -> Period:
@@ -70,15 +136,15 @@ def read_period(parameters: Mapping[str, str]) -> Period:
     Return the period that the parameters of an address name, 30 days if none.
 
     ``first`` and ``last`` are days such as 2026-11-22, and win over ``period``. Without ``last``,
-    the period ends today, and so it does if ``last`` is in the future.
+    the period ends yesterday, and so it does if ``last`` is later; but from today on, it is today.
 
     Raises InvalidDay with a message in the active language.
     """
     if parameters.get("first") or parameters.get("last"):
         return _read_chosen_days(parameters)
     name = parameters.get("period") or DEFAULT_PERIOD
-    if name not in DAYS_BY_NAME:
-        known = ", ".join(DAYS_BY_NAME)
+    if name not in PERIOD_NAMES:
+        known = ", ".join(PERIOD_NAMES)
         raise InvalidDay(
             _("Invalid period: “%(name)s”. Use one of %(known)s.") % {"name": name, "known": known}
         )
@@ -88,9 +154,12 @@ def read_period(parameters: Mapping[str, str]) -> Period:
 def _read_chosen_days(parameters: Mapping[str, str]) -> Period:
     if not parameters.get("first"):
         raise InvalidDay(_("Give the first day (From), too."))
+    today = day_of()
     first_day = _parse_day(parameters["first"])
-    last_day = min(read_last_day(parameters), day_of())
-    period = Period(first_day=first_day, last_day=last_day)
+    last_day = read_last_day(parameters) or today
+    if first_day < today <= last_day:
+        last_day = today - ONE_DAY
+    period = Period(first_day=first_day, last_day=min(last_day, today), today=today)
     if problem := _find_problem(period):
         most = number_format(LONGEST_PERIOD_DAYS, force_grouping=True)
         named = {"first": date_format(first_day), "last": date_format(last_day), "most": most}
@@ -98,14 +167,14 @@ def _read_chosen_days(parameters: Mapping[str, str]) -> Period:
     return period
 
 
-def read_last_day(parameters: Mapping[str, str]) -> datetime.date:
-    """Return the day of ``last``, today without one. Raises InvalidDay."""
-    return _parse_day(parameters["last"]) if parameters.get("last") else day_of()
+def read_last_day(parameters: Mapping[str, str]) -> datetime.date | None:
+    """Return the day of ``last``, if there is one. Raises InvalidDay."""
+    return _parse_day(parameters["last"]) if parameters.get("last") else None
 
 
 def _find_problem(period: Period) -> str:
     """Return what is wrong with chosen days; empty if nothing is."""
-    if period.first_day > day_of():
+    if period.first_day > period.today:
         return _("The first day, %(first)s, is in the future.")
     if period.days < 1:
         return _("The first day, %(first)s, is later than the last day, %(last)s.")

@@ -11,6 +11,7 @@ from django.db.models import Model
 
 from django_hitcount.counters.keys import ObjectKey
 from django_hitcount.reports.charts import BarChart, bar_chart
+from django_hitcount.reports.periods import Period
 from django_hitcount.reports.selection import Selection
 
 Days = Mapping[datetime.date, int]
@@ -22,7 +23,9 @@ class Totals:
     """The hits of a period beside those of the period before."""
 
     hits: int
-    before: int
+    before: int | None
+    """None for today, which is not over."""
+
     days: int
     best_day: datetime.date
     best_hits: int
@@ -30,7 +33,7 @@ class Totals:
     @property
     def change(self) -> float | None:
         """How many percent more hits than before; None if there were none to compare with."""
-        return 100 * (self.hits - self.before) / self.before if self.before > 0 else None
+        return change_of(self.hits, self.before)
 
     @property
     def per_day(self) -> float:
@@ -53,26 +56,25 @@ class ObjectRow:
     """None if it is deleted, or was not loaded."""
 
     model_name: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TopRow(ObjectRow):
-    """An object with many hits."""
-
     hits: int
-    share: float | None
-    """Percent of all hits of the period."""
+    before: int | None
+    """The hits of the period before; None for today, which is not over."""
 
-    visitors: int | None
-    """None if they are not counted, or cannot be read now."""
+    share: float | None = None
+    """Percent of all hits of the period, if the table shows it."""
 
+    visitors: int | None = None
+    """None if they are not counted, not shown, or cannot be read now."""
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TrendingRow(ObjectRow):
-    """An object with recent hits."""
+    @property
+    def more(self) -> int | None:
+        """How many more hits than before."""
+        return None if self.before is None else self.hits - self.before
 
-    score: float
-    """Its hits, each worth half as much for each half-life since."""
+    @property
+    def change(self) -> float | None:
+        """How many percent more hits than before; None if there were none to compare with."""
+        return change_of(self.hits, self.before)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,8 +95,15 @@ class Report:
     selection: Selection
     hits: Days
     before: Days
-    top: Sequence[TopRow]
-    trending: Sequence[TrendingRow]
+    today: int | None
+    """The hits of today so far, beside a period that is over; None if it ended ten years ago."""
+
+    top: Sequence[ObjectRow]
+    rising: Sequence[ObjectRow]
+    falling: Sequence[ObjectRow]
+    is_certain: bool
+    """Whether no other object rose or fell as much as these."""
+
     refused: Sequence[RefusedRow]
 
     @property
@@ -102,7 +111,7 @@ class Report:
         best = max(self.hits, key=lambda day: (self.hits[day], day))
         return Totals(
             hits=sum(self.hits.values()),
-            before=sum(self.before.values()),
+            before=sum(self.before.values()) if self.before else None,
             days=len(self.hits),
             best_day=best,
             best_hits=self.hits[best],
@@ -124,18 +133,27 @@ class Report:
 
     @property
     def chart(self) -> BarChart:
-        return bar_chart(self.hits, self.before if any(self.before.values()) else None)
+        return bar_chart(self.hits, self.before if self.has_before else None)
+
+    @property
+    def has_before(self) -> bool:
+        """Whether there are hits to compare with."""
+        return any(self.before.values())
 
     @property
     def is_empty(self) -> bool:
         """Whether no hits were counted, neither in the period nor before."""
-        return not any(self.hits.values()) and not any(self.before.values())
+        return not any(self.hits.values()) and not self.has_before
 
 
-def split_days(days: Days, first_day: datetime.date) -> tuple[Days, Days]:
-    """Return the days before ``first_day``, and the others."""
-    before = {day: hits for day, hits in days.items() if day < first_day}
-    return before, {day: hits for day, hits in days.items() if day >= first_day}
+def pick_days(days: Days, period: Period | None) -> Days:
+    """Return the days of a period; none without one."""
+    return {day: days[day] for day in period.list_days()} if period else {}
+
+
+def change_of(hits: int, before: int | None) -> float | None:
+    """Return how many percent more hits there are; None if there were none before."""
+    return 100 * (hits - before) / before if before and before > 0 else None
 
 
 def share_of(part: int, whole: int) -> float | None:

@@ -91,10 +91,10 @@ def _read_period(parameters: Mapping[str, str], problems: list[str]) -> Period:
     except InvalidDay as exc:
         problems.append(_("%(problem)s These are the last 30 days.") % {"problem": exc})
         return named_period(DEFAULT_PERIOD)
-    if period.last_day < last_day:
-        # With the days to come, the period before would have more days that have passed.
-        problem = _("The last day, %(day)s, is in the future. These are the days up to today.")
-        problems.append(problem % {"day": date_format(last_day)})
+    if last_day and period.last_day < last_day:
+        problem = _("%(day)s is not over yet. These are the days up to %(last)s.")
+        named = {"day": date_format(last_day), "last": date_format(period.last_day)}
+        problems.append(problem % named)
     return period
 
 

@@ -2,72 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
 
-from django_hitcount.reports.csv import write_csv
-from django_hitcount.reports.rows import ObjectRow, Report
+from django_hitcount.reports.csv import stream_csv
+from django_hitcount.reports.rows import Days, ObjectRow, RefusedRow
+from django_hitcount.reports.selection import Selection
 
 
-def days_csv(report: Report) -> str:
-    """Return the hits of each day, beside those of the same day of the period before."""
-    days = zip(report.hits.items(), report.before.items(), strict=True)
-    return write_csv(
+def days_csv(hits: Days, before: Days) -> Iterator[str]:
+    """Write the hits of each day, beside those of the same day of the period before."""
+    days = zip_longest(hits.items(), before.items(), fillvalue=())
+    return stream_csv(
         [_("Day"), _("Hits"), _("Day of the period before"), _("Hits before")],
-        [(day, hits, earlier, before) for (day, hits), (earlier, before) in days],
+        [(*day, *day_before) for day, day_before in days],
     )
 
 
-def top_csv(report: Report) -> str:
-    """Return the objects with the most hits."""
-    return write_csv(
-        [*_object_header(), _("Hits"), _("Share in percent"), _("Visitors")],
-        [(*_object_cells(row), row.hits, _decimal(row.share), row.visitors) for row in report.top],
+def top_csv(rows: Iterable[ObjectRow]) -> Iterator[str]:
+    """Write the objects with the most hits."""
+    return stream_csv(
+        [
+            *(_("Rank"), _("Object"), _("Model"), _("Primary key"), _("Hits")),
+            *(_("Share in percent"), _("Visitors"), _("Hits before"), _("Change")),
+        ],
+        (
+            (*_object_cells(row), _decimal(row.share), row.visitors, row.before, row.more)
+            for row in rows
+        ),
     )
 
 
-def trending_csv(report: Report) -> str:
-    """Return the objects whose hits are recent."""
-    return write_csv(
-        [*_object_header(), _("Score")],
-        [(*_object_cells(row), _decimal(row.score)) for row in report.trending],
+def changes_csv(rows: Iterable[ObjectRow]) -> Iterator[str]:
+    """Write the objects whose hits rise, or those whose hits fall."""
+    return stream_csv(
+        [
+            *(_("Rank"), _("Object"), _("Model"), _("Primary key"), _("Hits")),
+            *(_("Hits before"), _("Change")),
+        ],
+        ((*_object_cells(row), row.before, row.more) for row in rows),
     )
 
 
-def refused_csv(report: Report) -> str:
-    """Return the refused hits by reason."""
-    return write_csv(
+def refused_csv(rows: Iterable[RefusedRow]) -> Iterator[str]:
+    """Write the refused hits by reason."""
+    return stream_csv(
         [_("Refusal"), _("Reason"), _("Hits"), _("Share in percent")],
-        [(row.refusal, row.reason, row.hits, _decimal(row.share)) for row in report.refused],
+        [(row.refusal, row.reason, row.hits, _decimal(row.share)) for row in rows],
     )
 
 
-TABLES: Mapping[str, Callable[[Report], str]] = {
-    "days": days_csv,
-    "top": top_csv,
-    "trending": trending_csv,
-    "refused": refused_csv,
-}
-"""By the name in an address."""
-
-
-def file_name(table: str, report: Report) -> str:
+def file_name(table: str, selection: Selection) -> str:
     """Return the name of a file: the table, the counter and model if chosen, and the days."""
-    period, chosen = report.selection.period, report.selection.parameters
+    period, chosen = selection.period, selection.parameters
     counter, model = chosen.get("counter", ""), chosen.get("model", "").replace(".", "-")
     # slugify() leaves ASCII letters, digits, "_" and single hyphens. A model may have any letters.
     name = slugify(f"hits-{table}-{counter}-{model}-{period.first_day}-{period.last_day}")
     return f"{name}.csv"
 
 
-def _object_header() -> list[str]:
-    return [_("Rank"), _("Object"), _("Model"), _("Primary key")]
-
-
-def _object_cells(row: ObjectRow) -> tuple[int, str, str, str]:
-    return row.number, row.name, row.model_name, row.key[1]
+def _object_cells(row: ObjectRow) -> tuple[int, str, str, str, int]:
+    return row.number, row.name, row.model_name, row.key[1], row.hits
 
 
 def _decimal(number: float | None) -> str:

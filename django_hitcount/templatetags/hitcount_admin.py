@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 
 from django import template
-from django.utils.formats import number_format
 from django.utils.timesince import timesince
 from django.utils.translation import gettext
 
@@ -15,8 +14,6 @@ from django_hitcount.reports.labels import label_counter
 
 register = template.Library()
 
-MINUS = "\u2212"
-
 MINUTE = datetime.timedelta(minutes=1)
 
 
@@ -24,12 +21,6 @@ MINUTE = datetime.timedelta(minutes=1)
 def counter_label(counter: str) -> str:
     """Return the name of a counter for people, see label_counter()."""
     return label_counter(counter)
-
-
-@register.filter
-def signed(number: int) -> str:
-    """Write a number with its sign: +1,204."""
-    return ("+" if number > 0 else MINUS) + number_format(abs(number), force_grouping=True)
 
 
 @register.filter

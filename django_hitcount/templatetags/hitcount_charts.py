@@ -13,6 +13,8 @@ from django_hitcount.short_numbers import format_short
 
 register = template.Library()
 
+MINUS = "\u2212"
+
 
 @register.inclusion_tag("django_hitcount/charts/bar_chart.html")
 def bar_chart(
@@ -81,7 +83,17 @@ def percent(number: float) -> str:
 @register.filter
 def change(number: float) -> str:
     """Write a percentage with its sign: +12.3%."""
-    return f"{'+' if round(number, 1) > 0 else ''}{percent(number)}"
+    return sign_of(round(number, 1)) + percent(abs(number))
+
+
+@register.filter
+def signed(number: int) -> str:
+    """Write a number with its sign: +1,204."""
+    return sign_of(number) + grouped(abs(number))
+
+
+def sign_of(number: float) -> str:
+    return "+" if number > 0 else MINUS if number < 0 else ""
 
 
 @register.filter

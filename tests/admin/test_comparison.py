@@ -82,8 +82,8 @@ def test_both_are_counted_from_their_first_day(admin, articles):
     page = admin.get(url_of(articles[1]), {"beside": ""})
 
     assert rows(page) == {
-        "First day": ["9", "10", "-10.0%"],
-        "First 3 days": ["12", "30", "-60.0%"],
+        "First day": ["9", "10", "\u221210.0%"],
+        "First 3 days": ["12", "30", "\u221260.0%"],
         "First 7 days": [DASH, "70", DASH],
         "First 30 days": [DASH, "300", DASH],
         "First 90 days": [DASH, "400", DASH],

@@ -14,9 +14,12 @@ from django_hitcount.buffers.database import DatabaseBuffer
 from django_hitcount.flushing import flush
 from django_hitcount.recording import record_hit
 from django_hitcount.status import read_status
-from tests.admin.test_report import URL
+from tests.admin.test_report import URL as REPORT
 from tests.app.models import Article
 from tests.cache_alias import NOWHERE, change_alias
+
+URL = f"{REPORT}?period=today"
+"""The report that shows hits which were recorded now."""
 
 
 def record(article, hits):
@@ -60,7 +63,8 @@ def test_hits_that_wait_in_redis_are_in_the_totals(admin, text, redis_buffer, se
     record(article, 2)
     page = text(admin.get(URL))
 
-    assert "Hits 5 " in page
+    assert "Hits so far 5 " in page
+    assert "Today has 5 hits so far." in text(admin.get(REPORT))
     assert "Counters with pending hits 1 Oldest pending hit less than a minute ago" in page
     assert "Last flush with hits less than a minute ago" in page
     assert "Charts and totals include pending hits." in page
@@ -116,7 +120,7 @@ def test_a_report_is_shown_while_redis_is_away(admin, text, redis_buffer, settin
     change_alias(settings, LOCATION=NOWHERE)
     page = text(admin.get(URL))
 
-    assert "Hits 3 " in page
+    assert "Hits so far 3 " in page
     assert "Redis does not answer." in page
     assert "include pending hits" not in page
     assert "The objects and the refused hits are those up to the last flush." in page

@@ -29,7 +29,10 @@ OF_DJANGO = {"superuser": 2, "staff": 4}
 """For the session and the user, and for permissions: those of the user and those of groups."""
 
 MODELS = (Article, Photo, Plain, Tag)
-ADDRESSES = ("", "?period=today", "?period=90", "?period=365", "?model=app.photo", "?csv=top")
+ADDRESSES = (
+    *("", "?period=today", "?period=90", "?period=365", "?period=this-year"),
+    "?model=app.photo",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -98,7 +101,7 @@ def test_an_empty_site(client, user, buffer):
 
 
 def test_the_most_that_days_without_hits_can_need(client, user, buffer, settings):
-    """Trending objects are ranked and loaded all the same, and days with hits are looked for."""
+    """Rankings are read all the same, and days with hits are looked for."""
     set_rule(settings, visitors=True)
     add_hits(create(150), lambda place: 90 if place < 4 else 5)
     compact()

@@ -1,32 +1,31 @@
-"""Rankings of several models at once, which reports show."""
+"""Objects of several models by their hits and by their change, which reports show."""
 
 from __future__ import annotations
 
 import datetime
 from collections import Counter
-from fractions import Fraction
 
 import pytest
-import time_machine
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
-from django_hitcount.counters.rankings import TREND_UNIT
-from django_hitcount.db import model_rankings
+from django_hitcount.db import model_rankings, rankings
 from django_hitcount.db.counter_keys import content_type_id_of
-from django_hitcount.db.model_rankings import rank_objects
+from django_hitcount.db.model_rankings import (
+    ComparedKey,
+    Comparison,
+    Order,
+    compare_objects,
+    scope_of_periods,
+    stream_objects,
+)
+from django_hitcount.db.slots import CORRECTION_SLOT
 from django_hitcount.db.tables import DailyHitSlot
 from tests.app.models import Article, Photo, Plain
 
 TODAY = datetime.date(2026, 11, 22)
 MODELS = (Article, Photo, Plain)
-
-
-@pytest.fixture(autouse=True)
-def on_a_sunday():
-    with time_machine.travel("2026-11-22T12:00:00+00:00", tick=False):
-        yield
 
 
 def ids():
@@ -49,94 +48,146 @@ def add_rows(rows):
     )
 
 
-def group(rows, days, weigh=lambda ago: 1):
-    """As a plain GROUP BY would rank them."""
-    models, sums = ids(), Counter()
-    for (model, pk, ago, _), hits in rows.items():
-        if ago < days:
-            sums[models[model], str(pk)] += hits * weigh(ago)
-    return sorted(
-        ((key, hits) for key, hits in sums.items() if hits > 0), key=lambda row: (-row[1], row[0])
-    )
+def day(ago):
+    return TODAY - datetime.timedelta(days=ago)
 
 
-def trend_weight(ago):
-    return round(TREND_UNIT * 2 ** (-ago / 3))
+def days_ago(first, last):
+    return [day(ago) for ago in range(first, last - 1, -1)]
 
 
-def rank(limit, days, models=None):
-    return rank_objects(
+def scope(days, gap=0, models=None):
+    """As many days before, and perhaps some days in between."""
+    return scope_of_periods(
         ids() if models is None else models,
-        limit,
         counter="views",
-        first_day=TODAY - datetime.timedelta(days=days - 1),
-        last_day=TODAY,
-        half_life_days=3,
+        days=days_ago(days, 1),
+        before=days_ago(2 * days + gap, days + gap + 1),
     )
+
+
+def group(rows, days, gap=0):
+    """As a plain GROUP BY would rank them."""
+    models, hits, before = ids(), Counter(), Counter()
+    for (model, pk, ago, _), amount in rows.items():
+        key = models[model], str(pk)
+        hits[key] += amount if 1 <= ago <= days else 0
+        before[key] += amount if days + gap < ago <= 2 * days + gap else 0
+    keys = [ComparedKey(key, hits[key], before[key]) for key in hits]
+    return [
+        sorted(
+            (key for key in keys if key.score(order) > 0),
+            key=lambda key: (-key.score(order), key.object_key),
+        )
+        for order in Order
+    ]
+
+
+@st.composite
+def rows_of_days(draw):
+    """Rows whose hits of a day are not negative, though those of a slot may be."""
+    keys = st.tuples(st.integers(0, 2), st.integers(1, 12), st.integers(0, 8))
+    rows = {}
+    for key, amounts in draw(
+        st.dictionaries(keys, st.lists(st.integers(0, 20)), max_size=40)
+    ).items():
+        taken = draw(st.integers(0, min(5, sum(amounts[:2]))))
+        for slot, amount in enumerate(amounts[:2]):
+            rows[*key, slot] = amount
+        if taken:
+            rows[*key, CORRECTION_SLOT] = -taken
+    return rows
 
 
 class TestRankings(TestCase):
-    @given(
-        st.dictionaries(
-            st.tuples(st.integers(0, 2), st.integers(1, 12), st.integers(0, 3), st.integers(0, 2)),
-            st.integers(-5, 20),
-            max_size=60,
-        ),
-        st.integers(1, 6),
-        st.integers(1, 5),
-    )
-    def test_several_models_are_ranked_as_by_group_by(self, rows, limit, days):
-        for depth in (1, 5):
+    @given(rows_of_days(), st.integers(1, 6), st.integers(1, 4), st.integers(0, 2))
+    def test_objects_are_ranked_as_by_group_by(self, rows, limit, days, gap):
+        for head_rows in (1, 5, 100):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(model_rankings, "FEWEST_ROWS", depth)
+                patch.setattr(model_rankings, "HEAD_ROWS", head_rows)
                 DailyHitSlot.objects.all().delete()
                 add_rows(rows)
-                found = rank(limit, days)
-                assert found.top == group(rows, days)[:limit]
-                assert found.trending == group(rows, 31, trend_weight)[:limit]
+                found = compare_objects(scope(days, gap), limit)
+                due = Comparison(*(keys[:limit] for keys in group(rows, days, gap)))
+                assert found.top == due.top
+                assert found.is_certain or head_rows < 100
+                if found.is_certain:
+                    assert (found.rising, found.falling) == (due.rising, due.falling)
+
+    @given(rows_of_days(), st.integers(1, 4), st.integers(0, 2))
+    def test_all_objects_are_streamed_in_their_order(self, rows, days, gap):
+        DailyHitSlot.objects.all().delete()
+        add_rows(rows)
+
+        found = [[*stream_objects(scope(days, gap), order)] for order in Order]
+        assert found == group(rows, days, gap)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(rankings, "MOST_ROWS", 1)
+            tables = compare_objects(scope(days, gap), 3)
+        assert [[*tables.top], [*tables.rising], [*tables.falling]] == [keys[:3] for keys in found]
 
 
 @pytest.mark.django_db(transaction=True)  # Without savepoints, which are queries, too.
-@pytest.mark.parametrize("days", [1, 30, 162, 245, 246, 400])
+@pytest.mark.parametrize("days", [1, 30, 90, 365, 1200])
 def test_several_models_cost_one_query(days, django_assert_num_queries):
-    rows = {(model, pk, 0, 0): 1000 - pk for model in range(3) for pk in range(1, 40)}
+    rows = {
+        (model, pk, ago, 0): 1000 - pk * ago
+        for model in range(3)
+        for pk in range(1, 40)
+        for ago in (1, days + 1)
+    }
     add_rows(rows)
     ids()
 
     with django_assert_num_queries(1):
-        found = rank(10, days)
+        found = compare_objects(scope(days), 10)
 
-    assert found.top == group(rows, days)[:10]
-    assert found.trending == group(rows, 31, trend_weight)[:10]
+    assert found == Comparison(*(keys[:10] for keys in group(rows, days)))
 
 
 @pytest.mark.django_db(transaction=True)
 def test_nearly_equal_hits_cost_another_query(django_assert_num_queries):
-    rows = {(0, pk, ago, 0): 1 for pk in range(1, 300) for ago in range(2)}
+    rows = {(0, pk, ago, 0): 1 for pk in range(1, 300) for ago in (1, 2)}
     add_rows(rows)
     ids()
 
     with django_assert_num_queries(2):
-        found = rank(10, 2)
+        found = compare_objects(scope(2), 10)
 
-    assert found.top == group(rows, 2)[:10]
-    assert found.trending == group(rows, 31, trend_weight)[:10]
+    assert found.top == group(rows, 2)[0][:10]
+    assert not found.is_certain
+
+
+@pytest.mark.django_db(transaction=True)
+def test_changes_that_are_not_certain_cost_no_other_query(django_assert_num_queries):
+    """Each object has as many hits as before, but one that rises and one that falls."""
+    rows = {(0, pk, ago, 0): 10_000 // pk for pk in range(1, 300) for ago in (1, 2)}
+    rows |= {(0, 5, 1, 0): 2100, (0, 6, 1, 0): 1600}
+    add_rows(rows)
+    ids()
+
+    with django_assert_num_queries(1):
+        found = compare_objects(scope(1), 10)
+
+    _, rising, falling = group(rows, 1)
+    assert (found.rising, found.falling) == (rising, falling)
+    assert not found.is_certain  # The 200 objects that were not read might change by 100.
 
 
 @pytest.mark.django_db
 def test_no_models_have_no_ranking(django_assert_num_queries):
+    nothing = scope(1, models=[])
+
     with django_assert_num_queries(0):
-        assert rank(10, 1, models=[]) == ([], [])
+        assert compare_objects(nothing, 1) == Comparison([], [], [])
+        assert [*stream_objects(nothing, Order.TOP)] == []
 
 
 @pytest.mark.django_db
-def test_trends_of_several_models_are_ranked_together():
-    add_rows({(0, 1, 3, 0): 8, (1, 2, 0, 0): 5, (2, 3, 31, 0): 10**6})
-    article, photo, _ = ids()
+def test_without_a_period_before_there_is_no_change():
+    add_rows({(0, 1, 0, 0): 3, (0, 1, 1, 0): 4})
+    only_today = scope_of_periods(ids(), counter="views", days=[TODAY], before=[])
+    key = ComparedKey((ids()[0], "1"), 3, 0)
 
-    keys = rank(10, 1).trending
-
-    assert [(key.object_key, Fraction(key.hits, TREND_UNIT)) for key in keys] == [
-        ((photo, "2"), 5),
-        ((article, "1"), 4),
-    ]
+    assert compare_objects(only_today, 10) == Comparison([key], [], [])
+    assert [*stream_objects(only_today, Order.TOP)] == [key]

@@ -135,8 +135,9 @@ def read_report(first_day: datetime.date, last_day: datetime.date) -> dict[str, 
     editor = Client()
     editor.force_login(User.objects.create_superuser("editor"))
     address = f"/admin/django_hitcount/hitslot/?first={first_day}&last={last_day}"
-    tables = {name: editor.get(f"{address}&csv={name}").text for name in ("days", "top", "refused")}
-    return {name: [*csv.reader(text.splitlines())][1:] for name, text in tables.items()}
+    files = {name: editor.get(f"{address}&csv={name}") for name in ("days", "top", "refused")}
+    texts = {name: response.getvalue().decode() for name, response in files.items()}
+    return {name: [*csv.reader(text.splitlines())][1:] for name, text in texts.items()}
 
 
 def everything(redis) -> bytes:
@@ -174,10 +175,10 @@ def run(log: list[Asked], redis, *, is_exact: bool) -> Replay:
         series = {counter: hits_by_day(Article, *days, counter=counter) for counter in COUNTERS}
         site.flush()
         found = site.counts({asked.day for asked in log})
-        report = read_report(*days)
         clock.shift(datetime.timedelta(days=3))
         site.flush()
         run_upkeep()
+        report = read_report(*days)
         return Replay(
             due=due(log),
             found=found,

@@ -4,9 +4,10 @@ import datetime
 
 import pytest
 import time_machine
+from django.utils.translation import override
 
 from django_hitcount.exceptions import InvalidDay
-from django_hitcount.reports.periods import DAYS_BY_NAME, named_period, read_period
+from django_hitcount.reports.periods import PERIOD_NAMES, named_period, read_period
 
 
 def day(text):
@@ -20,18 +21,86 @@ def late_on_a_sunday():
         yield
 
 
-@pytest.mark.parametrize("name", DAYS_BY_NAME)
-def test_a_named_period_ends_today(name):
+def span(period):
+    return str(period.first_day), str(period.last_day)
+
+
+@pytest.mark.parametrize(
+    ("name", "days", "before"),
+    [
+        ("yesterday", ("2026-11-22", "2026-11-22"), ("2026-11-21", "2026-11-21")),
+        ("7", ("2026-11-16", "2026-11-22"), ("2026-11-09", "2026-11-15")),
+        ("30", ("2026-10-24", "2026-11-22"), ("2026-09-24", "2026-10-23")),
+        ("90", ("2026-08-25", "2026-11-22"), ("2026-05-27", "2026-08-24")),
+        ("365", ("2025-11-23", "2026-11-22"), ("2024-11-23", "2025-11-22")),
+        ("last-week", ("2026-11-16", "2026-11-22"), ("2026-11-09", "2026-11-15")),
+        ("last-month", ("2026-10-01", "2026-10-31"), ("2026-08-31", "2026-09-30")),
+        ("this-year", ("2026-01-01", "2026-11-22"), ("2025-01-01", "2025-11-22")),
+    ],
+)
+def test_named_periods_are_over_and_compared_with_as_many_days(name, days, before):
     period = named_period(name)
 
-    assert period.last_day == day("2026-11-23")
-    assert period.days == DAYS_BY_NAME[name]
+    assert span(period) == days
+    assert span(period.before) == before
+    assert period.before.days == period.days
+    assert not period.is_today
 
 
-def test_the_period_before_is_as_long_and_ends_the_day_before():
-    before = named_period("7").before
+def test_today_is_compared_with_nothing():
+    today = named_period("today")
 
-    assert (before.first_day, before.last_day) == (day("2026-11-10"), day("2026-11-16"))
+    assert span(today) == ("2026-11-23", "2026-11-23")
+    assert today.is_today
+    assert today.before is None
+
+
+def test_all_names_are_read():
+    assert [read_period({"period": name}).name for name in PERIOD_NAMES] == [*PERIOD_NAMES]
+
+
+@pytest.mark.parametrize("language", ["en", "de", "ar"])
+@pytest.mark.parametrize(
+    ("now", "first"), [("2026-11-22", "11-09"), ("2026-11-23", "11-16"), ("2026-11-24", "11-16")]
+)
+def test_weeks_begin_on_monday_in_all_languages(now, first, language):
+    with time_machine.travel(f"{now}T12:00:00+00:00"), override(language):
+        assert str(named_period("last-week").first_day) == f"2026-{first}"
+
+
+@pytest.mark.parametrize(
+    ("now", "name", "days", "before"),
+    [
+        ("2028-03-01", "last-month", ("2028-02-01", "2028-02-29"), ("2028-01-03", "2028-01-31")),
+        ("2027-01-15", "last-month", ("2026-12-01", "2026-12-31"), ("2026-10-31", "2026-11-30")),
+        ("2028-12-31", "this-year", ("2028-01-01", "2028-12-30"), ("2027-01-01", "2027-12-31")),
+        ("2027-01-02", "this-year", ("2027-01-01", "2027-01-01"), ("2026-01-01", "2026-01-01")),
+        ("2029-03-01", "this-year", ("2029-01-01", "2029-02-28"), ("2028-01-01", "2028-02-28")),
+    ],
+)
+def test_calendar_units_in_leap_years_and_at_the_turn_of_years(now, name, days, before):
+    with time_machine.travel(f"{now}T12:00:00+00:00"):
+        period = named_period(name)
+
+    assert span(period) == days
+    assert span(period.before) == before
+
+
+def test_on_the_first_day_of_a_year_this_year_is_today():
+    with time_machine.travel("2027-01-01T12:00:00+00:00"):
+        period = named_period("this-year")
+
+    assert span(period) == ("2027-01-01", "2027-01-01")
+    assert period.is_today
+    assert period.parameters == {"period": "this-year"}
+
+
+def test_days_are_read_up_to_today_if_that_is_near():
+    near = read_period({"first": "2021-11-20", "last": "2026-11-22"})
+    far = read_period({"first": "2016-11-10", "last": "2016-11-12"})
+
+    assert near.read_days == (near.before.first_day, day("2026-11-23"))
+    assert far.read_days == (far.before.first_day, far.last_day)
 
 
 @pytest.mark.parametrize(
@@ -51,8 +120,16 @@ def test_thirty_days_are_the_default():
     assert read_period({}) == read_period({"period": ""}) == named_period("30")
 
 
-def test_without_a_last_day_a_period_ends_today():
-    assert read_period({"first": "2026-11-20", "last": ""}).days == 4
+@pytest.mark.parametrize("last", ["", "2026-11-23", "2026-12-31", "9999-12-31"])
+def test_chosen_days_end_yesterday_at_the_latest(last):
+    period = read_period({"first": "2026-11-20", "last": last})
+
+    assert span(period) == ("2026-11-20", "2026-11-22")
+
+
+@pytest.mark.parametrize("last", ["", "2026-11-23", "2026-12-31"])
+def test_from_today_on_there_is_only_today(last):
+    assert read_period({"first": "2026-11-23", "last": last}).is_today
 
 
 def test_days_win_over_a_name():
@@ -62,7 +139,10 @@ def test_days_win_over_a_name():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"period": "8"}, "Invalid period: “8”. Use one of today, 7, 30, 90, 365."),
+        (
+            {"period": "8"},
+            "Invalid period: “8”. Use one of today, yesterday, 7, 30, 90, 365, last-week, ",
+        ),
         ({"first": "2026-02-30"}, "Invalid day: “2026-02-30”."),
         ({"first": "yesterday"}, "Invalid day: “yesterday”."),
         ({"last": "2026-11-20"}, "Give the first day (From), too."),

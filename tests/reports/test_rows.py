@@ -5,11 +5,12 @@ import datetime
 import pytest
 
 from django_hitcount.reports.periods import Period
-from django_hitcount.reports.rows import Report, refused_rows, share_of, split_days
+from django_hitcount.reports.rows import ObjectRow, Report, pick_days, refused_rows, share_of
 from django_hitcount.reports.selection import CountedModel, Selection
 from tests.app.models import Article
 
 FIRST = datetime.date(2026, 11, 20)
+TODAY = datetime.date(2040, 1, 1)
 
 
 def days(*hits, first=FIRST):
@@ -19,11 +20,16 @@ def days(*hits, first=FIRST):
 def report(hits, before, refused=(), model=None):
     last_day = FIRST + datetime.timedelta(days=len(hits) - 1)
     return Report(
-        selection=Selection(period=Period(first_day=FIRST, last_day=last_day), model=model),
+        selection=Selection(
+            period=Period(first_day=FIRST, last_day=last_day, today=TODAY), model=model
+        ),
         hits=days(*hits),
         before=days(*before, first=FIRST - datetime.timedelta(days=len(before))),
+        today=7,
         top=[],
-        trending=[],
+        rising=[],
+        falling=[],
+        is_certain=True,
         refused=refused_rows(refused, {}),
     )
 
@@ -110,8 +116,27 @@ def test_share_of(part, whole, share):
     assert share_of(part, whole) == share
 
 
-def test_split_days():
-    before, hits = split_days(days(1, 2, 3), FIRST + datetime.timedelta(days=2))
+def test_days_of_a_period_are_picked():
+    period = Period(first_day=FIRST, last_day=FIRST, today=TODAY)
 
-    assert [*before.values()] == [1, 2]
-    assert [*hits.values()] == [3]
+    assert pick_days(days(1, 2, 3), period) == {FIRST: 1}
+    assert pick_days(days(1, 2, 3), None) == {}
+
+
+def test_today_has_no_change():
+    totals = report([3], []).totals
+
+    assert (totals.hits, totals.before, totals.change) == (3, None, None)
+    assert not report([3], []).has_before
+
+
+@pytest.mark.parametrize(
+    ("hits", "before", "more", "change"),
+    [(6, 8, -2, -25), (6, 0, 6, None), (0, 8, -8, -100), (6, -2, 8, None), (6, None, None, None)],
+)
+def test_change_of_an_object(hits, before, more, change):
+    row = ObjectRow(
+        key=(1, "1"), number=1, name="", obj=None, model_name="", hits=hits, before=before
+    )
+
+    assert (row.more, row.change) == (more, change)
