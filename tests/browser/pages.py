@@ -22,6 +22,8 @@ PAGES_OF_ADMIN = {
     "articles": ARTICLES_IN_ADMIN,
     "form": FORM,
     "corrections": CORRECTIONS,
+    "report of today": f"{REPORT}?period=today",
+    "report without hits": f"{REPORT}?first=2020-01-01&last=2020-01-31",
     **REPORTS,
 }
 
