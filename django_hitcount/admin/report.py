@@ -14,8 +14,9 @@ from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
-from django.utils.formats import date_format
+from django.utils.formats import date_format, number_format
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from django_hitcount.admin.pages import (
     Crumb,
@@ -165,16 +166,22 @@ def link_period(selection: Selection, period: Period, label: str) -> PeriodLink:
 def link_days_with_hits(report: Report, overview: Overview) -> PeriodLink | None:
     """Return a link to days of which there are hits; None if there are none, or none yet."""
     selection = report.selection
-    if report.today:
-        return link_period(selection, named_period(TODAY), _("Show the hits of today"))
     models = [selection.model] if selection.model else overview.models
     day = find_day_with_hits(models, counter=selection.counter, using=hits_alias())
     period = period_up_to(day) if day else None
-    if period is None:
+    if period:
+        last_day = date_format(period.last_day)
+        label = _("Show the days up to %(day)s, which have hits.") % {"day": last_day}
+        return link_period(selection, period, label)
+    if not report.today:
         return None
-    last_day = date_format(period.last_day)
-    label = _("Show the days up to %(day)s, which have hits.") % {"day": last_day}
-    return link_period(selection, period, label)
+    label = ngettext(
+        "Show today, which has %(hits)s hit so far.",
+        "Show today, which has %(hits)s hits so far.",
+        report.today,
+    )
+    hits = number_format(report.today, force_grouping=True)
+    return link_period(selection, named_period(TODAY), label % {"hits": hits})
 
 
 def are_late(status: BufferStatus) -> bool:

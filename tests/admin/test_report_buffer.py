@@ -64,7 +64,7 @@ def test_hits_that_wait_in_redis_are_in_the_totals(admin, text, redis_buffer, se
     page = text(admin.get(URL))
 
     assert "Hits so far 5 " in page
-    assert "Today has 5 hits so far." in text(admin.get(REPORT))
+    assert "Show today, which has 5 hits so far." in text(admin.get(REPORT))
     assert "Counters with pending hits 1 Oldest pending hit less than a minute ago" in page
     assert "Last flush with hits less than a minute ago" in page
     assert "Charts and totals include pending hits." in page

@@ -25,6 +25,8 @@ PAGES_OF_ADMIN = {
     "corrections": CORRECTIONS,
     "comparison": COMPARISON,
     "unknown object": f"{STATISTICS}?beside=0&period=x",
+    "report of today": f"{REPORT}?period=today",
+    "report without hits": f"{REPORT}?first=2020-01-01&last=2020-01-31",
     **REPORTS,
 }
 

@@ -75,6 +75,19 @@ def test_words_of_titles_are_not_broken_on_a_narrow_screen(new_context):
 
 
 @pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
+def test_what_falls_is_beside_what_rises_or_below_on_a_narrow_screen(is_dark, new_context):
+    for width, is_beside in ((1200, True), (400, False)):
+        page = new_context(width=width, is_dark=is_dark).new_page()
+        page.goto(f"{REPORT}?period=7")
+        rising, falling = (page.get_by_role("region", name=name) for name in ("Rising", "Falling"))
+        boxes = [table.bounding_box() for table in (rising, falling)]
+
+        assert (boxes[0]["y"] == boxes[1]["y"]) == is_beside
+        for name in ("Most hits", "Rising", "Falling"):
+            assert not page.get_by_role("region", name=name).evaluate(IS_CUT)
+
+
+@pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
 def test_bars_of_the_period_before_can_be_seen(is_dark, new_context):
     page = new_context(is_dark=is_dark).new_page()
     page.goto(REPORT)
