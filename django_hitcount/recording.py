@@ -105,7 +105,8 @@ def record_hit(
     - with Redis, if it does not know the total, also one more round trip and a query;
     - without Redis, three queries, BEGIN and COMMIT;
     - without Redis, if the counter identifies visitors, also one to eleven queries;
-    - once per process and day, if the counter identifies visitors, a query for the visitor key.
+    - once per process and day, if the counter identifies visitors, a query for the visitor key;
+    - once per day, also some queries to make that key and to delete old ones.
     """
     return record_hits([obj], request, counter=counter, amount=amount, at=at, refuse=refuse)[0]
 

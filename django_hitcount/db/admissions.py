@@ -10,13 +10,12 @@ All intervals use the clock of the database, which is the same for all processes
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db import connections, models
-from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models.sql.compiler import SQLCompiler
 
 from django_hitcount.db import upserts
+from django_hitcount.db.clock import Clock
 from django_hitcount.db.tables import Admission
 from django_hitcount.db.transactions import delete_in_batches, in_transaction, take_write_lock
 
@@ -26,36 +25,6 @@ PATIENCE_SECONDS = 0.5
 MICROSECONDS_PER_DAY = 24 * 3600 * 1_000_000
 
 AdmissionRows = models.QuerySet[Admission, Admission]
-
-
-class Clock(models.Func):
-    """
-    The current time of the database, in microseconds since 1970. SQLite's has only milliseconds.
-
-    It is never the time at which the transaction began. It may be the time at which the
-    statement began, before it waited for a lock.
-    """
-
-    arity = 0
-    output_field = models.BigIntegerField()
-
-    def as_postgresql(
-        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any
-    ) -> Any:
-        sql = "(EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) * 1000000)::bigint"
-        return self.as_sql(compiler, connection, template=sql, **context)
-
-    def as_mysql(
-        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any
-    ) -> Any:
-        sql = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
-        return self.as_sql(compiler, connection, template=sql, **context)
-
-    def as_sqlite(
-        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any
-    ) -> Any:
-        sql = "(CAST(ROUND((JULIANDAY('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)"
-        return self.as_sql(compiler, connection, template=sql, **context)
 
 
 INTERVAL_IS_OVER = models.Q(expires_at__lt=Clock())

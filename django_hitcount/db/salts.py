@@ -10,62 +10,106 @@ import datetime
 import logging
 import secrets
 
-from django.db import connections
-from django.utils import timezone
+from django.db import connections, models
 
 from django_hitcount import conf
+from django_hitcount.counters.days import day_of
+from django_hitcount.db import locks
+from django_hitcount.db.clock import read_clock
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.tables import VisitorSalt
-from django_hitcount.db.transactions import DATABASE_ERRORS, in_transaction
+from django_hitcount.db.transactions import DATABASE_ERRORS, in_transaction, is_in_transaction
 
 SALT_BYTES = 32
 """As many as a SHA-256 hash has: more would not make keys harder to guess."""
 
-SALT_DAYS = {"day": 3, "month": 63, "never": 63}
-"""How many days a salt is kept after it was made, by rotation. These are its period, the next
-period (in which its visitors are still recognised), and one more day for late hits. The salt of
-"never" is kept for ever. Its number of days applies to older salts, made before the setting was
-"never"."""
-
-LOCK_MILLISECONDS = 100
-"""How long the rewrite waits for the lock of the table. Other sessions wait behind it."""
+LOCK_WAIT_SECONDS = 0.1
+"""How long a statement waits for locks. Other sessions wait behind the rewrite of the table."""
 
 PATIENCE_SECONDS = 2.0
-"""How long to retry the rewrite. If it fails, the next rewrite erases these salts, too."""
+"""How long compact_hits retries. If the rewrite fails, the next rewrite erases these salts, too."""
 
 logger = logging.getLogger("django_hitcount")
 
 
 def salt_of(period: str) -> bytes:
-    """Read the salt of a period, or make it. Costs one query, or three to make it."""
-    rows = VisitorSalt.objects.using(hits_alias())
-    row, _ = rows.get_or_create(period=period, defaults={"salt": secrets.token_bytes(SALT_BYTES)})
-    return bytes(row.salt)
+    """
+    Read the salt of a period. If there is none, delete old salts, and make it.
+
+    So nobody has to run anything for salts to be deleted: the first visitor of a day makes the salt
+    of that day, and deletes those of three days ago. Within a transaction, leaves that to the next.
+
+    Salts are made and deleted by the clock of the database. A process whose clock is wrong makes
+    salts of other periods, but they go as all others do, and it deletes none that are in use.
+
+    Costs one query. To make a salt, costs five more or so, and what prune_salts() costs.
+    """
+    using = hits_alias()
+    rows = VisitorSalt.objects.using(using)
+    found = rows.filter(period=period).first()
+    if found is None:
+        if not is_in_transaction(using):
+            _prune_on_page()
+        made = {"salt": secrets.token_bytes(SALT_BYTES), "made_at": read_clock(using)}
+        found, _ = rows.get_or_create(period=period, defaults=made)
+    return bytes(found.salt)
 
 
-def prune_salts() -> int:
+def _prune_on_page() -> None:
+    try:
+        prune_salts(patience_seconds=0)
+    except DATABASE_ERRORS as exc:
+        logger.warning("Old visitor salts are left to compact_hits, or the next salt: %s", exc)
+
+
+def prune_salts(*, patience_seconds: float = PATIENCE_SECONDS) -> int:
     """
     Delete old salts, also from the file of the table. Returns how many there were.
 
-    Costs one query, or two on SQLite. On PostgreSQL, if there were any, also costs a transaction
-    that locks the table for some milliseconds. InnoDB erases deleted rows from its file by itself.
+    Costs a query and a transaction of one statement, or two on SQLite. On PostgreSQL, if there were
+    any, also costs a transaction that locks the table for some milliseconds. InnoDB erases deleted
+    rows from its file by itself. Waits for locks for ``patience_seconds``, or a bit longer.
     """
     using = hits_alias()
-    rotation = conf.get_config().visitor_key_rotation
-    before = timezone.now() - datetime.timedelta(days=SALT_DAYS[rotation])
-    old = VisitorSalt.objects.using(using).filter(made_at__lt=before)
-    if rotation == "never":
-        old = old.exclude(period=rotation)
-    if connections[using].vendor == "sqlite":
-        # SQLite leaves deleted bytes in the file, but overwrites a value of the same length.
-        old.update(salt=secrets.token_bytes(SALT_BYTES))
-    deleted, _ = old.delete()
+    old = _old_salts(using)
+
+    def delete() -> int:
+        with locks.limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
+            if connections[using].vendor == "sqlite":
+                # It leaves deleted bytes in the file, but overwrites a value of the same length.
+                old.update(salt=secrets.token_bytes(SALT_BYTES))
+            return old._raw_delete(using)
+
+    deleted = in_transaction(
+        delete, using=using, patience_seconds=patience_seconds, repeatable=True
+    )
     if deleted and connections[using].vendor == "postgresql":
-        _rewrite_table(using)
+        _rewrite_table(using, patience_seconds)
     return deleted
 
 
-def _rewrite_table(using: str) -> None:
+def _old_salts(using: str) -> models.QuerySet[VisitorSalt, VisitorSalt]:
+    """
+    Return the salts that nobody needs.
+
+    The salt of a day is kept on that day and on the next one, on which its visitors are still
+    recognised, and one more day for late hits. That of a month is kept in that month and the next,
+    and that of "never" for ever. One from the future was made when the clock of the database was
+    ahead. It is left for a day: a clock that knows no time zones goes back by an hour in autumn.
+    """
+    rotation = conf.get_config().visitor_key_rotation
+    now, a_day = read_clock(using), datetime.timedelta(days=1)
+    first_day = day_of(now) - 2 * a_day
+    if rotation != "day":
+        first_day = (day_of(now).replace(day=1) - a_day).replace(day=1)
+    midnight = datetime.datetime.combine(first_day, datetime.time(), now.tzinfo)
+    kept = models.Q(made_at__range=(midnight, now + a_day))
+    if rotation == "never":
+        kept |= models.Q(period=rotation)
+    return VisitorSalt.objects.using(using).exclude(kept)
+
+
+def _rewrite_table(using: str, patience_seconds: float) -> None:
     """
     Write the table into a new file.
 
@@ -78,15 +122,15 @@ def _rewrite_table(using: str) -> None:
     table = VisitorSalt._meta.db_table
 
     def rewrite() -> None:
-        with connection.cursor() as cursor:
+        limited = locks.limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True)
+        with limited, connection.cursor() as cursor:
             found = connection.introspection.get_constraints(cursor, table)
             key = next(name for name, constraint in found.items() if constraint["primary_key"])
-            cursor.execute(f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}")
             quote = connection.ops.quote_name
             cursor.execute(f"CLUSTER {quote(table)} USING {quote(key)}")
 
     try:
-        in_transaction(rewrite, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True)
+        in_transaction(rewrite, using=using, patience_seconds=patience_seconds, repeatable=True)
     except DATABASE_ERRORS as exc:
         logger.warning(
             "Deleted salts can still be read in the file of %s. To erase them, run "

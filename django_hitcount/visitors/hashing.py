@@ -106,8 +106,8 @@ def read_keyring(
             within that time, the keyring also has the key that the counted hit was hashed under.
         interval: the interval of the address limit, if there is a limit.
 
-    Costs a query when a process needs the key of a period for the first time, and one or two more
-    if no process has needed it before.
+    Costs a query when a process needs the key of a period for the first time, and what salt_of()
+    costs if no process has needed it before.
     """
     try:
         recent = [read_visitor_key(at) for at in _days_around(seconds)] if seconds else ()
@@ -135,13 +135,17 @@ def read_visitor_key(day: datetime.date) -> VisitorKey:
 
     Costs a query once per period and process. Raises BufferUnavailable or a database error.
     """
-    return _read_key(day, conf.get_config().visitor_key_rotation)
+    return _read_key(_period_of(day, conf.get_config().visitor_key_rotation))
+
+
+def _period_of(day: datetime.date, rotation: Rotation) -> str:
+    if rotation == "never":
+        return rotation
+    return day.isoformat() if rotation == "day" else day.isoformat()[:7]
 
 
 @cached_for_settings("HITCOUNT", "SECRET_KEY", maxsize=16)
-def _read_key(day: datetime.date, rotation: Rotation) -> VisitorKey:
-    periods = {"day": day.isoformat(), "month": day.isoformat()[:7], "never": "never"}
-    period = periods[rotation]
+def _read_key(period: str) -> VisitorKey:
     with _breaker.guard():
         return _derive_key(period, salt_of(period))
 

@@ -16,11 +16,11 @@ from django.test.utils import CaptureQueriesContext
 from django_hitcount.db import admissions, transactions
 from django_hitcount.db.admissions import (
     MICROSECONDS_PER_DAY,
-    Clock,
     NotLocked,
     is_due,
     prune_admissions,
 )
+from django_hitcount.db.clock import Clock
 from django_hitcount.db.tables import Admission
 from tests import children
 from tests.answers import failing_at_first, lost_commit_answer

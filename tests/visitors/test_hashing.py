@@ -5,18 +5,17 @@ from __future__ import annotations
 import datetime
 
 import pytest
-import time_machine
 from django.db import OperationalError
+from django.utils import timezone
 
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db import salts
-from django_hitcount.maintenance.pruning import prune
 from django_hitcount.models import VisitorSalt
 from django_hitcount.outages.breaker import Breaker
 from django_hitcount.visitors import hashing
 from tests.app.models import Article
-from tests.visiting import DAY, NOON, request_of
+from tests.visiting import DAY, request_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -73,28 +72,25 @@ class TestKeys:
         assert VisitorSalt.objects.count() == 1
 
     def test_old_keys_cannot_be_made_again(self, buffer):
-        with time_machine.travel(NOON):
-            before = self.hashes()
-            assert VisitorSalt.objects.count() == 1
-        with time_machine.travel(NOON + datetime.timedelta(days=2)):
-            prune()
-            assert VisitorSalt.objects.count() == 1  # Late hits, and intervals across midnight.
-        with time_machine.travel(NOON + datetime.timedelta(days=3, minutes=1)):
-            prune()
-            assert not VisitorSalt.objects.exists()
+        before = self.hashes()
         hashing._read_key.cache_clear()
+        VisitorSalt.objects.update(made_at=timezone.now() - datetime.timedelta(days=2))
+        self.hashes(day=DAY + datetime.timedelta(days=2))
+        assert self.hashes() == before  # Late hits, and intervals across midnight.
 
+        hashing._read_key.cache_clear()
+        VisitorSalt.objects.update(made_at=timezone.now() - datetime.timedelta(days=3))
+        self.hashes(day=DAY + datetime.timedelta(days=3))
         assert self.hashes() != before
 
-    def test_key_of_never_is_kept(self, settings, buffer):
-        settings.HITCOUNT = {**settings.HITCOUNT, "VISITOR_KEY_ROTATION": "never"}
-        with time_machine.travel(NOON):
-            before = self.hashes()
-        with time_machine.travel(NOON + datetime.timedelta(days=4000)):
-            prune()
+    def test_each_period_costs_a_process_one_query(self, settings, django_assert_num_queries):
+        settings.HITCOUNT = {"VISITOR_KEY_ROTATION": "month"}
+        self.hashes(day=datetime.date(2026, 3, 1))
         hashing._read_key.cache_clear()
 
-        assert self.hashes() == before
+        with django_assert_num_queries(1):
+            for number in range(1, 32):
+                self.hashes(day=datetime.date(2026, 3, number))
 
     def test_no_key_is_in_redis(self, redis, redis_buffer, settings):
         settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": {"visitors": True}}}
