@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from playwright.sync_api import Locator, expect

@@ -8,8 +8,8 @@ may never hold more hits than were begun, and never less than is *sure*:
 - after a loss, what the tables held at that moment, or what had been told when the state was saved
   that Redis went back to; plus the hits whose calls began later.
 
-A hit is *doubtful* if its actor noticed that Redis failed. It counts like any other, but if there is
-a loss before or after it, nobody can know whether Redis had it. And a total need not show it at
+A hit is *doubtful* if its actor noticed that Redis failed. It counts like any other, but if there
+is a loss before or after it, nobody can know whether Redis had it. And a total need not show it at
 once: it may wait in the database until the next flush.
 
 If one key was evicted, the hits by day or the running total may be gone and the hits themselves be
