@@ -72,7 +72,9 @@ def correct_hits(
 
     Raises TooFewHits if more hits are taken back than were counted on that day, InvalidCorrection
     if there is no reason or the user has no name, and InvalidHit if another argument is invalid.
-    Raises the database's error if the database does not answer. Nothing is written then.
+    Raises the database's error if the database does not answer, or if the caller's transaction is
+    REPEATABLE READ or SERIALIZABLE and another correction came in between. Nothing is written then.
+    At these levels, hits that were flushed since the transaction began may not be seen.
 
     Costs a transaction of three statements. To take hits back costs what hits_between() costs, too.
     With Redis, costs one more statement, and after the COMMIT a round trip and a query.
@@ -153,7 +155,13 @@ def _write_rows(
 
 
 def _check_rest(obj: Model, hits: NewHits) -> None:
-    """Raise TooFewHits if the hits of the day, with those in the buffer, are now negative."""
+    """
+    Raise TooFewHits if the hits of the day, with those in the buffer, are now negative.
+
+    The caller's transaction may see the tables as they were when it began. But it sees the row of
+    corrections as it is now, since it has just written it, and compaction leaves that row alone.
+    Otherwise this could take hits back that another correction took back meanwhile.
+    """
     rest = hits_between(obj, hits.day, hits.day, counter=hits.key.counter)
     if rest < 0:
         counted = max(rest - hits.amount, 0)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from django.db import connection
 
 from tests.servers import wait_until
@@ -37,3 +40,20 @@ def _count_open_transactions() -> int:
         cursor.execute(OPEN_TRANSACTIONS[connection.vendor])
         (count,) = cursor.fetchone()
         return int(count)
+
+
+@contextmanager
+def repeatable_read() -> Iterator[None]:
+    """
+    Begin transactions as MariaDB and MySQL do by default, and PostgreSQL if it is set to.
+
+    Django sets READ COMMITTED on MariaDB and MySQL, unless OPTIONS say otherwise.
+    """
+    level = "TRANSACTION ISOLATION LEVEL REPEATABLE READ"
+    scope = "SESSION" if connection.vendor == "mysql" else "SESSION CHARACTERISTICS AS"
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET {scope} {level}")
+    try:
+        yield
+    finally:
+        connection.close()

@@ -53,7 +53,7 @@ def fold_rows(
 
     Locks the rows of slots 1..N first, and then those of slot 0, both in lock order. Leaves out
     rows that another session has locked, if the database can do that, and rows with an id above
-    ``newest``. Marks the totals of HitSlot that are in ``columns`` as stale.
+    ``newest``, and corrections of days. Marks the totals of HitSlot that are in ``columns`` as stale.
 
     The caller opens a transaction. Costs two statements on PostgreSQL, and three to five on other
     databases: on MariaDB and MySQL, one more for each further thousand sums.
@@ -73,6 +73,8 @@ def _select_piece(
     ops, features = connection.ops, connection.features
     position = ", ".join((*model.KEY, "slot"))
     where, params = f"{match_uncompacted(connection)} AND id <= %s", [newest]
+    if model is DailyHitSlot:
+        where = f"{where} AND slot < {slots.CORRECTION_SLOT}"  # See corrections._check_rest().
     if after:
         where = f"{where} AND ({position}) > ({', '.join(['%s'] * len(after))})"
         params += after

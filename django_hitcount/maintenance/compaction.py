@@ -43,6 +43,8 @@ def compact(*, batch_size: int = BATCH_SIZE) -> Compaction:
     """
     Fold slots 1..N of every counter into slot 0. No total changes at any time.
 
+    Leaves the hits that were corrected by day in their own slot; see corrections.correct_hits().
+
     Also replaces the rows of visitors of closed days by their number. A day is closed from the end
     of the next day on.
 

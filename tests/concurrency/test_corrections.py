@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime
+from contextlib import suppress
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
+from django.db import OperationalError, connection, transaction
 
 from django_hitcount import corrections
 from django_hitcount.corrections import correct_hits
@@ -21,10 +22,10 @@ from tests import children
 from tests.app.models import Article
 from tests.concurrency.at_once import ask_at_once
 from tests.concurrency.board import Board
-from tests.sessions import wait_for_transactions_of_the_dead
+from tests.sessions import repeatable_read, wait_for_transactions_of_the_dead
 from tests.tables import daily_sums, slot_sums
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 HITS = 30
 WAITING = 10
@@ -40,6 +41,7 @@ def flush_and_compact_until_killed() -> None:
         compact()
 
 
+@pytest.mark.long
 def test_corrections_at_once_take_back_what_was_counted_and_no_more(
     buffer, user: User, monkeypatch
 ):
@@ -71,3 +73,69 @@ def test_corrections_at_once_take_back_what_was_counted_and_no_more(
     assert get_total(article) == hits_between(article, day, day) == 0
     flush()
     assert slot_sums([article]) == daily_sums([article]) == {article: 0}
+
+
+@pytest.mark.skipif(
+    connection.vendor == "sqlite", reason="SQLite commits nothing beside a transaction that reads"
+)
+@pytest.mark.parametrize("is_compacted", [False, True], ids=["in slots", "compacted"])
+@pytest.mark.parametrize("does_compact", [False, True], ids=["", "then compacted"])
+@pytest.mark.parametrize("is_second", [False, True], ids=["first", "second"])
+class TestRepeatableRead:
+    """A transaction that began before another correction does not see what that took back."""
+
+    @pytest.fixture
+    def day_of_hits(self, buffer, user, is_compacted, does_compact, is_second):
+        """A day with 100 hits, in the slots that they were written to, or compacted."""
+        self.article, self.user, self.does_compact = Article.objects.create(), user, does_compact
+        if is_second:
+            record_hit(self.article)
+            self.take_back(1)
+        record_hit(self.article, amount=100)
+        flush()
+        if is_compacted:
+            compact()
+
+    def take_back(self, amount: int) -> None:
+        correct_hits(self.article, -amount, day=day_of(), reason="A bot", user=self.user)
+
+    def take_back_elsewhere(self, amount: int) -> None:
+        """Take back hits in another session, and let a compaction move them."""
+
+        def work() -> None:
+            self.take_back(amount)
+            if self.does_compact:
+                compact()
+
+        assert children.run(work) == 0
+
+    def hits(self) -> int:
+        hits = hits_between(self.article, day_of(), day_of())
+        assert hits == get_total(self.article)
+        return hits
+
+    def test_no_hit_is_taken_back_twice(self, day_of_hits):
+        with (
+            repeatable_read(),
+            pytest.raises((TooFewHits, OperationalError)),
+            transaction.atomic(),
+        ):
+            assert self.hits() == 100
+            self.take_back_elsewhere(100)
+            self.take_back(100)
+
+        flush()
+        assert self.hits() == 0
+
+    def test_the_rest_can_be_taken_back(self, day_of_hits):
+        """On PostgreSQL only by the next transaction: the server rolls this one back."""
+        with repeatable_read(), suppress(OperationalError), transaction.atomic():
+            assert self.hits() == 100
+            self.take_back_elsewhere(60)
+            self.take_back(40)
+
+        if connection.vendor == "postgresql":
+            assert self.hits() == 40
+            self.take_back(40)
+        flush()
+        assert self.hits() == 0
