@@ -52,8 +52,8 @@ def fold_rows(
     Fold the next rows in lock order into slot 0: add their hits to it, and delete them.
 
     Locks the rows of slots 1..N first, and then those of slot 0, both in lock order. Leaves out
-    rows that another session has locked, if the database can do that, and rows with an id above
-    ``newest``, and corrections of days. Marks the totals of HitSlot that are in ``columns`` as stale.
+    rows that another session has locked, if the database can do that, rows with an id above
+    ``newest``, and corrections of days. Marks totals of HitSlot that are in ``columns`` as stale.
 
     The caller opens a transaction. Costs two statements on PostgreSQL, and three to five on other
     databases: on MariaDB and MySQL, one more for each further thousand sums.
