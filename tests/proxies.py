@@ -75,7 +75,11 @@ class Proxy:
         with suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
-                server = socket.create_connection((HOST, self._server_port))
+                try:
+                    server = socket.create_connection((HOST, self._server_port))
+                except ConnectionRefusedError:
+                    _end(client)
+                    continue
                 self._sockets += [client, server]
                 for pump in (self._ask, self._answer):
                     threading.Thread(target=pump, args=(client, server), daemon=True).start()
