@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 
 import pytest
+import time_machine
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import day_of
@@ -17,7 +18,7 @@ from django_hitcount.unique_visitors import get_visitors
 from tests.app.models import Article
 from tests.redis_server import sends
 from tests.tables import slot_sums
-from tests.visiting import DAY, is_about, request_of, visit
+from tests.visiting import DAY, NOON, is_about, request_of, visit
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -191,3 +192,42 @@ def test_days_before_keys_rotated_daily_are_merged(redis, redis_rule, django_ass
     with django_assert_num_queries(1):
         found = article.visitors_between(DAY, DAY + datetime.timedelta(days=4))
     assert (is_about(60, found), found.spans) == (True, 3)
+
+
+class TestMonth:
+    """What Redis keeps of visitors lasts three days, however long an object has visitors."""
+
+    def let_a_day_pass(self, redis):
+        """And an hour: random minutes are added to the times to live."""
+        for key in redis.scan_iter("*"):
+            left = redis.pttl(key)
+            if left >= 0:
+                redis.pexpire(key, left - 25 * 3600 * 1000)
+
+    @pytest.mark.parametrize("flushes", [True, False])
+    def test_keys_and_bytes_are_bounded(self, redis, redis_rule, flushes):
+        redis_rule("daily", visitors=True, PARTITIONS=1)
+        articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(3))
+        sizes = []
+        for day in range(30):
+            with time_machine.travel(NOON + datetime.timedelta(days=day), tick=False):
+                new = Article.objects.create(title=f"new {day}")
+                for visitor in range(3):
+                    record_hits([*articles, new], request_of(visitor))
+                if flushes:
+                    flush()
+                found = {key: redis.memory_usage(key) for key in redis.keys("*")}
+                about_visitors = {
+                    key: size
+                    for key, size in found.items()
+                    if not key.endswith((b"pending", b"runs"))
+                }
+                sizes.append((len(about_visitors), sum(about_visitors.values())))
+            self.let_a_day_pass(redis)
+
+        for of_day, of_first in zip(zip(*sizes[10:], strict=True), sizes[5], strict=True):
+            assert max(of_day) <= 1.1 * of_first
+        for kind in ("sketches_of", "merged_sketches"):
+            sets = redis.keys(f"hitcount:*:{kind}:*")
+            assert sets
+            assert max(redis.scard(name) for name in sets) <= 4
