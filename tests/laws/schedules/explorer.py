@@ -94,6 +94,9 @@ class Explorer:
             for n, (name, script) in enumerate(scripts)
         ]
         self.setup, self.last = len(self.actors) - 2, len(self.actors) - 1
+        self.wire = len(self.actors)
+        """In place of an actor: the message that is late arrives."""
+
         self._ends: dict[Any, End] = {}
         self.first = self._begin()
 
@@ -214,10 +217,13 @@ class Search:
         if actor == self.explorer.last:
             self._end(task.state, task.choice, cost)
             return
+        self.result.steps += 1
+        if actor == self.explorer.wire:
+            self._visit(self.world.deliver(task.state), task.choice, cost)
+            return
         step = self.world.step(task.state, actor, fault)
         if step is None:
             return
-        self.result.steps += 1
         self._report(step.problems, task.choice, cost)
         state = step.state
         if fault is not NO_FAULT:
@@ -239,6 +245,8 @@ class Search:
         for number in movable:
             switch = state.last in movable and number != state.last
             self._add(Task(state, Choice(number, NO_FAULT, choice)), cost + switch)
+        if state.late is not None:
+            self._add(Task(state, Choice(self.explorer.wire, NO_FAULT, choice)), cost)
         if not movable:
             self._add(Task(state, Choice(self.explorer.last, NO_FAULT, choice)), cost)
             if can_fail:
@@ -246,7 +254,7 @@ class Search:
                     self._add(Task(state, Choice(self.explorer.last, fault, choice)), cost + 1)
 
     def _wanted(self, faults: Iterable[Fault]) -> list[Fault]:
-        return [fault for fault in faults if fault.name in self.explorer.scenario.faults]
+        return [fault for fault in faults if fault.kind in self.explorer.scenario.faults]
 
     def _add(self, task: Task, cost: int) -> None:
         if cost == self.result.cost:

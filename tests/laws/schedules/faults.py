@@ -26,6 +26,9 @@ class Fault(NamedTuple):
     has_run: bool = False
     """Whether the message or the COMMIT was run, although its answer is lost."""
 
+    commands: int | None = None
+    """How many commands of the message were run; None: all of them."""
+
     keys: int | None = None
     """The state that Redis goes back to; None: it loses nothing."""
 
@@ -34,7 +37,12 @@ class Fault(NamedTuple):
 
     @property
     def within_step(self) -> bool:
-        return self.name in ("lost", "crash", "away")
+        return self.name in ("lost", "late", "crash", "away")
+
+    @property
+    def kind(self) -> str:
+        """The name of what fails, as in ALL_FAULTS of scenarios.py."""
+        return self.name if self.keys is None else "rewind"
 
     def before(self, world: World, state: State) -> State:
         """Return the state with what happens before the step."""
@@ -55,11 +63,12 @@ class Fault(NamedTuple):
         """Return the state after Redis was killed and started again."""
         keys = state.redis.keys if self.keys is None else self.keys
         redis = world.valkey.restarted(state.redis, keys)
-        if keys == state.redis.keys:
-            return state._replace(redis=redis)
+        is_behind = keys != state.redis.keys
+        state = state._replace(redis=redis, late=None)
+        if not is_behind:
+            return state
         saved = max(counts for known, counts in state.past if known == keys)
-        facts = judge.lose(state.facts, world.in_tables(state.tables), saved)
-        return state._replace(redis=redis, facts=facts)
+        return state._replace(facts=judge.lose(state.facts, world.in_tables(state.tables), saved))
 
 
 NO_FAULT = Fault()
@@ -73,23 +82,40 @@ def find_faults(world: World, state: State, normal: Step) -> Iterator[Fault]:
         yield Fault("lost", has_run=True)
         yield Fault("lost", has_run=False)
     if normal.touched == "message":
-        changed = (False, True) if normal.has_changed else (False,)
-        for has_run in changed:
-            yield Fault("lost", has_run=has_run)
-            yield Fault("crash", has_run=has_run)
         if normal.has_gate:
             yield Fault("away")
         yield Fault("restart")
-        yield from find_losses(world, state, crashes=changed)
+        if normal.has_changed:
+            yield Fault("late")
+        ways = [*_ways_to_fail(normal)]
+        for has_run, commands in ways:
+            yield Fault("lost", has_run=has_run, commands=commands)
+            yield Fault("crash", has_run=has_run, commands=commands)
+        for keys in _earlier(state):
+            for has_run, commands in ways:
+                yield Fault("crash", has_run=has_run, commands=commands, keys=keys)
+        yield from find_losses(world, state)
 
 
-def find_losses(world: World, state: State, *, crashes: tuple[bool, ...] = ()) -> Iterator[Fault]:
-    """Return how Redis may lose memory."""
+def _ways_to_fail(normal: Step) -> Iterator[tuple[bool, int | None]]:
+    """Return how much of a message may be run: nothing, all of it, or its first commands."""
+    yield False, None
+    if normal.has_changed:
+        yield True, None
+        for commands in range(1, normal.commands):
+            yield True, commands
+
+
+def _earlier(state: State) -> list[int]:
+    """Return the states that Redis may go back to."""
+    return sorted({keys for keys, _ in state.past} - {state.redis.keys})
+
+
+def find_losses(world: World, state: State) -> Iterator[Fault]:
+    """Return how Redis may lose memory before a step."""
     now = state.redis.keys
-    for keys in sorted({known for known, _ in state.past} - {now}):
+    for keys in _earlier(state):
         yield Fault("restart", keys=keys)
-        for has_run in crashes:
-            yield Fault("crash", has_run=has_run, keys=keys)
     if now != EMPTY:
         yield Fault("flushall")
     for key in world.valkey.names(state.redis):

@@ -26,6 +26,7 @@ class Player:
         self.world = explorer.world
         self.state: State = explorer.first
         self.moments = [EMPTY, self.state.redis.keys]
+        self.names = [*(actor.name for actor in explorer.actors), "late message"]
         self.lines: list[str] = []
         """The schedule."""
 
@@ -40,34 +41,42 @@ class Player:
             self._go(choice.actor, choice.fault)
 
     def play_lines(self, lines: Sequence[str]) -> None:
-        names = [actor.name for actor in self.explorer.actors]
         for line in lines:
             name, _, fault = line.partition(": ")
-            self._go(names.index(name), self._parse(fault))
+            self._go(self.names.index(name), self._parse(fault))
 
     def _go(self, number: int, fault: Fault) -> None:
-        name, words = self.explorer.actors[number].name, self._format(fault)
+        name, words = self.names[number], self._format(fault)
         self.lines.append(f"{name}: {words}" if words else name)
         self.story.append(f"{len(self.lines)}. {self.lines[-1]}")
         if number == self.explorer.last:
             facts, self.end = self.explorer.end(self.state, fault)
             self.problems += judge.judge(facts, self.end)
             return
+        before = self.state
+        if number == self.explorer.wire:
+            self.state = self.world.deliver(before)
+        else:
+            self._step(number, fault)
+        for keys, _ in self.state.past - before.past:
+            if keys not in self.moments:
+                self.moments.append(keys)
+
+    def _step(self, number: int, fault: Fault) -> None:
         self.world.trace = []
         step = self.world.step(self.state, number, fault)
         assert step, f"step {len(self.lines)} cannot be taken"
         self.story += [f"      {asked}" for asked in self.world.trace]
         self.world.trace = None
         self.problems += step.problems
-        for keys, _ in step.state.past - self.state.past:
-            if keys not in self.moments:
-                self.moments.append(keys)
         self.state = step.state
 
     def _format(self, fault: Fault) -> str:
         words = [fault.name] if fault.name else []
         if fault.has_run:
             words.append("ran")
+        if fault.commands is not None:
+            words.append(f"only {fault.commands}")
         if fault.keys is not None:
             words.append(f"@{self.moments.index(fault.keys)}")
         if fault.key:
@@ -81,7 +90,9 @@ class Player:
         if name == "evict":
             return Fault(name, key=words[0].encode())
         at = [self.moments[int(word[1:])] for word in words if word[0] == "@"]
-        return Fault(name, has_run="ran" in words, keys=at[0] if at else None)
+        commands = int(words[words.index("only") + 1]) if "only" in words else None
+        keys = at[0] if at else None
+        return Fault(name, has_run="ran" in words, commands=commands, keys=keys)
 
 
 def replay(explorer: Explorer, lines: Sequence[str]) -> Player:

@@ -90,8 +90,13 @@ def flush_all() -> tuple[str, tuple[int, ...]]:
     return error, tuple(totals[obj] for obj in objs)
 
 
-ALL_FAULTS = frozenset({"away", "crash", "die", "evict", "flushall", "lost", "restart"})
-"""As in faults.py. A scenario with fewer of them gets to schedules that cost more."""
+ALL_FAULTS = frozenset(
+    {"away", "crash", "die", "evict", "flushall", "late", "lost", "restart", "rewind"}
+)
+"""As in faults.py. Redis restarts and crashes without a loss; with "rewind", it also goes back to
+earlier states. A scenario with fewer faults gets to schedules that cost more."""
+
+LOSSLESS = ALL_FAULTS - {"evict", "flushall", "rewind"}
 
 
 @dataclass(frozen=True)
@@ -139,7 +144,7 @@ SCENARIOS: Sequence[Scenario] = (
             f"a hit in doubt, a flusher's clock {seconds:+} s",
             {"writer": one_hit, "flusher": flush},
             clocks={"flusher": seconds},
-            faults={"lost", "flushall", "restart"},
+            faults={"lost", "late", "flushall", "restart", "rewind"},
         )
         for seconds in (0, -5, 3600)
     ),

@@ -23,6 +23,9 @@ class State(NamedTuple):
     past: frozenset[tuple[int, Counts]]
     """The states that Redis may go back to, with the sure hits of each."""
 
+    late: bytes | None = None
+    """A message that is on its way, although its sender no longer waits for the answer."""
+
     faults: int = 0
     last: int | None = None
     """The actor that made the last step, if it can go on."""
@@ -35,6 +38,9 @@ class Step(NamedTuple):
     problems: tuple[Problem, ...] = ()
     touched: str = ""
     """What a fault could have hit: "message", "commit", or nothing."""
+
+    commands: int = 0
+    """How many commands the message had."""
 
     has_changed: bool = False
     """Whether the servers have changed."""

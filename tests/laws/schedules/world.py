@@ -86,6 +86,13 @@ class World:
         """Let an actor go on to its next stop; None if the fault does not apply there."""
         return Walk(self, state, number, fault).run()
 
+    def deliver(self, state: State) -> State:
+        """Let the message arrive that is late, unless its server is gone."""
+        assert state.late
+        redis = self.valkey.run(state.redis, state.late)[1]
+        past = state.past | {(redis.keys, state.facts.saved)}
+        return state._replace(redis=redis, past=past, late=None)
+
     def is_cold(self, query: Query) -> bool:
         """Whether a statement only reads tables that nobody writes."""
         named = {name for name in query.tables if name in self.tables.names}
@@ -192,20 +199,23 @@ class Walk:
             is_there = run == state.redis.run
             return valkey.run(state.redis, message)[0] if is_there else None
         self.is_done = True
-        self.step = self.step._replace(touched="message")
+        commands = len(valkey.parse(message))
+        self.step = self.step._replace(touched="message", commands=commands)
         if run != state.redis.run:
             self._notice_failure()
             return None
         fault, self.fault = self.fault, None
         if fault and fault.name == "away":
             self.fault = fault
-        reply, after = valkey.run(state.redis, message)
+        reply, after = valkey.run(state.redis, message, fault.commands if fault else None)
         if fault is None or fault.has_run:
             self._change(redis=after)
             self._save()
         self._die_if_due()
-        if fault and fault.name in ("lost", "crash"):
+        if fault and fault.name in ("lost", "late", "crash"):
             self._notice_failure()
+            if fault.name == "late":
+                self._change(late=message)
             if fault.name == "crash":
                 self._change(**fault.restart(self.world, self.step.state)._asdict())
             return None
