@@ -4,6 +4,9 @@ Faults, and where they are tried.
 A fault belongs to the step of an actor. One that hits a server is tried right before a message to
 it, or within: before any other step it would change nothing that an actor could find out, so the
 order of these two does not matter. A death is tried after each step that has changed a server.
+
+A message that is late never arrives if Redis loses memory before: no number in it could then show
+that its sender has sent it again.
 """
 
 from __future__ import annotations
@@ -57,7 +60,7 @@ class Fault(NamedTuple):
         nothing = (0,) * len(world.keys)
         in_tables, is_torn = world.in_tables(state.tables), self.name == "evict"
         facts = judge.lose(state.facts, in_tables, nothing, is_torn=is_torn)
-        return state._replace(redis=redis, facts=facts)
+        return state._replace(redis=redis, facts=facts, late=None)
 
     def restart(self, world: World, state: State) -> State:
         """Return the state after Redis was killed and started again."""
