@@ -124,15 +124,15 @@ def _find_some(
         state = state or buffer.read_state(missing)
         totals.update(state.totals)
         missing -= totals.keys()
+        if missing:
+            with guard():
+                found, unapplied, keep = _read_sums(missing, state)
+            totals.update(buffer.complete_totals(found, state=unapplied, keep=keep))
+            missing -= totals.keys()
         if not missing:
             return
-        with guard():
-            found, unapplied, keep = _read_sums(missing, state)
-        totals.update(buffer.complete_totals(found, state=unapplied, keep=keep))
-        missing -= totals.keys()
         state = None
-    if missing:
-        raise TotalsMoving(_MOVING)
+    raise TotalsMoving(_MOVING)
 
 
 def _read_sums(

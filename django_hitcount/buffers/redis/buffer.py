@@ -100,9 +100,8 @@ class RedisBuffer(Buffer):
 
     def record(self, hits: Sequence[NewHits]) -> list[RecordResult]:
         """Costs a round trip per 500 hits, each with a timeout of its own."""
-        if len(hits) <= HITS_AT_A_TIME:
-            return self._record(hits, None)[0]
-        return [*chain(*map(self.record, split(hits, HITS_AT_A_TIME)))]
+        pieces = split(hits, HITS_AT_A_TIME)
+        return [*chain(*(self._record(some, None)[0] for some in pieces))]
 
     def record_and_read(
         self, hits: Sequence[NewHits], wanted: Wanted
@@ -239,10 +238,10 @@ class RedisBuffer(Buffer):
         return waiting.read(self.redis)
 
     def partitions(self) -> Iterable[int]:
-        """Includes those above PARTITIONS, which may have been larger. Costs a round trip."""
+        """Include those above PARTITIONS, which may have been larger. Costs a round trip."""
         self._breaker.try_now()
-        runs = held_days.read_runs(self.redis)
-        return [p for p, found in enumerate(runs) if found or p < self._partitions]
+        runs = enumerate(held_days.read_runs(self.redis))
+        return [p for p, found in runs if found or p < self._partitions]
 
     def claim(self, partition: int) -> Batch | None:
         self._breaker.try_now()  # Another partition may have failed.

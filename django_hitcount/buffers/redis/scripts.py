@@ -17,7 +17,9 @@ Command = tuple[Any, ...]
 """A Redis command: its name and its arguments."""
 
 FRAGMENTS = {
-    "record": ("foreign_values", "batch_names", "seen_before"),
+    "record": (
+        *("foreign_values", "batch_names", "running_totals", "begun_sketches", "seen_before"),
+    ),
     "find_commands": ("batch_names",),
     "read_totals": ("batch_names",),
     "batch_ids": ("batch_names",),

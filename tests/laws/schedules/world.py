@@ -99,7 +99,8 @@ class World:
         named = {name for name in query.tables if name in self.tables.names}
         if query.writes:
             written = NAMES.search(query.sql)
-            assert written and written[1] not in COLD, f"{query.sql} writes a cold table"
+            assert written, query.sql
+            assert written[1] not in COLD, f"{query.sql} writes a cold table"
         return not query.writes and named <= COLD
 
 

@@ -39,16 +39,19 @@ local function batch_in(hash)
   return name_in(hash, 'id')
 end
 
--- Forget recorders whose last command was long before the last claim.
-local function forget_recorders()
-  local last_day = tonumber(redis.call('HGET', sequence, 'day') or nil)
-  if not last_day or redis.call('HLEN', sequence) <= MANY_RECORDERS then
+-- Forget recorders whose last command was long ago, once a day.
+local function forget_recorders(today)
+  if redis.call('HGET', sequence, 'day') == tostring(today) then
+    return
+  end
+  redis.call('HSET', sequence, 'day', today)
+  if redis.call('HLEN', sequence) <= MANY_RECORDERS then
     return
   end
   local fields = redis.call('HGETALL', sequence)
   for i = 1, #fields, 2 do
     local day = #fields[i] == 32 and tonumber(string.match(fields[i + 1], '^%d+ (%d+)$'))
-    if day and day < last_day - remembered_days then
+    if day and day < today - remembered_days then
       redis.call('HDEL', sequence, fields[i])
     end
   end
@@ -87,8 +90,9 @@ end
 redis.call('RENAME', pending, batch)
 local now = redis.call('TIME')[1]
 redis.call('HSET', batch, 'claimed_at', now)
-forget_recorders()
-redis.call('HSET', sequence, 'opened', generation, 'day', math.floor(now / 86400))
+forget_recorders(math.floor(now / 86400))
+redis.call('HSET', sequence, 'opened', generation)
+redis.call('PERSIST', sequence) -- A run that was retired may come back.
 if name_in(sequence, 'last_batch') == generation then
   redis.call('HSET', sequence, 'last_batch', name)
 end

@@ -7,9 +7,10 @@
 -- and, if a total is nil, the epoch, the name of the batch and the runs. Returns nil if the command
 -- is sent again, and what Redis knows of its run is not what it is expected to know.
 --
--- text_in, move_away and is_there are in foreign_values.lua, parse_name, name_in and known_of are in
--- batch_names.lua, and seen_before is in seen_before.lua. scripts.py puts these files before this
--- script.
+-- text_in, move_away and is_there are in foreign_values.lua; parse_name, name_in and known_of in
+-- batch_names.lua; known_total and raise_total in running_totals.lua; forget_expired and
+-- note_beginning in begun_sketches.lua; seen_before in seen_before.lua. scripts.py puts these files
+-- before this script.
 
 local PENDING, BATCH, SEQUENCE, EPOCH, RUNS, MALFORMED = unpack(KEYS, 1, 6)
 local recorder, command_number, expected, threshold, number_of_hits, rule = unpack(ARGV, 1, 6)
@@ -91,14 +92,13 @@ local function move_field(field)
   end
 end
 
--- What Redis knows of the generation, and of the recorder.
-local known = redis.pcall('HMGET', SEQUENCE, 'last_batch', 'day', recorder)
+local known = redis.pcall('HMGET', SEQUENCE, 'last_batch', recorder)
 if known.err then
   move_away(SEQUENCE, MALFORMED)
   known = {}
 end
 local generation, last_number = parse_name(known[1])
-local last_command = tonumber(string.match(known[3] or '', '^%d+') or 0)
+local last_command = tonumber(string.match(known[2] or '', '^%d+') or 0)
 local is_new = last_command < tonumber(command_number)
 if is_new and expected ~= '' and known_of(generation, PENDING, BATCH) ~= expected then
   return false
@@ -107,8 +107,7 @@ local run = string.match(SEQUENCE, '}:([^:]*):')
 if not generation then
   -- The name consists of the id of this command, so no other generation has it.
   generation, last_number = run .. ':' .. recorder .. ':' .. command_number, 0
-  known[2] = math.floor(redis.call('TIME')[1] / 86400)
-  redis.call('HSET', SEQUENCE, 'last_batch', generation .. ':0', 'day', known[2])
+  redis.call('HSET', SEQUENCE, 'last_batch', generation .. ':0')
 end
 
 -- Add the run to those that may have hits.
@@ -120,7 +119,8 @@ local function list_run()
 end
 
 if is_new then
-  redis.call('HSET', SEQUENCE, recorder, command_number .. ' ' .. (known[2] or 0))
+  local today = math.floor(redis.call('TIME')[1] / 86400)
+  redis.call('HSET', SEQUENCE, recorder, command_number .. ' ' .. today)
   if redis.call('EXISTS', RUNS) == 0 then
     list_run() -- The list was evicted, and the hits that it leads to were not.
   end
@@ -129,8 +129,8 @@ end
 -- Name the batch that the pending hits become, when they get a new field: then they may have no
 -- name yet. So each state that Redis may go back to has the name, and a claim finds the same one.
 local function name_pending()
-  local name = generation .. ':' .. string.format('%.0f', last_number + 1)
-  if redis.call('HSETNX', PENDING, 'id', name) == 1 then
+  local number = string.format('%.0f', last_number + 1)
+  if redis.call('HSETNX', PENDING, 'id', generation .. ':' .. number) == 1 then
     list_run()
   end
 end
@@ -172,30 +172,6 @@ local function add_hits(field, amount)
       redis.call('HSET', PENDING, 'days', days == '' and model_day or days .. ' ' .. model_day)
     end
   end
-end
-
--- The running total, or false if Redis does not have it.
-local function known_total(key)
-  local total = redis.pcall('GET', key)
-  if total and (type(total) == 'table' or not string.match(total, '^-?%d+$')) then
-    redis.call('DEL', key)
-    return false
-  end
-  return total
-end
-
--- Add to the running total, and return the sum. Ours has a TTL. If it has none, it begins here, so
--- Redis did not know it; if the command fails, we did not write it. Then drop it, and return false.
-local function raise_total(key, amount)
-  local total = redis.pcall('INCRBY', key, amount)
-  local is_known = type(total) == 'number'
-  if is_known and total == tonumber(amount) then
-    is_known = redis.call('TTL', key) >= 0
-  end
-  if not is_known then
-    redis.call('DEL', key)
-  end
-  return is_known and total
 end
 
 -- Make the function that decides whether a hit counts, or is refused because of its visitor or
@@ -244,31 +220,6 @@ local function make_decision()
     end
   end
 
-  -- Note in the kept numbers of the object that a sketch begins. If its day had no sketch when they
-  -- were merged with those of the table, this is the first, and lacks no visitor. If not, Redis has
-  -- lost a sketch: the table must be read again. See kept_visitors.lua.
-  local function note_beginning(sketches_of, field)
-    local kept = string.gsub(EPOCH, 'epoch$', 'kept_visitors:')
-      .. string.match(sketches_of, '}:sketches_of:(.*)$')
-    local counter, day = string.match(field, '^%d+:([^:]*):([^:]*):')
-    local day_field = 'day:' .. counter .. ':' .. day
-    if redis.pcall('HGET', kept, day_field) == '0' then
-      redis.call('HSET', kept, day_field, 1)
-    else
-      redis.pcall('HDEL', kept, day_field)
-    end
-  end
-
-  -- Forget the names of sketches that have expired, when an object gets another one.
-  local function forget_expired(sketches_of)
-    -- If the reply is an error, the loop has no items.
-    for _, name in ipairs(redis.pcall('SMEMBERS', sketches_of)) do
-      if redis.call('EXISTS', name) == 0 then
-        redis.call('SREM', sketches_of, name)
-      end
-    end
-  end
-
   -- Add the visitor to the sketch. A sketch that begins here has no TTL yet. Its name is added to
   -- those of the object, so that both can be deleted together. The value '1' in PENDING means that
   -- the sketch may lack visitors of the table: it begins here, or this is its first change since
@@ -284,7 +235,7 @@ local function make_decision()
       forget_expired(sketches_of)
       attempt(sketches_of, 'SADD', sketches_of, sketch)
       redis.call('PEXPIRE', sketches_of, milliseconds)
-      note_beginning(sketches_of, hit.visitors_field)
+      note_beginning(EPOCH, sketches_of, hit.visitors_field)
     end
     local field = 'v:' .. hit.visitors_field
     local is_new_field

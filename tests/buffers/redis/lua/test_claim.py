@@ -185,8 +185,8 @@ class TestRecorders:
     LAST_CLAIM = day_number(3)
 
     def recorder(self, days):
-        """A recorder whose last command came so many days before the last claim."""
-        return {f"{days:032x}": f"9 {self.LAST_CLAIM - days}"}
+        """A recorder whose last command came so many days ago."""
+        return {f"{days:032x}": f"9 {day_number(days)}"}
 
     @pytest.mark.parametrize(
         ("fields", "forgotten"), [(256, set()), (257, {8, 30}), (1000, {8, 30})]
@@ -194,7 +194,7 @@ class TestRecorders:
     def test_forgotten(self, redis, claim, fields, forgotten):
         names = {"last_batch": G6, "opened": GENERATION, "day": self.LAST_CLAIM}
         others = {"short": "9 1", "x" * 32: "rubbish", "y" * 32: "9"}
-        for days in (0, 7, 8, 30):
+        for days in (0, 6, 8, 30):
             others |= self.recorder(days)
         recent = {f"{n:032x}": f"9 {day_number()}" for n in range(100, 100 + fields - 10)}
         redis.hset(KEYS.sequence, mapping={**names, **others, **recent})
@@ -207,15 +207,17 @@ class TestRecorders:
         assert left == {*names, *others, *recent} - gone
         assert redis.hget(KEYS.sequence, "day") == str(day_number()).encode()
 
-    @pytest.mark.parametrize("day", ["rubbish", None])
-    def test_without_a_day_nothing_is_forgotten(self, redis, claim, day):
+    @pytest.mark.parametrize(
+        ("day", "is_looked_for"), [("rubbish", True), (None, True), (day_number(), False)]
+    )
+    def test_are_looked_for_once_a_day(self, redis, claim, day, is_looked_for):
         redis.hset(KEYS.sequence, mapping={f"{n:032x}": "9 1" for n in range(300)})
         if day:
             redis.hset(KEYS.sequence, "day", day)
         redis.hset(KEYS.pending, mapping=batch(7, A_TODAY))
         claim()
 
-        assert redis.hlen(KEYS.sequence) >= 300
+        assert (redis.hlen(KEYS.sequence) < 300) == is_looked_for
 
 
 class TestRunThatIsOver:

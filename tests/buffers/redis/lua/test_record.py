@@ -45,7 +45,6 @@ def test_without_a_total(redis, record):
         },
         "sequence": {
             b"last_batch": f"{GENERATION}:0".encode(),
-            b"day": NOW,
             RECORDER.hex.encode(): b"1",
         },
         "runs": RUN_ID.encode(),
@@ -120,13 +119,14 @@ def test_malformed_value_is_set_aside(redis, record, field, value):
     assert redis.hgetall(KEYS.malformed) == {f"{field}#0".encode(): value.encode()}
 
 
-def test_recorder_is_known_by_its_last_number_and_the_day_of_the_last_claim(redis, record):
+def test_recorder_is_known_by_its_last_number_and_the_day_of_that_command(redis, record):
     record(1)
-    redis.hset(KEYS.sequence, "day", 12_345)
+    redis.hset(KEYS.sequence, RECORDER.hex, "1 12345")
     record(7)
     record(3)
 
-    assert redis.hget(KEYS.sequence, RECORDER.hex) == b"7 12345"
+    number, day = redis.hget(KEYS.sequence, RECORDER.hex).split()
+    assert (number, int(day) - day_number()) in {(b"7", 0), (b"7", -1)}
 
 
 class TestNames:

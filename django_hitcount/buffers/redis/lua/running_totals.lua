@@ -1,0 +1,26 @@
+-- Functions that read and raise running totals. scripts.py puts this file before the scripts that
+-- call them.
+
+-- The running total, or false if Redis does not have it.
+local function known_total(key)
+  local total = redis.pcall('GET', key)
+  if total and (type(total) == 'table' or not string.match(total, '^-?%d+$')) then
+    redis.call('DEL', key)
+    return false
+  end
+  return total
+end
+
+-- Add to the running total, and return the sum. Ours has a TTL. If it has none, it begins here, so
+-- Redis did not know it; if the command fails, we did not write it. Then drop it, and return false.
+local function raise_total(key, amount)
+  local total = redis.pcall('INCRBY', key, amount)
+  local is_known = type(total) == 'number'
+  if is_known and total == tonumber(amount) then
+    is_known = redis.call('TTL', key) >= 0
+  end
+  if not is_known then
+    redis.call('DEL', key)
+  end
+  return is_known and total
+end
