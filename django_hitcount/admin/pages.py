@@ -79,7 +79,7 @@ def page_context(site: AdminSite, request: HttpRequest, *, crumbs: list[Crumb]) 
 
 
 def csv_file(name: str, pieces: Iterable[str]) -> StreamingHttpResponse:
-    """Return a table as a file to download."""
+    """Return a table as a file to download, which is read while it is sent."""
     return StreamingHttpResponse(
         pieces,
         content_type="text/csv; charset=utf-8",

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model
-from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
@@ -72,7 +72,7 @@ class HitReportAdmin(ReadOnlyAdmin):
         selection = select_model(selection, request.GET.get("model", ""), overview.models)
         table = request.GET.get("csv", "")
         if table in FILES:
-            return csv_response(table, selection, overview)
+            return csv_file(file_name(table, selection), read_file(table, selection, overview))
         report = read_report(selection, overview)
         request.current_app = self.admin_site.name
         context = {
@@ -125,7 +125,8 @@ class HitReportAdmin(ReadOnlyAdmin):
 
     def _url_of(self, request: HttpRequest, obj: Model, selection: Selection) -> str:
         """Return the address of an object; empty if the user may not view it there."""
-        choice = {"counter": selection.counter, **selection.period.parameters}
+        period = selection.period  # By its days: a name would stand for others there.
+        choice = {"counter": selection.counter, "first": period.first_day, "last": period.last_day}
         return find_address(self.admin_site, request, obj, **choice) or ""
 
 
@@ -159,7 +160,7 @@ def link_period(selection: Selection, period: Period, label: str) -> PeriodLink:
     return PeriodLink(
         label=label,
         address=urlencode(replace(selection, period=period).parameters),
-        is_current=selection.period == period,
+        is_current=bool(period.name) and selection.period.name == period.name,
     )
 
 
@@ -188,8 +189,3 @@ def are_late(status: BufferStatus) -> bool:
     """Return whether hits wait for much longer than a flush every minute lets them."""
     oldest = status.oldest_pending_at
     return oldest is not None and time_since(oldest) > LATE_AFTER
-
-
-def csv_response(table: str, selection: Selection, overview: Overview) -> StreamingHttpResponse:
-    """Return a table of the report as a file, which is read while it is sent."""
-    return csv_file(file_name(table, selection), read_file(table, selection, overview))

@@ -22,7 +22,7 @@ from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.series import Sums
 from django_hitcount.db.tables import Correction
 from django_hitcount.reports.charts import BarChart, bar_chart, unit_for
-from django_hitcount.reports.csv import stream_csv
+from django_hitcount.reports.csv import write_csv
 from django_hitcount.reports.labels import label_counter
 from django_hitcount.reports.periods import Period
 from django_hitcount.reports.selection import Selection, read_selection
@@ -123,11 +123,14 @@ def read_choice(query: Mapping[str, str], *, default: str) -> Choice:
     """
     Read the counter and the days from the query of an address, as read_selection() does.
 
+    Today is among the days, since they are not compared with those before: an object of today has
+    no others.
+
     ``days`` is a former name of ``period``, which bookmarks have.
     """
     chosen = {name: value for name, value in query.items() if value}
     parameters = {"counter": default, "period": chosen.get("days", ""), **chosen}
-    selection = read_selection(parameters)
+    selection = read_selection(parameters, with_today=True)
     return Choice(
         period=selection.period,
         counter=selection.counter,
@@ -149,7 +152,7 @@ def read_statistics(obj: Model, choice: Choice) -> Statistics:
     keys = {name: counter_key(obj, counter=name) for name in conf.get_config().counters}
     key, period = keys[choice.counter], choice.period
     sums = _read_hits(keys.values(), period)
-    hits = {day: sums[choice.counter, day] for day in period.list_days()}
+    hits = {day: sums[choice.counter, day] for day in _list_days(period)}
     visitors = _read_visitors(keys.values(), key, period)
     chart = bar_chart(hits)
     corrections = _read_corrections(key)
@@ -167,13 +170,13 @@ def read_statistics(obj: Model, choice: Choice) -> Statistics:
 
 
 def days_csv(obj: Model, choice: Choice) -> Iterator[str]:
-    """Yield a file with the hits of each chosen day, and the visitors if they are counted."""
+    """Write the hits of each chosen day, and the visitors if the counter counts them."""
     key, days = counter_key(obj, counter=choice.counter), _first_and_last(choice.period)
     hits = hits_by_day(obj, *days, counter=choice.counter)
     if not _counts_visitors(key):
-        return stream_csv([gettext("Day"), gettext("Hits")], hits.items())
+        return write_csv([gettext("Day"), gettext("Hits")], hits.items())
     visitors = _visitors_of_counted_days(read_visitors_of_days([key], *days), key)
-    return stream_csv(
+    return write_csv(
         [gettext("Day"), gettext("Hits"), gettext("Visitors")],
         [(day, number, visitors.get(day, None if number else 0)) for day, number in hits.items()],
     )
@@ -192,6 +195,10 @@ def _counts_visitors(key: CounterKey) -> bool:
 
 def _first_and_last(period: Period) -> tuple[datetime.date, datetime.date]:
     return period.first_day, period.last_day
+
+
+def _list_days(period: Period) -> list[datetime.date]:
+    return list_days(*_first_and_last(period))
 
 
 def _ranges_to_read(period: Period) -> list[tuple[datetime.date, datetime.date]]:
@@ -231,7 +238,7 @@ def _has_bars_of_days(period: Period) -> bool:
 
 def _chart_visitors(visitors: VisitorsOfDays, key: CounterKey, period: Period) -> BarChart | None:
     counted = _visitors_of_counted_days(visitors, key)
-    days = period.list_days()
+    days = _list_days(period)
     if not (_has_bars_of_days(period) and any(day in counted for day in days)):
         return None
     return bar_chart({day: counted.get(day, 0) for day in days})

@@ -31,13 +31,12 @@ FORMULAS = re.compile(
 
 Cell = str | int | datetime.date | None
 
-
 ROWS_AT_A_TIME = 500
 
 
-def write_csv(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
+def write_csv(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[str]:
     """
-    Return a table as text in the dialect that every spreadsheet reads: commas, quotes, CR LF.
+    Yield a table in pieces, in the dialect that every spreadsheet reads: commas, quotes, CR LF.
 
     Each text is in quotes, so that a spreadsheet that separates cells by semicolons, too, keeps a
     title in one.
@@ -45,11 +44,6 @@ def write_csv(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
     Numbers have no separators, and days are like 2026-11-22, so that spreadsheets can calculate
     with them whatever the language.
     """
-    return "".join(stream_csv(header, rows))
-
-
-def stream_csv(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[str]:
-    """Yield the text of write_csv() in pieces, so that nobody has to hold a long table."""
     yield BYTE_ORDER_MARK + _write_rows([header])
     rest = iter(rows)
     while some := [*islice(rest, ROWS_AT_A_TIME)]:

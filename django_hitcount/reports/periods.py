@@ -19,7 +19,7 @@ PERIOD_NAMES = (
     *(TODAY, "yesterday", "7", "30", "90", "365"),
     *("last-week", "last-month", THIS_YEAR),
 )
-"""A number is one of days, up to yesterday."""
+"""A number is one of days."""
 
 DEFAULT_PERIOD = "30"
 
@@ -31,11 +31,7 @@ ONE_DAY = datetime.timedelta(days=1)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Period:
-    """
-    Calendar days in TIME_ZONE, the last one included.
-
-    They are over, or are today alone: a running day beside a full one would look like a slump.
-    """
+    """Calendar days in TIME_ZONE, the last one included."""
 
     first_day: datetime.date
     last_day: datetime.date
@@ -51,7 +47,7 @@ class Period:
 
     @property
     def is_today(self) -> bool:
-        return self.last_day == self.today
+        return self.first_day == self.today
 
     @property
     def is_this_year(self) -> bool:
@@ -89,33 +85,37 @@ class Period:
         return list_days(self.first_day, self.last_day)
 
 
-def named_period(name: str) -> Period:
+def named_period(name: str, *, with_today: bool = False) -> Period:
     """
     Return the days of one of PERIOD_NAMES.
+
+    They are over, or are today alone, because a running day beside a full one looks like a slump.
+    ``with_today`` is for days that are compared with none: those up to now end with today.
 
     Weeks begin on Monday, as those of hits_by_week(), whatever the language. On January 1, no day
     of this year is over: it is today.
     """
     today = day_of()
-    first_day, last_day = _find_days(name, today)
+    first_day, last_day = _find_days(name, today, today if with_today else today - ONE_DAY)
     return Period(name=name, first_day=first_day, last_day=max(first_day, last_day), today=today)
 
 
-def _find_days(name: str, today: datetime.date) -> tuple[datetime.date, datetime.date]:
-    yesterday = today - ONE_DAY
+def _find_days(
+    name: str, today: datetime.date, last_day: datetime.date
+) -> tuple[datetime.date, datetime.date]:
     match name:
         case "today":
             return today, today
         case "yesterday":
-            return yesterday, yesterday
+            return days_until(today - ONE_DAY, 1)
         case "last-week":
             return days_until(today - (today.weekday() + 1) * ONE_DAY, 7)
         case "last-month":
-            last_day = today.replace(day=1) - ONE_DAY
-            return last_day.replace(day=1), last_day
+            end_of_month = today.replace(day=1) - ONE_DAY
+            return end_of_month.replace(day=1), end_of_month
         case "this-year":
-            return _first_of_year(today), yesterday
-    return days_until(yesterday, int(name))
+            return _first_of_year(today), last_day
+    return days_until(last_day, int(name))
 
 
 def _first_of_year(day: datetime.date) -> datetime.date:
@@ -131,33 +131,34 @@ def period_up_to(day: datetime.date) -> Period | None:
     return Period(first_day=first_day, last_day=last_day, today=day_of())
 
 
-def read_period(parameters: Mapping[str, str]) -> Period:
+def read_period(parameters: Mapping[str, str], *, with_today: bool = False) -> Period:
     """
     Return the period that the parameters of an address name, 30 days if none.
 
     ``first`` and ``last`` are days such as 2026-11-22, and win over ``period``. Without ``last``,
     the period ends yesterday, and so it does if ``last`` is later; but from today on, it is today.
+    For ``with_today``, see named_period().
 
     Raises InvalidDay with a message in the active language.
     """
     if parameters.get("first") or parameters.get("last"):
-        return _read_chosen_days(parameters)
+        return _read_chosen_days(parameters, with_today=with_today)
     name = parameters.get("period") or DEFAULT_PERIOD
     if name not in PERIOD_NAMES:
         known = ", ".join(PERIOD_NAMES)
         raise InvalidDay(
             _("Invalid period: “%(name)s”. Use one of %(known)s.") % {"name": name, "known": known}
         )
-    return named_period(name)
+    return named_period(name, with_today=with_today)
 
 
-def _read_chosen_days(parameters: Mapping[str, str]) -> Period:
+def _read_chosen_days(parameters: Mapping[str, str], *, with_today: bool) -> Period:
     if not parameters.get("first"):
         raise InvalidDay(_("Give the first day (From), too."))
     today = day_of()
     first_day = _parse_day(parameters["first"])
     last_day = read_last_day(parameters) or today
-    if first_day < today <= last_day:
+    if first_day < today <= last_day and not with_today:
         last_day = today - ONE_DAY
     period = Period(first_day=first_day, last_day=min(last_day, today), today=today)
     if problem := _find_problem(period):

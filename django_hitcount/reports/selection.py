@@ -57,15 +57,16 @@ class Selection:
         return {**self.period.parameters, **counter, **model}
 
 
-def read_selection(parameters: Mapping[str, str]) -> Selection:
+def read_selection(parameters: Mapping[str, str], *, with_today: bool = False) -> Selection:
     """
     Return what the parameters of an address select, except the model.
 
-    An invalid parameter becomes a problem in the active language, and the default is selected.
+    An invalid parameter becomes a problem in the active language, and the default is selected. For
+    ``with_today``, see named_period().
     """
     problems: list[str] = []
     return Selection(
-        period=_read_period(parameters, problems),
+        period=_read_period(parameters, problems, with_today=with_today),
         counter=_read_counter(parameters, problems),
         problems=problems,
     )
@@ -84,13 +85,13 @@ def select_model(selection: Selection, label: str, models: Sequence[CountedModel
     return replace(selection, problems=[*selection.problems, problem % {"model": label}])
 
 
-def _read_period(parameters: Mapping[str, str], problems: list[str]) -> Period:
+def _read_period(parameters: Mapping[str, str], problems: list[str], *, with_today: bool) -> Period:
     try:
-        period = read_period(parameters)
+        period = read_period(parameters, with_today=with_today)
         last_day = read_last_day(parameters)
     except InvalidDay as exc:
         problems.append(_("%(problem)s These are the last 30 days.") % {"problem": exc})
-        return named_period(DEFAULT_PERIOD)
+        return named_period(DEFAULT_PERIOD, with_today=with_today)
     if last_day and period.last_day < last_day:
         problem = _("%(day)s is not over yet. These are the days up to %(last)s.")
         named = {"day": date_format(last_day), "last": date_format(period.last_day)}

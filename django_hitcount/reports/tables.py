@@ -8,7 +8,7 @@ from itertools import zip_longest
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
 
-from django_hitcount.reports.csv import stream_csv
+from django_hitcount.reports.csv import write_csv
 from django_hitcount.reports.rows import Days, ObjectRow, RefusedRow
 from django_hitcount.reports.selection import Selection
 
@@ -16,7 +16,7 @@ from django_hitcount.reports.selection import Selection
 def days_csv(hits: Days, before: Days) -> Iterator[str]:
     """Write the hits of each day, beside those of the same day of the period before."""
     days = zip_longest(hits.items(), before.items(), fillvalue=())
-    return stream_csv(
+    return write_csv(
         [_("Day"), _("Hits"), _("Day of the period before"), _("Hits before")],
         [(*day, *day_before) for day, day_before in days],
     )
@@ -24,7 +24,7 @@ def days_csv(hits: Days, before: Days) -> Iterator[str]:
 
 def top_csv(rows: Iterable[ObjectRow]) -> Iterator[str]:
     """Write the objects with the most hits."""
-    return stream_csv(
+    return write_csv(
         [
             *(_("Rank"), _("Object"), _("Model"), _("Primary key"), _("Hits")),
             *(_("Share in percent"), _("Visitors"), _("Hits before"), _("Change")),
@@ -38,7 +38,7 @@ def top_csv(rows: Iterable[ObjectRow]) -> Iterator[str]:
 
 def changes_csv(rows: Iterable[ObjectRow]) -> Iterator[str]:
     """Write the objects whose hits rise, or those whose hits fall."""
-    return stream_csv(
+    return write_csv(
         [
             *(_("Rank"), _("Object"), _("Model"), _("Primary key"), _("Hits")),
             *(_("Hits before"), _("Change")),
@@ -49,7 +49,7 @@ def changes_csv(rows: Iterable[ObjectRow]) -> Iterator[str]:
 
 def refused_csv(rows: Iterable[RefusedRow]) -> Iterator[str]:
     """Write the refused hits by reason."""
-    return stream_csv(
+    return write_csv(
         [_("Refusal"), _("Reason"), _("Hits"), _("Share in percent")],
         [(row.refusal, row.reason, row.hits, _decimal(row.share)) for row in rows],
     )

@@ -43,7 +43,7 @@ def statistics(article: Article) -> str:
 
 
 def test_the_report_names_what_it_does_not_link(admin, articles):
-    page = admin.get(REPORT, {"period": "today"})
+    page = admin.get(f"{REPORT}?period=today")
 
     assert links(page) == {statistics(articles[0])}
     assert str(articles[1]) in page.content.decode()

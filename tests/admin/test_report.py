@@ -186,22 +186,23 @@ def test_objects_are_linked_for_those_who_may_view_them(allow, model, permission
 
 
 @pytest.mark.parametrize(
-    ("period", "days"),
+    ("period", "days", "hits"),
     [
-        ("period=today", "Nov. 22, 2026 to Nov. 22, 2026"),
-        ("period=7", "Nov. 15, 2026 to Nov. 21, 2026"),
-        ("first=2026-10-01&last=2026-11-21", "Oct. 1, 2026 to Nov. 21, 2026"),
+        ("period=today", "first=2026-11-22&last=2026-11-22", 2),
+        ("period=7", "first=2026-11-15&last=2026-11-21", 1),
+        ("first=2026-10-01&last=2026-11-21", "first=2026-10-01&last=2026-11-21", 1),
     ],
 )
-def test_links_keep_the_counter_and_the_days(admin, text, period, days):
+def test_links_keep_the_counter_and_the_days(admin, text, period, days, hits):
+    """So that the page of the object has the number of the row that was followed."""
     article = make(Article, 1)
     record(article, 1, counter="downloads")
-    record(article, 1, days_ago=0, counter="downloads")
+    record(article, 2, days_ago=0, counter="downloads")
     page = admin.get(f"{STAFF_URL}?counter=downloads&{period}").content.decode()
     link = html.unescape(re.findall(r'<th scope="row"><a href="([^"]*)"', page)[0])
 
-    assert link.endswith(f"/statistics/?counter=downloads&{period}")
-    assert f"1 hit from {days}" in text(admin.get(link))
+    assert link.endswith(f"/statistics/?counter=downloads&{days}")
+    assert re.search(rf" {hits} hits? from (Nov|Oct)", text(admin.get(link)))
     assert "Downloads per" in text(admin.get(link))
 
 

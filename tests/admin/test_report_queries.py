@@ -58,12 +58,12 @@ def create(number):
 
 
 def add_hits(objects, hits_of):
-    """Add hits in both periods: some are compacted, and some of today are not."""
+    """Add hits in both periods and today: some are compacted, and some are not."""
     hits = {obj: hits_of(place) for place, obj in enumerate(objects)}
     add_daily({(obj, 0, ago): hits[obj] for obj in objects for ago in (0, 1, 31)})
     add_totals({(obj, 0): 3 * hits[obj] for obj in objects})
-    add_daily({(obj, 1, 0): 1 for obj in objects[:4]})
-    add_totals({(obj, 1): 1 for obj in objects[:4]})
+    add_daily({(obj, 1, ago): 1 for obj in objects[:4] for ago in (0, 1)})
+    add_totals({(obj, 1): 2 for obj in objects[:4]})
 
 
 def add_visitors(objects, days, **columns):

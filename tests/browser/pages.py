@@ -23,10 +23,10 @@ PAGES_OF_ADMIN = {
     "articles": ARTICLES_IN_ADMIN,
     "form": FORM,
     "corrections": CORRECTIONS,
-    "comparison": COMPARISON,
-    "unknown object": f"{STATISTICS}?beside=0&period=x",
     "report of today": f"{REPORT}?period=today",
     "report without hits": f"{REPORT}?first=2020-01-01&last=2020-01-31",
+    "comparison": COMPARISON,
+    "unknown object": f"{STATISTICS}?beside=0&period=x",
     **REPORTS,
 }
 

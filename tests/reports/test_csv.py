@@ -12,9 +12,13 @@ from hypothesis import strategies as st
 from django_hitcount.reports.csv import BYTE_ORDER_MARK, defuse, write_csv
 
 
+def written(header, rows):
+    return "".join(write_csv(header, rows))
+
+
 def test_a_spreadsheet_reads_what_was_written():
     title = 'Tea, "hot"\nand cold: Grüße'
-    text = write_csv(["Day", "Object"], [(datetime.date(2026, 11, 22), title), (3, None)])
+    text = written(["Day", "Object"], [(datetime.date(2026, 11, 22), title), (3, None)])
 
     assert text.startswith(BYTE_ORDER_MARK)
     rows = [*csv.reader(io.StringIO(text.encode().decode("utf-8-sig"), newline=""))]
@@ -55,7 +59,7 @@ FORMULA = re.compile(r"\s*[=+@\uff1d-]")
 @given(ROWS)
 @example([("Tea", 1, "x;=cmd|' /C calc'!A0;y", None, "x;")])
 def test_no_reading_of_a_file_has_a_formula(delimiter, newline, rows):
-    text = write_csv(["A", "B", "C", "D", "E"], [(1, *row) for row in rows])
+    text = written(["A", "B", "C", "D", "E"], [(1, *row) for row in rows])
     read = csv.reader(io.StringIO(text.lstrip(BYTE_ORDER_MARK), newline), delimiter=delimiter)
     cells = [cell for row in read for cell in row]
 
@@ -67,7 +71,7 @@ def is_number(cell):
 
 
 def test_each_text_is_in_quotes():
-    text = write_csv(["Day"], [("x;y", 5), (datetime.date(2026, 11, 22), None)])
+    text = written(["Day"], [("x;y", 5), (datetime.date(2026, 11, 22), None)])
 
     assert text.splitlines()[1:] == ['"x;y",5', '"2026-11-22",""']
 

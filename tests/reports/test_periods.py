@@ -55,6 +55,22 @@ def test_today_is_compared_with_nothing():
     assert today.before is None
 
 
+@pytest.mark.parametrize(
+    ("parameters", "days"),
+    [
+        ({"period": "today"}, ("2026-11-23", "2026-11-23")),
+        ({"period": "yesterday"}, ("2026-11-22", "2026-11-22")),
+        ({"period": "7"}, ("2026-11-17", "2026-11-23")),
+        ({"period": "last-week"}, ("2026-11-16", "2026-11-22")),
+        ({"period": "this-year"}, ("2026-01-01", "2026-11-23")),
+        ({"first": "2026-11-20"}, ("2026-11-20", "2026-11-23")),
+        ({"first": "2026-11-20", "last": "2027-11-20"}, ("2026-11-20", "2026-11-23")),
+    ],
+)
+def test_days_that_are_not_compared_may_include_today(parameters, days):
+    assert span(read_period(parameters, with_today=True)) == days
+
+
 def test_all_names_are_read():
     assert [read_period({"period": name}).name for name in PERIOD_NAMES] == [*PERIOD_NAMES]
 
