@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
+from django.apps import apps
 from django.conf import settings
 from django.contrib.contenttypes.models import ContentType, ContentTypeManager
 from django.test import override_settings
@@ -32,7 +33,7 @@ def opened(scenario: Scenario, server: Server) -> Iterator[Explorer]:
     try:
         with override_settings(**_settings(scenario)), stage():
             tables = Tables()
-            with _content_type_known(tables):
+            with _content_types_known(tables):
                 yield Explorer(World(valkey, tables, KEYS), scenario)
     finally:
         valkey.close()
@@ -49,13 +50,16 @@ def _settings(scenario: Scenario) -> dict[str, Any]:
 
 
 @contextmanager
-def _content_type_known(tables: Tables) -> Iterator[None]:
-    """Let all processes know the content type, as most do that have counted a hit."""
-    content_type = ContentType(pk=1, app_label="app", model=Article._meta.model_name)
-    tables.add_content_type(content_type)
+def _content_types_known(tables: Tables) -> Iterator[None]:
+    """Let all processes know all content types, as those do that have run for a while."""
+    models = sorted(apps.get_models(), key=lambda model: (model is not Article, model._meta.label))
     manager = ContentType.objects
     manager.clear_cache()
-    manager._add_to_cache("default", content_type)
+    for pk, model in enumerate(models, 1):
+        name = model._meta.model_name
+        content_type = ContentType(pk=pk, app_label=model._meta.app_label, model=name)
+        tables.add_content_type(content_type)
+        manager._add_to_cache("default", content_type)
     with mock.patch.object(ContentTypeManager, "clear_cache"):
         yield
     manager.clear_cache()
