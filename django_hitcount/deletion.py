@@ -20,6 +20,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.signals import class_prepared, post_delete, pre_delete
 
 from django_hitcount.buffers import get_buffer
+from django_hitcount.counters import counted_models
 from django_hitcount.counters.counted_models import counted_model, deleted_object_id
 from django_hitcount.counters.keys import ObjectKey
 from django_hitcount.db.commits import run_after_commit
@@ -49,9 +50,6 @@ ROWS_PER_STATEMENT = 500
 
 logger = logging.getLogger("django_hitcount")
 
-_connected: set[type[models.Model]] = set()
-"""The results of counted_model() for the models that were connected."""
-
 
 def connect(model: type[models.Model]) -> None:
     """
@@ -65,14 +63,14 @@ def connect(model: type[models.Model]) -> None:
     reads them first.
     """
     counted = counted_model(model)
-    _connected.add(counted)
+    counted_models.connected.add(counted)
     for sender in (counted, *_proxies_of(counted)):
         _connect_sender(sender)
 
 
 def connected_models() -> list[type[models.Model]]:
     """Return the models that are connected, without proxies. See connect()."""
-    return sorted(_connected, key=lambda model: model._meta.label)
+    return sorted(counted_models.connected, key=lambda model: model._meta.label)
 
 
 def _connect_sender(sender: type[models.Model]) -> None:
@@ -90,7 +88,7 @@ def _proxies_of(model: type[models.Model]) -> Iterator[type[models.Model]]:
 
 def _on_class_prepared(sender: type[models.Model], **kwargs: Any) -> None:
     """Connect a proxy class that is defined after its model was connected."""
-    if sender._meta.proxy and sender._meta.concrete_model in _connected:
+    if sender._meta.proxy and sender._meta.concrete_model in counted_models.connected:
         _connect_sender(sender)
 
 

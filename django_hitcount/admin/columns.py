@@ -22,7 +22,7 @@ from django_hitcount.db.expressions import TotalInTables
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.tables import HitSlot
-from django_hitcount.db.total_columns import HitTotalField
+from django_hitcount.db.total_columns import HitTotalField, total_columns
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.page_reads import page_read_breaker
@@ -96,7 +96,8 @@ class BoundHitsColumn:
         them there.
         """
         for field in self._model._meta.concrete_fields:
-            if isinstance(field, HitTotalField) and field.counter == self._counter:
+            is_total = isinstance(field, HitTotalField) and field.counter == self._counter
+            if is_total and field.model in total_columns():
                 return field.name
         homes = {router.db_for_read(HitSlot), router.db_for_write(HitSlot)}
         if router.db_for_read(self._model) not in homes:

@@ -11,6 +11,9 @@ from django_hitcount import conf
 from django_hitcount.counters.primary_keys import key_text
 from django_hitcount.exceptions import InvalidKey, UnsavedObject
 
+connected: set[type[Model]] = set()
+"""The results of counted_model() for the models that deletion.connect() was called for."""
+
 
 @cache
 def counted_model(model: type[Model]) -> type[Model]:

@@ -11,6 +11,7 @@ from django.db import models
 
 from django_hitcount import conf
 from django_hitcount.conf.caches import cached_for_settings
+from django_hitcount.counters import counted_models
 from django_hitcount.counters.counted_models import counted_model
 from django_hitcount.counters.names import check_counter
 from django_hitcount.counters.primary_keys import key_type
@@ -25,7 +26,8 @@ else:
 
 class HitTotalField(BigIntegerField):
     """
-    A column with the total of a counter, for a model whose hits are counted.
+    A column with the total of a counter, for a model with HitCountMixin, or one that was passed to
+    deletion.connect(). On other models, nothing writes it.
 
     ``compact_hits`` keeps it up to date, and the command ``fill_hit_totals`` fills it the first
     time. So it is as old as the last run of ``compact_hits``, and lacks what waited in the buffer
@@ -90,9 +92,19 @@ class HitTotalField(BigIntegerField):
         ]
 
 
-@cached_for_settings("INSTALLED_APPS")
 def total_columns() -> Mapping[type[models.Model], Sequence[HitTotalField]]:
-    """Return all models that have such columns, with these."""
+    """
+    Return the models that have such columns, with these.
+
+    Leaves out models that were not connected, see deletion.connect(): a history app copies the
+    columns of a model into one of its own, whose objects nobody counts.
+    """
+    found = _find_columns()
+    return {model: found[model] for model in found if model in counted_models.connected}
+
+
+@cached_for_settings("INSTALLED_APPS")
+def _find_columns() -> Mapping[type[models.Model], Sequence[HitTotalField]]:
     found = {
         model: [f for f in model._meta.local_concrete_fields if isinstance(f, HitTotalField)]
         for model in apps.get_models()

@@ -6,12 +6,14 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+from django.contrib.admin import site
 from django.contrib.staticfiles import finders
 from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
-from django_hitcount.admin import columns
+from django_hitcount.admin import HitCountAdmin, columns
 from django_hitcount.counters.days import day_of
+from django_hitcount.db.expressions import TotalInTables
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.recording import record_hit, record_hits
@@ -26,6 +28,7 @@ from tests.app.models import (
     Plain,
     Reader,
     Recipe,
+    RecipeHistory,
     Review,
     Small,
 )
@@ -252,3 +255,13 @@ def test_lines_wait_no_longer_than_a_page(admin, articles):
 
     with mock.patch.object(columns, "page_read_breaker", return_value=guard):
         assert admin.get(ARTICLES).status_code == 200
+
+
+def test_the_list_sorts_by_a_total_column_only_if_that_is_written():
+    """The one that a history app copied stays 0."""
+
+    def order_of(model):
+        return columns.BoundHitsColumn(HitCountAdmin(model, site)).admin_order_field
+
+    assert order_of(Dessert) == "views"
+    assert isinstance(order_of(RecipeHistory), TotalInTables)

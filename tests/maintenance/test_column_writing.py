@@ -7,12 +7,15 @@ from io import StringIO
 from unittest import mock
 
 import pytest
+from django.contrib.contenttypes.models import ContentType
 from django.core import serializers
 from django.core.management import CommandError, call_command
 from django.db import OperationalError, connection, transaction
 from django.db.models import signals
+from django.test.utils import CaptureQueriesContext
 
 from django_hitcount.buffers import get_buffer
+from django_hitcount.counters import counted_models
 from django_hitcount.db import total_columns
 from django_hitcount.db.tables import HitSlot, StaleTotal
 from django_hitcount.maintenance import column_writing, compaction
@@ -21,7 +24,7 @@ from django_hitcount.maintenance.flushing import flush
 from django_hitcount.maintenance.upkeep import run_upkeep
 from django_hitcount.recording import record_hit, record_hits
 from tests import children
-from tests.app.models import Article, Dessert, Dish, Menu, Recipe
+from tests.app.models import Article, Dessert, Dish, Menu, Recipe, RecipeHistory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -276,7 +279,7 @@ class TestFill:
         with pytest.raises(CommandError) as raised:
             fill(label)
         assert str(raised.value) == (
-            f"Invalid model: {label!r}. Models with a HitTotalField: "
+            f"Invalid model: {label!r}. Counted models with a HitTotalField: "
             "app.Dish, app.Menu, app.Recipe."
         )
 
@@ -347,6 +350,41 @@ class TestSaving:
             recipe.save()
             transaction.set_rollback(True)
         assert self.value(recipe) == 7
+
+
+class TestCopiedColumns:
+    """History apps copy the columns of a model into another one, whose objects nobody counts."""
+
+    @pytest.fixture
+    def old(self, recipes) -> RecipeHistory:
+        record_hits(recipes)
+        old = RecipeHistory.objects.create(id=recipes[0].pk, title="Tea")
+        RecipeHistory.objects.update(views=5, downloads=6)
+        return old
+
+    def values(self, old: RecipeHistory) -> tuple[int, int]:
+        old.refresh_from_db()
+        return old.views, old.downloads
+
+    def test_fill_hit_totals_leaves_them(self, old):
+        assert "History" not in fill()
+        assert self.values(old) == (5, 6)
+        with pytest.raises(CommandError, match="Counted models"):
+            fill("app.RecipeHistory")
+
+    def test_compact_hits_asks_nothing_about_them(self, old):
+        ContentType.objects.filter(model="recipehistory").delete()
+        with CaptureQueriesContext(connection) as queries:
+            run_upkeep()
+
+        assert views() == [1, 1, 1]
+        assert self.values(old) == (5, 6)
+        assert not [query for query in queries.captured_queries if "history" in query["sql"]]
+
+    def test_they_are_written_once_their_model_is_connected(self, old, monkeypatch):
+        monkeypatch.setattr(counted_models, "connected", {Recipe, RecipeHistory})
+        assert "app.RecipeHistory: 1 object, 2 totals changed." in fill()
+        assert self.values(old) == (0, 0)
 
 
 def test_models_with_columns():

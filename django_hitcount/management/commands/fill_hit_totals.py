@@ -49,5 +49,7 @@ def _find_model(label: str) -> type[Model]:
     models = {model._meta.label_lower: model for model in total_columns()}
     if label.lower() not in models:
         known = ", ".join(sorted(model._meta.label for model in models.values())) or "none"
-        raise CommandError(f"Invalid model: {label!r}. Models with a HitTotalField: {known}.")
+        raise CommandError(
+            f"Invalid model: {label!r}. Counted models with a HitTotalField: {known}."
+        )
     return models[label.lower()]
