@@ -95,11 +95,13 @@ class RunningTotals:
                 args += f"{key.content_type_id}:{key.counter}", key.object_id, sums[key]
             keys = [names.epoch, *hashes, *(names.total(key.text) for key in group)]
             calls.append(ScriptCall("complete_totals", keys, args))
+        runs = {position.run_id for position in state.positions.values()}
         try:
-            replies = self._redis.send(calls)
+            # After a restart, Redis may be in an older state with the same epoch: read again.
+            _, replies = self._redis.send_to_run(lambda run_id: calls if runs == {run_id} else [])
         except BufferUnavailable:
             return sums
-        for group, completed in zip(asked.values(), replies, strict=True):
+        for group, completed in zip(asked.values(), replies, strict=False):
             if completed is not None:
                 totals |= _known_totals(group, completed)
         return totals
