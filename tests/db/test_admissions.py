@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from unittest import mock
 
 import pytest
@@ -26,6 +26,7 @@ from tests import children
 from tests.answers import failing_at_first, lost_commit_answer
 from tests.concurrency.board import Board
 from tests.servers import wait_until
+from tests.sessions import repeatable_read
 from tests.throttles import BLINK, HOUR, admit, times
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -106,6 +107,22 @@ class TestDatabase:
         with transaction.atomic():
             assert admit()
 
+        assert not admit()
+
+    @pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one writer at a time")
+    @pytest.mark.parametrize("is_new", [True, False])
+    def test_old_snapshot_of_the_caller_admits_no_second_one(self, is_new):
+        """PostgreSQL may end the transaction instead."""
+        if not is_new:
+            admit()
+            end_intervals()
+        admitted = False
+        with repeatable_read(), suppress(OperationalError), transaction.atomic():
+            assert is_due("throttle:mail", using="default")
+            assert children.run(admit) == 0
+            admitted = admit()
+
+        assert not admitted
         assert not admit()
 
     def test_autocommit_off_is_a_transaction_of_the_caller(self):
