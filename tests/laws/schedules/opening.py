@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -22,6 +23,9 @@ from tests.laws.schedules.valkey import Valkey
 from tests.laws.schedules.world import World
 from tests.servers import HOST, Server
 
+SELDOM = (200_000, 20, 100)
+"""When to collect garbage. All that is remembered is looked through each time."""
+
 DATABASE = 1
 """As in the LOCATION of the tests' settings."""
 
@@ -30,6 +34,8 @@ DATABASE = 1
 def opened(scenario: Scenario, server: Server) -> Iterator[Explorer]:
     """Let the actors of a scenario run within the block. Flushes all of ``server``."""
     valkey = Valkey(HOST, server.port, database=DATABASE)
+    thresholds = gc.get_threshold()
+    gc.set_threshold(*SELDOM)
     try:
         with override_settings(**_settings(scenario)), stage():
             tables = Tables()
@@ -37,6 +43,7 @@ def opened(scenario: Scenario, server: Server) -> Iterator[Explorer]:
                 yield Explorer(World(valkey, tables, KEYS), scenario)
     finally:
         valkey.close()
+        gc.set_threshold(*thresholds)
 
 
 def _settings(scenario: Scenario) -> dict[str, Any]:
