@@ -14,14 +14,15 @@ import pytest
 
 from django_hitcount.flushing import flush
 from django_hitcount.recording import record_hits
-from tests.laws.schedules.explorer import Explorer, Violation
+from tests.laws.schedules.explorer import Explorer
 from tests.laws.schedules.opening import opened
 from tests.laws.schedules.processes import ask
 from tests.laws.schedules.replaying import replay, tell
+from tests.laws.schedules.results import Violation
 from tests.laws.schedules.scenarios import FIRST, SCENARIOS, Scenario, articles, one_hit
 from tests.servers import Valkey
 
-SCHEDULES = int(os.environ.get("HITCOUNT_TEST_SCHEDULES", "3000"))
+SCHEDULES = int(os.environ.get("HITCOUNT_TEST_SCHEDULES", "2000"))
 
 
 @pytest.fixture(scope="module")

@@ -14,14 +14,14 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from django_hitcount.flushing import flush
 from tests.laws.schedules import judge
 from tests.laws.schedules.faults import NO_FAULT, Fault, find_faults, find_losses
 from tests.laws.schedules.judge import End, Facts, Problem
 from tests.laws.schedules.processes import Actor
+from tests.laws.schedules.results import Choice, Result, Task, Violation, in_order
 from tests.laws.schedules.scenarios import KEYS, Scenario, read_all
 from tests.laws.schedules.states import State, Step
 from tests.laws.schedules.world import World, describe
@@ -33,56 +33,6 @@ AN_HOUR = 3600.0
 
 SAMPLE = 100
 """Of so many schedules, one is kept as a sample."""
-
-
-class Choice(NamedTuple):
-    """One step of a schedule: who goes on, and what fails."""
-
-    actor: int
-    fault: Fault
-    before: Choice | None
-
-
-class Task(NamedTuple):
-    """A step to try."""
-
-    state: State
-    choice: Choice
-
-
-class Violation(NamedTuple):
-    """A schedule that breaks a promise."""
-
-    problem: Problem
-    choices: tuple[Choice, ...]
-    cost: int
-    schedules: int
-    """How many schedules were tried before it was found."""
-
-    seconds: float
-
-
-@dataclass
-class Result:
-    """What an exploration did."""
-
-    ends: int = 0
-    merged: int = 0
-    """Schedules that led to a known state."""
-
-    steps: int = 0
-    cost: int = 0
-    is_complete: bool = False
-    """Whether all schedules up to the cost were tried."""
-
-    seconds: float = 0.0
-    violations: list[Violation] = field(default_factory=list)
-    samples: list[tuple[Choice, ...]] = field(default_factory=list)
-    """Some schedules."""
-
-    @property
-    def schedules(self) -> int:
-        return self.ends + self.merged
 
 
 class Explorer:
@@ -294,12 +244,3 @@ class Search:
         for problem in problems:
             violation = Violation(problem, in_order(choice), cost, result.schedules, seconds)
             result.violations.append(violation)
-
-
-def in_order(choice: Choice | None) -> tuple[Choice, ...]:
-    """Return the steps of a schedule from the first to ``choice``."""
-    found = []
-    while choice:
-        found.append(choice)
-        choice = choice.before
-    return tuple(found[::-1])

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tests.laws.schedules import judge
-from tests.laws.schedules.explorer import Choice, Explorer
+from tests.laws.schedules.explorer import Explorer
 from tests.laws.schedules.faults import NO_FAULT, Fault
 from tests.laws.schedules.judge import End, Problem
+from tests.laws.schedules.results import Choice
 from tests.laws.schedules.states import State
 from tests.laws.schedules.valkey import EMPTY
 

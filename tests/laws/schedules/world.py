@@ -152,7 +152,7 @@ class Walk:
                 self.step.state, self.number, op
             ):
                 break
-            if self.world.trace is not None:
+            if self.world.trace is not None and not self._is_chatter(op):
                 self.world.trace.append(self._describe(op))
             answer = getattr(self, f"_{op[0]}")(*op[1:])
             if not self.is_dead:
@@ -171,6 +171,9 @@ class Walk:
         if op[0] == "send":
             return not self.world.valkey.is_chatter(op[2])
         return op[0] in ("connect", "poll", "begin")
+
+    def _is_chatter(self, op: Op) -> bool:
+        return op[0] == "poll" or (op[0] == "send" and self.world.valkey.is_chatter(op[2]))
 
     def _describe(self, op: Op) -> str:
         if op[0] == "send":
