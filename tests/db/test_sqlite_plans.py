@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Callable
 
@@ -11,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from django_hitcount.counters.days import day_of
 from django_hitcount.db.counter_keys import content_type_id_of
-from django_hitcount.db.model_rankings import rank_objects
+from django_hitcount.db.model_rankings import compare_objects, scope_of_periods
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.rankings import most_viewed, trending
 from django_hitcount.recording import record_hit
@@ -34,14 +35,10 @@ FEW_ROWS = re.compile(
 
 
 def report() -> object:
-    return rank_objects(
-        [content_type_id_of(Article)],
-        10,
-        counter="views",
-        first_day=day_of(),
-        last_day=day_of(),
-        half_life_days=3,
-    )
+    today, yesterday = day_of(), day_of() - datetime.timedelta(days=1)
+    models = [content_type_id_of(Article)]
+    scope = scope_of_periods(models, counter="views", days=[today], before=[yesterday])
+    return compare_objects(scope, 10)
 
 
 @pytest.mark.parametrize(
