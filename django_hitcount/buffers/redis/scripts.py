@@ -21,7 +21,7 @@ FRAGMENTS = {
         *("foreign_values", "batch_names", "running_totals", "begun_sketches", "seen_before"),
     ),
     "find_commands": ("batch_names",),
-    "read_totals": ("batch_names",),
+    "read_totals": ("foreign_values", "batch_names"),
     "batch_ids": ("batch_names",),
     "claim": ("foreign_values", "batch_names"),
     "read_batch": ("batch_names",),

@@ -6,6 +6,7 @@ To load a total is to read its sum from the tables, add what Redis holds, and st
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
@@ -28,6 +29,9 @@ from django_hitcount.exceptions import BufferUnavailable
 
 KEYS_AT_A_TIME = 500
 """Totals that are dropped in one round trip."""
+
+EPOCH_BITS = 48
+"""Length of the number that an epoch begins with. Two are the same with a chance of 1 in 10^14."""
 
 SCANNED_AT_A_TIME = 1000
 """Keys that Redis looks at in one round trip."""
@@ -52,7 +56,9 @@ class RunningTotals:
     def read_state(self, keys: Collection[CounterKey]) -> BufferState:
         groups = group_by_partition(keys, self._partitions)
         try:
-            run_id, replies = self._redis.send_to_run(partial(build_state_reads, groups))
+            run_id, replies = self._redis.send_to_run(
+                lambda run_id: number_epochs(build_state_reads(groups, run_id))
+            )
         except BufferUnavailable:
             return BufferState()
         return self.read_state_replies(groups, run_id, replies)
@@ -131,7 +137,11 @@ class RunningTotals:
 
 
 def build_state_reads(groups: Groups, run_id: str) -> list[ScriptCall]:
-    """Make the calls that read the totals of counters, and the positions of partitions."""
+    """
+    Make the calls that read the totals of counters, and the positions of partitions.
+
+    Pass them through number_epochs() each time that they are sent.
+    """
     calls = []
     for partition, group in groups.items():
         names = run_keys(partition, run_id)
@@ -139,6 +149,11 @@ def build_state_reads(groups: Groups, run_id: str) -> list[ScriptCall]:
         keys = [names.batch, names.epoch, names.runs, *totals]
         calls.append(ScriptCall("read_totals", keys))
     return calls
+
+
+def number_epochs(calls: Iterable[ScriptCall]) -> list[ScriptCall]:
+    """Give each call a random number, with which the epoch of its partition may begin."""
+    return [call._replace(args=[random.getrandbits(EPOCH_BITS)]) for call in calls]
 
 
 def build_discard_calls(

@@ -33,6 +33,18 @@ local function is_there(key, kind, malformed)
   return found == kind
 end
 
+-- The epoch of a partition. If there is none, begins with the number ``first``, which is used only
+-- once: after Redis has lost its memory, no epoch is one that a reader knows from before. A full or
+-- read-only Redis keeps none.
+local function epoch_in(key, first)
+  local epoch = text_in(key)
+  if not epoch then
+    epoch = first
+    redis.pcall('SET', key, first)
+  end
+  return epoch
+end
+
 -- Raise the epoch of a partition.
 local function move_on(epoch)
   if type(redis.pcall('INCR', epoch)) == 'table' then

@@ -7,10 +7,8 @@
 -- and, if a total is nil, the epoch, the name of the batch and the runs. Returns nil if the command
 -- is sent again, and what Redis knows of its run is not what it is expected to know.
 --
--- text_in, move_away and is_there are in foreign_values.lua; parse_name, name_in and known_of in
--- batch_names.lua; known_total and raise_total in running_totals.lua; forget_expired and
--- note_beginning in begun_sketches.lua; seen_before in seen_before.lua. scripts.py puts these files
--- before this script.
+-- The functions that are not in here are in foreign_values.lua, batch_names.lua, running_totals.lua,
+-- begun_sketches.lua and seen_before.lua. scripts.py puts these files before this script.
 
 local PENDING, BATCH, SEQUENCE, EPOCH, RUNS, MALFORMED = unpack(KEYS, 1, 6)
 local recorder, command_number, expected, threshold, number_of_hits, rule = unpack(ARGV, 1, 6)
@@ -295,6 +293,7 @@ end
 local position = false
 if not all_known then
   local _, _, claimed = name_in(BATCH, 'id')
-  position = {text_in(EPOCH), claimed or false, text_in(RUNS)}
+  local first = string.format('%.0f', tonumber(string.sub(recorder, 1, 12), 16))
+  position = {epoch_in(EPOCH, first), claimed or false, text_in(RUNS)}
 end
 return {is_full, totals, verdicts, position}

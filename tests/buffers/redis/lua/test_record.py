@@ -29,11 +29,12 @@ from tests.buffers.redis.lua.partition import (
 from tests.redis_server import replies_to
 
 M_TODAY = f"m:{MODEL_TODAY}"
+FIRST_EPOCH = str(int(RECORDER.hex[:12], 16)).encode()
 ONE_COUNTER = {b"counters": b"1", b"days": MODEL_TODAY.encode(), b"since": NOW}
 
 
 def test_without_a_total(redis, record):
-    assert record(1, 4) == [0, [None], [COUNTS], [None, None, RUN_ID.encode()]]
+    assert record(1, 4) == [0, [None], [COUNTS], [FIRST_EPOCH, None, RUN_ID.encode()]]
     assert int(redis.hget(KEYS.sequence, RECORDER.hex).split()[1]) in (day_number(), day_number(1))
     redis.hset(KEYS.sequence, RECORDER.hex, "1")
     assert content(redis) == {
@@ -48,6 +49,7 @@ def test_without_a_total(redis, record):
             RECORDER.hex.encode(): b"1",
         },
         "runs": RUN_ID.encode(),
+        "epoch": FIRST_EPOCH,
     }
 
 
@@ -241,6 +243,7 @@ class TestSentAgain:
     def test_command_that_has_run_changes_nothing(self, redis, record, expected):
         """It is answered, whatever is expected: the hits are in Redis, or were."""
         redis.hset(KEYS.sequence, mapping=self.SEQUENCE)
+        redis.set(KEYS.epoch, 5)
         before = content(redis)
 
         assert record(4, expected=expected)[:3] == [0, [None], [COUNTS]]
