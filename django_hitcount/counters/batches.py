@@ -131,5 +131,11 @@ class Batch:
     malformed: Sequence[bytes] = ()
     """Other fields of the batch, which do not hold valid hits."""
 
+    claim: int = 0
+    """
+    The number of the claim, chosen at random. It differs if the same hits were claimed again, after
+    Redis went back to a state from before the claim.
+    """
+
     is_left_over: bool = False
     """Whether an earlier flush or run left it. If so, more hits may be pending: claim again."""

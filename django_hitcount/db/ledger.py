@@ -11,6 +11,7 @@ import datetime
 from collections.abc import Iterable, Mapping
 from functools import reduce
 from operator import or_
+from typing import NamedTuple
 
 from django.db import models
 from django.utils import timezone
@@ -20,7 +21,7 @@ from django_hitcount.db import upserts
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.tables import LastBatch
 
-COLUMNS = ("partition", "generation", "number")
+COLUMNS = ("partition", "generation", "number", "claim")
 
 Generation = tuple[int, str]
 """A partition, and the name of a generation in it."""
@@ -36,38 +37,48 @@ def open_generation(partition: int, generation: str) -> None:
     _insert(BatchId(partition, generation, 0), hits_alias())
 
 
-def add_batch(batch_id: BatchId, *, using: str) -> bool:
+class Applied(NamedTuple):
+    """The last batch of a generation that is in the slots."""
+
+    number: int = 0
+    claim: int = 0
+    """The number of the claim that set the batch aside, see Batch.claim."""
+
+
+def add_batch(batch_id: BatchId, claim: int = 0, *, using: str) -> bool:
     """
-    Note that a batch is in the slots. Return False if it was there already.
+    Note that a batch is in the slots, as ``claim`` set it aside. Return False if it was there.
 
     The caller writes the batch in the same transaction, after this. If another flusher is writing
     it, waits for its COMMIT. Costs a statement.
     """
-    if _raise(batch_id, using):
+    if _raise(batch_id, claim, using):
         return True
     # The row is missing after the table was emptied, or restored from a backup. If another flusher
     # adds it at the same time, that may be for an earlier batch: only _raise() tells.
     _insert(batch_id, using)
-    return _raise(batch_id, using)
+    return _raise(batch_id, claim, using)
 
 
-def _raise(batch_id: BatchId, using: str) -> bool:
+def _raise(batch_id: BatchId, claim: int, using: str) -> bool:
     rows = LastBatch.objects.using(using).filter(
         partition=batch_id.partition, generation=batch_id.generation, number__lt=batch_id.number
     )
-    return bool(rows.update(number=batch_id.number, flushed_at=timezone.now()))
+    changes = {"number": batch_id.number, "claim": claim, "flushed_at": timezone.now()}
+    return bool(rows.update(**changes))
 
 
 def _insert(batch_id: BatchId, using: str) -> None:
-    values = [batch_id.partition, batch_id.generation, 0]
+    values = [batch_id.partition, batch_id.generation, *Applied()]
     upserts.insert_or_ignore(LastBatch, COLUMNS, values, using)
 
 
-def read_runs(runs: Iterable[tuple[int, str]], *, using: str) -> dict[Generation, int]:
+def read_runs(runs: Iterable[tuple[int, str]], *, using: str) -> dict[Generation, Applied]:
     """Read the last batches of all generations of partitions and runs. Costs a query."""
     wanted = [models.Q(partition=p, generation__startswith=f"{run}:") for p, run in sorted({*runs})]
     rows = LastBatch.objects.using(using).filter(reduce(or_, wanted, models.Q(pk__in=[])))
-    return {(p, generation): n for p, generation, n in rows.values_list(*COLUMNS)}
+    found = rows.values_list(*COLUMNS)
+    return {(p, generation): Applied(*last) for p, generation, *last in found}
 
 
 def read_last_flush(*, using: str) -> datetime.datetime | None:

@@ -232,7 +232,7 @@ def apply(batch: Batch, *, patience_seconds: float | None = None) -> bool:
 
     def write() -> bool:
         with locks.limit_waits(using, seconds=lock_wait) if is_page else nullcontext():
-            if not ledger.add_batch(batch.id, using=using):
+            if not ledger.add_batch(batch.id, batch.claim, using=using):
                 return False
         slot = choice.next()
         with locks.limit_waits(using, seconds=lock_wait):

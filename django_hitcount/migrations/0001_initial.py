@@ -91,6 +91,7 @@ class Migration(migrations.Migration):
                 ('partition', models.SmallIntegerField(verbose_name='partition')),
                 ('generation', models.CharField(max_length=100, verbose_name='generation')),
                 ('number', models.BigIntegerField(verbose_name='number')),
+                ('claim', models.BigIntegerField(default=0, verbose_name='claim')),
                 ('flushed_at', models.DateTimeField(null=True, verbose_name='flushed at')),
             ],
             options={

@@ -157,7 +157,9 @@ class TestReading:
             (3, "unknown:a:1", 8),
             (3, "unkn_wn:a:1", 9),
         ]:
-            LastBatch.objects.create(partition=partition, generation=generation, number=number)
+            LastBatch.objects.create(
+                partition=partition, generation=generation, number=number, claim=10 * number
+            )
 
     @pytest.mark.parametrize(
         ("runs", "found"),
@@ -175,7 +177,8 @@ class TestReading:
     )
     def test_runs(self, runs, found, django_assert_num_queries):
         with django_assert_num_queries(1 if runs else 0):
-            assert ledger.read_runs(runs, using="default") == found
+            rows = ledger.read_runs(runs, using="default")
+        assert rows == {row: (number, 10 * number) for row, number in found.items()}
 
     def test_applied_batches(self):
         name = f"{self.RUN}:a:1"
@@ -183,7 +186,9 @@ class TestReading:
         condition = ledger.match_batches(batches)
         found = {
             (p, generation): n
-            for p, generation, n in LastBatch.objects.filter(condition).values_list(*ledger.COLUMNS)
+            for p, generation, n, _ in LastBatch.objects.filter(condition).values_list(
+                *ledger.COLUMNS
+            )
         }
 
         assert found == {(3, name): 4, (4, name): 5}

@@ -391,6 +391,47 @@ def test_command_in_doubt_that_may_have_been_flushed_is_dropped(server, articles
     assert "in doubt" in caplog.text
 
 
+def test_command_in_doubt_that_is_noted_after_the_older_state_was_flushed(server, articles):
+    """Redis then has the number of the batch that was flushed before, but not its hits."""
+    record_hits(articles)
+    server.ask("SAVE")
+    with lost_answers():
+        record_hits(articles)
+    notes = [*MissedRecord.objects.all()]
+    MissedRecord.objects.all().delete()
+    flush_until_done()
+    restart(server)
+    flush_until_done()
+    MissedRecord.objects.bulk_create(notes)
+
+    flush_until_done()
+    assert_each_has(articles, 2)
+
+
+@pytest.mark.parametrize("is_late", [True, False])
+def test_command_in_doubt_that_a_sleeping_flusher_has_read(server, articles, is_late):
+    """Another flusher has claimed the same batch from an older state meanwhile."""
+    record_hits(articles)
+    server.ask("SAVE")
+    with lost_answers():
+        record_hits(articles)
+    notes = [*MissedRecord.objects.all()]
+    MissedRecord.objects.all().delete()
+    asleep = [batch for p in range(16) if (batch := get_buffer().claim(p))]
+    restart(server)
+    for partition in range(16):
+        get_buffer().claim(partition)
+    MissedRecord.objects.bulk_create(notes)
+    if is_late:
+        get_buffer().catch_up()
+        assert MissedRecord.objects.exists()  # Not decided yet.
+
+    for batch in asleep:
+        flushing.flush_batch(get_buffer(), batch)
+    flush_until_done()
+    assert_each_has(articles, 2)
+
+
 def test_command_in_doubt_that_no_flush_has_taken_is_sent_again(server, articles):
     record_hits(articles)
     server.ask("SAVE")

@@ -62,11 +62,17 @@ class Known(NamedTuple):
     generation: str
     """The generation of its run; "-" if none has begun, or LOST."""
 
-    last_batch: int
-    """The number of the last batch that was claimed."""
+    last: ledger.Applied
+    """The last batch that was claimed. It is in the tables if no batch is set aside."""
+
+    is_set_aside: bool
+    """Whether a batch is set aside, so that it may not be in the tables yet."""
 
     last_command: int
     """The number of the recorder's last command."""
+
+    run_id: str
+    """The current run."""
 
 
 class CatchUp:
@@ -132,7 +138,7 @@ class CatchUp:
         for doubt, found in zip(doubts, known, strict=True):
             if found.last_command >= doubt.command_id.sequence:
                 continue  # Redis has run it.
-            if _knows_all(doubt, found, in_ledger):
+            if _knows_all(doubt, found, in_ledger) is True:
                 again.append((doubt, found.generation))
             else:
                 unknown.append(doubt)
@@ -141,10 +147,10 @@ class CatchUp:
         lost: Counter[int] = Counter()
         undecided = set()
         for doubt, found in zip(unknown, self._find_commands(unknown), strict=True):
-            if _knows_all(doubt, found, in_ledger):
-                undecided.add(doubt.record.id)
-            else:
+            if _knows_all(doubt, found, in_ledger) is False:
                 lost[doubt.record.id] += sum(hit.amount for hit in doubt.hits)
+            else:
+                undecided.add(doubt.record.id)
         return again, lost, undecided
 
     def _doubts_of(self, record: MissedHits) -> Iterator[Doubt]:
@@ -160,8 +166,13 @@ class CatchUp:
             recorder = doubt.command_id.recorder.hex
             keys = [names.sequence, names.pending, names.batch]
             calls.append(ScriptCall("find_commands", keys, [recorder]))
-        replies = self._send(lambda run_id: calls) if calls else []
-        return [Known(state.decode(), *numbers) for state, *numbers in replies]
+        if not calls:
+            return []
+        run_id, replies = self._transport.send(lambda run_id: calls)
+        return [
+            Known(state.decode(), ledger.Applied(n, int(claim)), bool(is_set_aside), last, run_id)
+            for state, n, claim, is_set_aside, last in raise_failures(replies)
+        ]
 
     def _build_calls(
         self, again: Sequence[tuple[Doubt, str]], missed: Sequence[MissedHits], run_id: str
@@ -240,26 +251,35 @@ def _split(missed: Iterable[MissedHits]) -> Iterator[list[MissedHits]]:
 
 
 @pause_deadline()
-def _read_ledger(doubts: Iterable[Doubt]) -> dict[ledger.Generation, int]:
+def _read_ledger(doubts: Iterable[Doubt]) -> dict[ledger.Generation, ledger.Applied]:
     """Read which batches of the doubts' runs and partitions are in the tables. Costs a query."""
     runs = {(doubt.partition, doubt.record.run_id) for doubt in doubts}
     return ledger.read_runs(runs, using=hits_alias()) if runs else {}
 
 
-def _knows_all(doubt: Doubt, known: Known, in_ledger: Mapping[ledger.Generation, int]) -> bool:
+def _knows_all(
+    doubt: Doubt, known: Known, in_ledger: Mapping[ledger.Generation, ledger.Applied]
+) -> bool | None:
     """
-    Return whether Redis knows all commands of which a flusher ever had hits.
+    Return whether Redis knows all commands of which a flusher ever had hits; None if not known yet.
 
     The ledger was read after Redis was asked, and has each generation before a flusher has hits of
-    it. So Redis knows all of them if it has the only generation, and is not behind the tables.
+    it. So Redis knows all of them if it has the only generation, is not behind the tables, and the
+    tables have the last batch by the same claim. Otherwise Redis went back, and claimed other hits
+    under that name. As long as a batch of an earlier run is set aside, that may still turn out.
     """
     of_run = {
-        generation: number
-        for (partition, generation), number in in_ledger.items()
+        generation: applied
+        for (partition, generation), applied in in_ledger.items()
         if partition == doubt.partition and generation.startswith(f"{doubt.record.run_id}:")
     }
-    is_behind = of_run.get(known.generation, 0) > known.last_batch
-    return known.generation != LOST and of_run.keys() <= {known.generation} and not is_behind
+    applied = of_run.get(known.generation, ledger.Applied())
+    has_lost = known.generation == LOST or not of_run.keys() <= {known.generation}
+    is_other = applied.number == known.last.number and applied != known.last
+    if has_lost or is_other or applied.number > known.last.number:
+        return False
+    may_be_other = known.is_set_aside and doubt.record.run_id != known.run_id
+    return None if may_be_other and applied != known.last else True
 
 
 def _drop_lost(record: MissedHits, lost: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import logging
+import random
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -27,10 +28,13 @@ from django_hitcount.outages.command_ids import REMEMBERED_SECONDS
 FIELDS_AT_A_TIME = 2000
 """Fields that are read from a batch at a time. Each answer arrives well within the timeout."""
 
-NAMES_AND_MOMENTS = {"id", "since", "claimed_at", "counters", "days"}
+NAMES_AND_MOMENTS = {"id", "since", "claimed_at", "claim", "counters", "days"}
 """Fields that hold no hits. Those with the hits of models are sums of others."""
 
 SECONDS_OF_DAY = 24 * 3600
+
+CLAIM_BITS = 53
+"""Length of the random number of a claim. Two are the same with a chance of 1 in 10^16."""
 
 HITS_LIMIT = 10**15
 """The most hits of a counter in a batch. More are malformed: a sum of batches must fit a bigint."""
@@ -83,7 +87,8 @@ def _claim_of_run(
         keys = [current.epoch, names.sequence, names.pending, names.batch]
         keys += names.runs, names.malformed, names.epoch
         earlier_run, days = of_run or "", REMEMBERED_SECONDS // SECONDS_OF_DAY
-        claim_call = ScriptCall("claim", keys, [opened, earlier_run, days])
+        number = random.getrandbits(CLAIM_BITS)
+        claim_call = ScriptCall("claim", keys, [opened, earlier_run, days, number])
         return [("MGET", names.runs), claim_call]  # Nil for a foreign value.
 
     run_id, ((runs,), (text, is_new, moved, *unopened)) = redis.send_to_run(build)
@@ -139,6 +144,7 @@ def read(redis: GuardedRedis, claim: Claim) -> Batch | None:
         totals[key] += hits
     return Batch(
         id=claim.id,
+        claim=fields.claim,
         run_id=claim.run_id,
         totals=totals,
         daily=fields.daily,
@@ -166,6 +172,7 @@ class _Fields:
     """The fields of a batch, by what their first letters say."""
 
     def __init__(self) -> None:
+        self.claim = 0
         self.daily: dict[tuple[CounterKey, datetime.date], int] = {}
         self.refused: dict[RefusedKey, int] = {}
         self.visitors: dict[DailyVisitorsKey, int] = {}
@@ -180,7 +187,9 @@ class _Fields:
                 self.malformed[field] = None
 
     def _add(self, field: str, value: bytes) -> None:
-        if field.startswith("d:"):
+        if field == "claim":
+            self.claim = int(value)
+        elif field.startswith("d:"):
             self.daily[parse_daily(field)] = _hits(value)
         elif field.startswith("v:"):
             self.visitors[parse_visitors(field)] = _hits(value)

@@ -26,6 +26,9 @@ class LastBatch(models.Model):
     number = models.BigIntegerField(_("number"))
     """0 until the first batch of the generation is in the slots."""
 
+    claim = models.BigIntegerField(_("claim"), default=0)
+    """The random number of the claim that set this batch aside."""
+
     flushed_at = models.DateTimeField(_("flushed at"), null=True)
 
     class Meta:

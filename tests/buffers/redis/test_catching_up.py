@@ -12,6 +12,7 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.buffers.redis import catching_up, transport
 from django_hitcount.buffers.redis.catching_up import LOST, Doubt, Known, _knows_all
 from django_hitcount.db import ledger
+from django_hitcount.db.ledger import Applied
 from django_hitcount.db.tables import MissedRecord
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.outages.command_ids import CommandId
@@ -22,7 +23,7 @@ from tests.tables import slot_sums
 RUN = "0123456789ab"
 G, OTHER = f"{RUN}:a:1", f"{RUN}:b:1"
 DOUBT = Doubt(MissedHits(1, [], None, RUN), CommandId(uuid.UUID(int=7), 5), 3, [])
-ELSEWHERE = {(4, G): 99, (3, "other:a:1"): 99, (3, f"{RUN}c:a:1"): 99}
+ELSEWHERE = {(4, G): Applied(99), (3, "other:a:1"): Applied(99), (3, f"{RUN}c:a:1"): Applied(99)}
 """What the ledger has of other partitions and runs."""
 
 
@@ -58,10 +59,34 @@ ELSEWHERE = {(4, G): 99, (3, "other:a:1"): 99, (3, f"{RUN}c:a:1"): 99}
     ],
 )
 def test_whether_redis_knows_all(elsewhere, known, last_batch, in_ledger, knows_all):
-    rows = {(3, generation): number for generation, number in in_ledger.items()}
-    found = Known(known, last_batch, last_command=0)
+    rows = {(3, generation): Applied(number) for generation, number in in_ledger.items()}
+    found = Known(known, Applied(last_batch), is_set_aside=False, last_command=0, run_id="now")
 
     assert _knows_all(DOUBT, found, {**rows, **elsewhere}) == knows_all
+
+
+@pytest.mark.parametrize(
+    ("last", "in_ledger", "is_set_aside", "run_id", "knows_all"),
+    [
+        (Applied(5, 1), Applied(5, 1), False, "now", True),
+        (Applied(5, 1), Applied(5, 1), True, "now", True),
+        # Redis went back to a state from before the claim, and claimed other hits as this batch.
+        (Applied(5, 1), Applied(5, 2), False, "now", False),
+        (Applied(5, 1), Applied(5, 2), True, RUN, False),
+        # It may turn out that Redis did, when a flusher has applied the batch.
+        (Applied(5, 1), Applied(4, 7), True, "now", None),
+        # A server does not go back in its current run.
+        (Applied(5, 1), Applied(4, 7), True, RUN, True),
+        # The tables are from a backup.
+        (Applied(5, 1), Applied(4, 7), False, "now", True),
+    ],
+)
+def test_whether_the_tables_have_what_redis_claimed(
+    last, in_ledger, is_set_aside, run_id, knows_all
+):
+    found = Known(G, last, is_set_aside=is_set_aside, last_command=0, run_id=run_id)
+
+    assert _knows_all(DOUBT, found, {(3, G): in_ledger}) is knows_all
 
 
 @contextmanager

@@ -3,7 +3,8 @@
 -- KEYS: the epoch of the current run; then, of the run that is claimed: sequence, pending, batch;
 -- then runs, malformed, and the epoch of the run that is claimed. keys.py explains what a run is.
 -- ARGV: a generation that is in the ledger, or ''; the run that is claimed, or '' if it is the
--- current one; how many days to remember the last command of a recorder.
+-- current one; how many days to remember the last command of a recorder; a number that no other
+-- claim has.
 -- Returns: the name of the batch that is set aside, or nil if there is nothing to flush; 1 if this
 -- call set it aside, and 0 if an earlier call did; the names of keys that were moved out of the way
 -- since the last claim; the generation of the pending hits if it must be in the ledger first.
@@ -15,7 +16,7 @@
 -- batch_names.lua. scripts.py puts both files before this script.
 
 local epoch, sequence, pending, batch, runs, malformed, epoch_of_run = unpack(KEYS)
-local opened, earlier_run, remembered_days = unpack(ARGV)
+local opened, earlier_run, remembered_days, claim = unpack(ARGV)
 local MANY_RECORDERS = 256
 
 -- Return the names of the keys that were moved, and clear the list of them.
@@ -89,12 +90,12 @@ end
 -- A full Redis runs a script to the end if the first thing that it writes takes no memory.
 redis.call('RENAME', pending, batch)
 local now = redis.call('TIME')[1]
-redis.call('HSET', batch, 'claimed_at', now)
+redis.call('HSET', batch, 'claimed_at', now, 'claim', claim)
 forget_recorders(math.floor(now / 86400))
 redis.call('HSET', sequence, 'opened', generation)
 redis.call('PERSIST', sequence) -- A run that was retired may come back.
 if name_in(sequence, 'last_batch') == generation then
-  redis.call('HSET', sequence, 'last_batch', name)
+  redis.call('HSET', sequence, 'last_batch', name, 'last_claim', claim)
 end
 move_on(epoch)
 return {name, 1, take_moved()}

@@ -21,6 +21,8 @@ from tests.buffers.redis.lua.partition import (
 EPOCH = RunKeys(3, "now").epoch
 OF_RUN = (KEYS.sequence, KEYS.pending, KEYS.batch, KEYS.runs, KEYS.malformed, KEYS.epoch)
 G1, G6, G7 = (f"{GENERATION}:{n}".encode() for n in (1, 6, 7))
+CLAIM = 4711
+CLAIMED = {b"claimed_at": NOW, b"claim": b"4711"}
 HASHES = ("pending", "batch")
 FOREIGN_NAMES = [
     *("rubbish", "x:007", "x:" + "9" * 30, "y" * 101 + ":1", b"\xff:1", "a\0b:1", ":1", ""),
@@ -31,14 +33,14 @@ FOREIGN_NAMES = [
 def claim(call):
     """Claim the hits of the current run, whose generation is in the ledger."""
     return lambda opened=GENERATION: call(
-        "claim", (KEYS.epoch, *OF_RUN), opened, "", REMEMBERED_DAYS
+        "claim", (KEYS.epoch, *OF_RUN), opened, "", REMEMBERED_DAYS, CLAIM
     )
 
 
 @pytest.fixture
 def claim_earlier(call):
     """Claim the hits of a run that is over."""
-    return lambda: call("claim", (EPOCH, *OF_RUN), GENERATION, RUN_ID, REMEMBERED_DAYS)
+    return lambda: call("claim", (EPOCH, *OF_RUN), GENERATION, RUN_ID, REMEMBERED_DAYS, CLAIM)
 
 
 def test_nothing_pending(redis, claim):
@@ -52,8 +54,13 @@ def test_pending_becomes_the_batch(redis, claim):
 
     assert claim() == [G7, 1, []]
     assert content(redis) == {
-        "batch": {A_TODAY.encode(): b"1", b"id": G7, b"since": b"1000", b"claimed_at": NOW},
-        "sequence": {b"last_batch": G7, b"opened": GENERATION.encode(), b"day": NOW},
+        "batch": {A_TODAY.encode(): b"1", b"id": G7, b"since": b"1000", **CLAIMED},
+        "sequence": {
+            b"last_batch": G7,
+            b"last_claim": b"4711",
+            b"opened": GENERATION.encode(),
+            b"day": NOW,
+        },
         "epoch": b"1",
     }
 
@@ -117,7 +124,12 @@ def test_batch_that_is_set_aside_comes_back(redis, claim):
 
     assert claim() == [G6, 0, []]
     assert content(redis) == before
-    assert before["batch"] == {A_TODAY.encode(): b"1", b"id": G6, b"claimed_at": b"2000"}
+    assert before["batch"] == {
+        A_TODAY.encode(): b"1",
+        b"id": G6,
+        **CLAIMED,
+        b"claimed_at": b"2000",
+    }
 
 
 @pytest.mark.parametrize("name", HASHES)
@@ -204,7 +216,7 @@ class TestRecorders:
 
         left = {field.decode() for field in redis.hkeys(KEYS.sequence)}
         gone = {name for days in forgotten for name in self.recorder(days)}
-        assert left == {*names, *others, *recent} - gone
+        assert left == {*names, "last_claim", *others, *recent} - gone
         assert redis.hget(KEYS.sequence, "day") == str(day_number()).encode()
 
     @pytest.mark.parametrize(
@@ -249,7 +261,7 @@ class TestRunThatIsOver:
     def test_generation_that_must_be_opened(self, redis, call):
         redis.hset(KEYS.pending, mapping=batch(7, A_TODAY))
 
-        found = call("claim", (EPOCH, *OF_RUN), "", RUN_ID, REMEMBERED_DAYS)
+        found = call("claim", (EPOCH, *OF_RUN), "", RUN_ID, REMEMBERED_DAYS, CLAIM)
         assert found == [None, 0, [], GENERATION.encode()]
         assert redis.ttl(KEYS.sequence) == -1
 

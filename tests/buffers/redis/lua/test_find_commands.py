@@ -41,7 +41,8 @@ def test_generation(redis, find, sequence, pending, batch):
     foreign = {"without a name", "with a foreign name"}
     known = {pending, batch} <= ({"none", "ours"} if sequence == "ours" else {"none", *foreign})
     generation, number = KNOWN.get(sequence, ("-", 0))
-    assert find() == [generation.encode() if known else b"lost", number]
+    state = generation.encode() if known else b"lost"
+    assert find() == [state, number, b"0", int(batch != "none")]
     assert content(redis) == before
 
 
@@ -53,14 +54,21 @@ def test_key_of_another_type(redis, find, place):
     redis.delete(OF_RUN[place])
     redis.rpush(OF_RUN[place], "somebody else's")
 
-    assert find("recorder") == [b"lost", 0 if place == 0 else 6, 0]
+    assert find("recorder") == [b"lost", 0 if place == 0 else 6, b"0", 1, 0]
     if place == 0:
         redis.delete(KEYS.pending, KEYS.batch)
-        assert find("recorder") == [b"-", 0, 0]
+        assert find("recorder") == [b"-", 0, b"0", 0, 0]
 
 
 def test_last_commands(redis, find):
     numbers = {"a": "12 20000", "b": "3", "c": "rubbish", "d": "-5 1"}
     redis.hset(KEYS.sequence, mapping={**SEQUENCES["ours"], **numbers})
 
-    assert find(*"abcde")[2:] == [12, 3, 0, 0, 0]
+    assert find(*"abcde")[4:] == [12, 3, 0, 0, 0]
+
+
+@pytest.mark.parametrize(("claim", "found"), [("4711", b"4711"), ("rubbish", b"0"), ("-1", b"0")])
+def test_last_claim(redis, find, claim, found):
+    redis.hset(KEYS.sequence, mapping={**SEQUENCES["ours"], "last_claim": claim})
+
+    assert find()[1:3] == [6, found]
