@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Mapping
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from typing import NamedTuple
 
@@ -20,6 +20,10 @@ from django_hitcount.counters.batches import BatchId
 from django_hitcount.db import upserts
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.tables import LastBatch
+from django_hitcount.db.transactions import in_transaction
+
+PATIENCE_SECONDS = 2.0
+"""How long to retry when the row meets locks. A page that forgets objects may wait for it."""
 
 COLUMNS = ("partition", "generation", "number", "claim")
 
@@ -29,12 +33,15 @@ Generation = tuple[int, str]
 
 def open_generation(partition: int, generation: str) -> None:
     """
-    Add the row of a generation, unless it is there. Costs a statement.
+    Add the row of a generation, unless it is there. Costs a transaction of one statement.
 
     A flusher does so before it claims the first batch of the generation. So while the ledger knows
-    nothing of a generation, no flusher has any of its hits.
+    nothing of a generation, no flusher has any of its hits. Raises RuntimeError within another
+    transaction, which might roll back.
     """
-    _insert(BatchId(partition, generation, 0), hits_alias())
+    using = hits_alias()
+    insert = partial(_insert, BatchId(partition, generation, 0), using)
+    in_transaction(insert, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True)
 
 
 class Applied(NamedTuple):

@@ -103,7 +103,8 @@ def _old_salts(using: str) -> models.QuerySet[VisitorSalt, VisitorSalt]:
     if rotation != "day":
         first_day = (day_of(now).replace(day=1) - a_day).replace(day=1)
     midnight = datetime.datetime.combine(first_day, datetime.time(), now.tzinfo)
-    kept = models.Q(made_at__range=(midnight, now + a_day))
+    # A page asks for the key of the next period a minute before it begins.
+    kept = models.Q(made_at__range=(midnight - datetime.timedelta(hours=1), now + a_day))
     if rotation == "never":
         kept |= models.Q(period=rotation)
     return VisitorSalt.objects.using(using).exclude(kept)

@@ -6,7 +6,6 @@ The ledger says which batches are in the slots, see ledger.py.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,7 +15,7 @@ from django_hitcount.counters.batches import BatchId
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db import ledger
 from django_hitcount.db.slots import match_counters
-from django_hitcount.db.tables import DailyHitSlot, HitSlot, LastBatch
+from django_hitcount.db.tables import HitSlot, LastBatch
 
 FROM_SLOTS, FROM_LEDGER = "slots", "ledger"
 """The values of a column of the union that says which table a row is from."""
@@ -34,22 +33,6 @@ def read_sums(
     rows = HitSlot.objects.using(using).filter(match_counters(keys))
     sums, applied = _read_with_ledger(rows, batch_ids, using)
     return {CounterKey(*key): int(hits) for *key, hits in sums}, applied
-
-
-def read_sum_between(
-    key: CounterKey,
-    first_day: datetime.date,
-    last_day: datetime.date,
-    batch_ids: Iterable[BatchId],
-    *,
-    using: str,
-) -> tuple[int, set[BatchId]]:
-    """As read_sums(), for the hits of one counter from one day to another."""
-    rows = DailyHitSlot.objects.using(using).filter(
-        match_counters([key]), day__range=(first_day, last_day)
-    )
-    sums, applied = _read_with_ledger(rows, batch_ids, using)
-    return sum(int(hits) for *_, hits in sums), applied
 
 
 def _read_with_ledger(

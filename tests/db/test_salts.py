@@ -141,6 +141,21 @@ def test_salt_of_a_month_is_kept_for_the_next_month(settings, rotation):
     assert periods() == {f"{this_month}", f"{last_month}", "the next one"}
 
 
+@pytest.mark.parametrize("rotation", ["day", "month"])
+def test_salt_that_was_made_just_before_its_period_is_kept_as_long(settings, rotation):
+    """A page asks for the next key a minute before midnight."""
+    settings.HITCOUNT = {**settings.HITCOUNT, "VISITOR_KEY_ROTATION": rotation}
+    now = timezone.localtime(timezone=timezone.get_default_timezone())
+    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    first = today - datetime.timedelta(days=2)
+    if rotation == "month":
+        first = (today.replace(day=1) - datetime.timedelta(days=1)).replace(day=1)
+    made_at = first - datetime.timedelta(seconds=30)
+    VisitorSalt.objects.create(period="next", salt=b"x" * SALT_BYTES, made_at=made_at)
+
+    assert prune_salts() == 0
+
+
 def test_salt_of_never_is_kept_for_ever(settings):
     settings.HITCOUNT = {"VISITOR_KEY_ROTATION": "never"}
     made = salt_of("never")

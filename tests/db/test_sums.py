@@ -8,7 +8,6 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from django_hitcount.counters.batches import BatchId
-from django_hitcount.counters.days import day_of
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db import slots, sums
 from django_hitcount.db.tables import LastBatch
@@ -51,16 +50,6 @@ def test_sums_are_not_taken_for_rows_of_the_ledger(key):
     batch_id = BatchId(key.content_type_id, key.object_id, 9)
 
     assert sums.read_sums([key], [batch_id], using="default") == ({key: 9}, set())
-
-
-def test_days_with_the_ledger(key):
-    slots.add_daily({(key, day_of()): 3}, slot=0, using="default")
-    slots.add_daily({(key, day_of()): 4}, slot=1, using="default")
-    applied = BatchId(2, GENERATION, 9)
-    add_to_ledger(applied)
-
-    found = sums.read_sum_between(key, day_of(), day_of(), [applied], using="default")
-    assert found == (7, {applied})
 
 
 def test_each_generation_has_a_last_batch_of_its_own(key):

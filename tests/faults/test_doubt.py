@@ -234,18 +234,6 @@ def test_hits_that_come_after_a_command_is_sent_again_count(writer, own_valkey, 
 
 
 @pytest.mark.usefixtures("use_server")
-def test_redis_that_swaps_its_databases_has_run_it_in_the_other_one(writer, own_valkey, articles):
-    writer.record(articles)
-    writer.record_without_answer(articles, meanwhile=lambda: None)
-    own_valkey.ask("SWAPDB", "0", "1")
-    flush_until_done()
-    own_valkey.ask("SWAPDB", "0", "1")
-    flush_until_done()
-
-    assert slot_sums(articles) == daily_sums(articles) == dict.fromkeys(articles, 2)
-
-
-@pytest.mark.usefixtures("use_server")
 def test_log_tells_once_what_is_dropped(writer, own_valkey, articles, caplog):
     """Also if several flushers find a note that is dropped, or if it cannot be deleted at first."""
     writer.record(articles)

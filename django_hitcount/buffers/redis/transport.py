@@ -49,8 +49,8 @@ RUN_ID_LETTERS = 12
 """How many of the 40 letters are used: two runs share them with a chance of 1 in 10^14."""
 
 
-READS = ("read_totals", "read_visitors")
-"""Scripts that follow others in a round trip, and read what these wrote."""
+FOLLOWERS = ("read_totals", "read_visitors", "discard", "drop_kept")
+"""Scripts that follow others in a round trip, and read or drop what these wrote."""
 
 UNKNOWN_RUN = "unknown"
 """The run of a server that does not report it. We assume that it never goes back in time."""
@@ -243,11 +243,11 @@ def _send_and_read(
 
 
 def _find_late(commands: Sequence[ScriptCall | Command], unknown: Sequence[int]) -> Iterator[int]:
-    """Return the places of unknown scripts, and of reads that came before what they follow."""
+    """Return the places of unknown scripts, and of those that came before what they follow."""
     if unknown:
         scripts = {*unknown}
         for at in range(unknown[0], len(commands)):
-            if at in scripts or commands[at][0] in READS:
+            if at in scripts or commands[at][0] in FOLLOWERS:
                 yield at
 
 
