@@ -22,7 +22,7 @@ from tests.laws.schedules.results import Violation
 from tests.laws.schedules.scenarios import FIRST, SCENARIOS, Scenario, articles, one_hit
 from tests.servers import Valkey
 
-SCHEDULES = int(os.environ.get("HITCOUNT_TEST_SCHEDULES", "2000"))
+SCHEDULES = int(os.environ.get("HITCOUNT_TEST_SCHEDULES", "1000"))
 
 
 @pytest.fixture(scope="module")
