@@ -70,12 +70,12 @@ def make_record_of_slots(hits: Sequence[NewHits]) -> MissedRecord:
 
 
 @pause_deadline()
-def read_oldest(*, after: int = 0, limit: int = RECORDS_AT_A_TIME) -> list[MissedHits]:
+def read_oldest(*, after: int = 0) -> list[MissedHits]:
     """Read the oldest rows, of those with a greater id than ``after``. Costs one query."""
     records = MissedRecord.objects.using(hits_alias()).filter(pk__gt=after).order_by("pk")
     return [
         MissedHits(record.pk, _from_json(record.hits), _command_id(record), record.run_id)
-        for record in records[:limit]
+        for record in records[:RECORDS_AT_A_TIME]
     ]
 
 

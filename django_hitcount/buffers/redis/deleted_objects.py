@@ -29,7 +29,7 @@ def quick_partitions(
     run_id, replies = redis.send_to_run(build)
     waiting, runs = replies[: len(found)], replies[len(found) :]
     has_earlier = any(claiming.parse_runs(left) - {run_id} for (left,) in runs)
-    if has_earlier or missed_records.read_oldest(limit=1) or sum(n for n, *_ in waiting) > counters:
+    if has_earlier or missed_records.read_oldest() or sum(n for n, *_ in waiting) > counters:
         return None
     return found
 
