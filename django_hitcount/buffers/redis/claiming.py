@@ -53,14 +53,6 @@ class Claim(NamedTuple):
     is_left_over: bool
 
 
-class _Found(NamedTuple):
-    """What a claim of one run has found."""
-
-    id: BatchId | None
-    run_id: str
-    is_left_over: bool
-
-
 def claim(redis: GuardedRedis, partition: int) -> Claim | None:
     """
     Set the pending hits of a partition aside as a batch, those of earlier runs first.
@@ -69,18 +61,18 @@ def claim(redis: GuardedRedis, partition: int) -> Claim | None:
     earlier run. The first batch of a generation also costs a statement and a round trip: see
     ledger.open_generation().
     """
-    runs, found = _claim_of_run(redis, partition, None)
-    for earlier in parse_runs(runs) - {found.run_id}:
-        _, left = _claim_of_run(redis, partition, earlier)
-        if left.id:
-            return Claim(left.id, earlier, is_left_over=True)
-    return Claim(found.id, found.run_id, found.is_left_over) if found.id else None
+    run_id, runs, found = _claim_of_run(redis, partition, None)
+    for earlier in parse_runs(runs) - {run_id}:
+        *_, left = _claim_of_run(redis, partition, earlier)
+        if left:
+            return left._replace(run_id=earlier, is_left_over=True)
+    return found
 
 
 def _claim_of_run(
     redis: GuardedRedis, partition: int, of_run: str | None, opened: str = ""
-) -> tuple[bytes | None, _Found]:
-    """Claim what was recorded in a run (None: in the current one). Also returns all runs."""
+) -> tuple[str, bytes | None, Claim | None]:
+    """Return the current run, all runs, and a claim of what was recorded in one (None: in it)."""
 
     def build(run_id: str) -> list[ScriptCall | Command]:
         current, names = run_keys(partition, run_id), run_keys(partition, of_run or run_id)
@@ -99,7 +91,8 @@ def _claim_of_run(
         generation = unopened[0].decode()
         ledger.open_generation(partition, generation)
         return _claim_of_run(redis, partition, of_run, generation)
-    return runs, _Found(read_batch_id(text, partition), run_id, is_left_over=not is_new)
+    batch_id = read_batch_id(text, partition)
+    return run_id, runs, Claim(batch_id, run_id, not is_new) if batch_id else None
 
 
 def parse_runs(reply: bytes | None) -> set[str]:

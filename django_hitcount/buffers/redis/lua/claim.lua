@@ -12,7 +12,7 @@
 -- The name is older than the claim: the hash has it from its first hit on. If Redis goes back to a
 -- state from before the claim, the next claim finds the same name, and the ledger has it.
 --
--- text_in, is_there, move_away and move_on are in foreign_values.lua, and name_in and parse_name in
+-- text_in, is_there, move_away and move_on are in foreign_values.lua, and name_in is in
 -- batch_names.lua. scripts.py puts both files before this script.
 
 local epoch, sequence, pending, batch, runs, malformed, epoch_of_run = unpack(KEYS)
@@ -33,11 +33,11 @@ local function batch_in(hash)
   if not is_there(hash, 'hash', malformed) then
     return
   end
-  if not name_in(hash, 'id') then
+  local generation, number, name = name_in(hash, 'id')
+  if not name then
     move_away(hash, malformed)
-    return
   end
-  return name_in(hash, 'id')
+  return generation, number, name
 end
 
 -- Forget recorders whose last command was long ago, once a day.
