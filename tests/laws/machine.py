@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from unittest import mock
 
 import pytest
@@ -52,17 +52,22 @@ CRASHES = {
 class Machine(RuleBasedStateMachine):
     buffer = REDIS_BUFFER
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.stack = ExitStack()
+        """What is undone at the end, the last one first: a setting put back too early stays."""
+
     def begin(self, **options: object) -> None:
         """Empty Redis and the tables; ``options`` are keys of HITCOUNT."""
         own: Mapping[str, object] = {"BUFFER": self.buffer, "PARTITIONS": 2, "SLOTS": 3}
-        self.override = override_settings(HITCOUNT={**settings.HITCOUNT, **own, **options})
-        self.override.enable()
+        hitcount = {**settings.HITCOUNT, **own, **options}
+        self.stack.enter_context(override_settings(HITCOUNT=hitcount))
         get_redis_connection("hitcount").flushall()
         for model in (*apps.get_app_config("django_hitcount").get_models(), Article, Page):
             model._base_manager.all().delete()
 
     def teardown(self) -> None:
-        self.override.disable()
+        self.stack.close()
 
     @rule()
     def flush(self) -> None:

@@ -43,12 +43,10 @@ class GoingBack(Machine):
     @initialize()
     def empty(self) -> None:
         own = {"hitcount": cache_at(self.server.port), "behind": cache_at(self.proxy.port)}
-        self.caches = override_settings(CACHES={**settings.CACHES, **own})
-        self.caches.enable()
+        self.stack.enter_context(override_settings(CACHES={**settings.CACHES, **own}))
         self.begin(CACHE_ALIAS="behind")
         self.behind = get_buffer()
-        self.override.disable()
-        self.begin()
+        self.begin(CACHE_ALIAS="hitcount")
         assert isinstance(self.behind, RedisBuffer)
         assert get_buffer() is not self.behind
         self.objs = Article.objects.bulk_create(Article(pk=n + 1, title=str(n)) for n in range(3))
@@ -136,7 +134,6 @@ class GoingBack(Machine):
         expected = {obj: len(hits) for obj, hits in self.left.items()}
         found = slot_sums(self.objs), daily_sums(self.objs)
         super().teardown()
-        self.caches.disable()
         assert found == (expected, expected)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import signal
 from collections.abc import Iterator
-from contextlib import ExitStack, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from unittest import mock
 
 import pytest
@@ -69,7 +69,6 @@ class Losing(Machine):
 
     @initialize()
     def empty(self) -> None:
-        self.stack = ExitStack()
         self._all_arrives()
         alias = cache_at(self.proxy.port)
         # Its connections have ended, perhaps.
@@ -199,7 +198,6 @@ class Losing(Machine):
         try:
             self._check_end()
         finally:
-            self.stack.close()
             super().teardown()
 
     def _check_end(self) -> None:
