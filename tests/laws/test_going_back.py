@@ -73,23 +73,25 @@ class GoingBack(Machine):
     @rule()
     def take_snapshot(self) -> None:
         self.server.ask("SAVE")
-        self.kept = {hit for hits in self.left.values() for hit in hits}
+        self.kept = {obj: list(hits) for obj, hits in self.left.items()}
 
     @rule()
     def restart(self) -> None:
-        in_tables = slot_sums(self.objs)
+        """Hits of the snapshot that are not in the tables are back, also after a FLUSHALL."""
         self.server.stop(signal.SIGKILL)
         self.server.start()
-        self.left = {
-            obj: [hit for n, hit in enumerate(hits) if n < in_tables[obj] or hit in self.kept]
-            for obj, hits in self.left.items()
-        }
+        self._keep_only_tables()
+        for obj, hits in self.left.items():
+            hits += [hit for hit in self.kept[obj] if hit not in hits]
 
     @rule()
     def forget_all(self) -> None:
         """In the same run."""
-        in_tables = slot_sums(self.objs)
         self.server.ask("FLUSHALL")
+        self._keep_only_tables()
+
+    def _keep_only_tables(self) -> None:
+        in_tables = slot_sums(self.objs)
         self.left = {obj: hits[: in_tables[obj]] for obj, hits in self.left.items()}
 
     @rule(partition=st.integers(0, 1))
