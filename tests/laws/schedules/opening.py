@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 from unittest import mock
 
@@ -37,10 +37,13 @@ def opened(scenario: Scenario, server: Server) -> Iterator[Explorer]:
     thresholds = gc.get_threshold()
     gc.set_threshold(*SELDOM)
     try:
-        with override_settings(**_settings(scenario)), stage():
-            tables = Tables()
-            with _content_types_known(tables):
-                yield Explorer(World(valkey, tables, KEYS), scenario)
+        with (
+            override_settings(**_settings(scenario)),
+            stage(),
+            closing(Tables()) as tables,
+            _content_types_known(tables),
+        ):
+            yield Explorer(World(valkey, tables, KEYS), scenario)
     finally:
         valkey.close()
         gc.set_threshold(*thresholds)

@@ -78,6 +78,9 @@ class Tables:
         self.names = sorted(name for (name,) in rows)
         return self._remember()
 
+    def close(self) -> None:
+        self._raw.close()
+
     def add_content_type(self, content_type: ContentType) -> None:
         """Insert a row before any actor begins."""
         self._raw.execute(
