@@ -18,6 +18,7 @@ from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.recording import record_hits
 from django_hitcount.totals import get_totals
+from tests import settings as test_settings
 from tests.app.models import Article
 from tests.cache_alias import change_alias
 from tests.proxies import Proxy
@@ -173,6 +174,7 @@ def test_failure_to_catch_up_stops_no_partition(own_valkey, settings):
     proxy.stop()
 
 
+@pytest.mark.skipif(test_settings.DATABASE != "sqlite", reason="the commands to Redis are the same")
 @pytest.mark.usefixtures("default_timeout")
 def test_long_outage_and_then_very_many_objects_at_once(own_valkey):
     """With the default timeout, everything is flushed; and no command keeps others waiting."""

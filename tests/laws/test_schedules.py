@@ -14,6 +14,7 @@ import pytest
 
 from django_hitcount.flushing import flush
 from django_hitcount.recording import record_hits
+from tests import settings as test_settings
 from tests.laws.schedules.explorer import Explorer
 from tests.laws.schedules.opening import opened
 from tests.laws.schedules.processes import ask
@@ -23,6 +24,10 @@ from tests.laws.schedules.scenarios import FIRST, SCENARIOS, Scenario, articles,
 from tests.servers import Valkey
 
 SCHEDULES = int(os.environ.get("HITCOUNT_TEST_SCHEDULES", "1000"))
+
+pytestmark = pytest.mark.skipif(
+    test_settings.DATABASE != "sqlite", reason="schedules have their own SQLite tables"
+)
 
 
 @pytest.fixture(scope="module")
