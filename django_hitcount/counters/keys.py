@@ -27,6 +27,10 @@ class CounterKey(NamedTuple):
         """Return the Redis field of this counter on one day."""
         return f"d:{self.content_type_id}:{self.counter}:{day.isoformat()}:{self.object_id}"
 
+    def model_on(self, day: datetime.date) -> str:
+        """Return the Redis field of all objects of the model on one day."""
+        return f"m:{self.content_type_id}:{self.counter}:{day.isoformat()}"
+
     def partition(self, partitions: int) -> int:
         """Return the partition of the object: the same for all its counters."""
         return crc32(f"{self.content_type_id}:{self.object_id}".encode()) % partitions

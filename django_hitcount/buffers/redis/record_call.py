@@ -116,6 +116,10 @@ def build_record_call(
     args: list[Argument] = [recorder, number, expected, threshold, len(hits)]
     if all(hit.visitor for hit in hits):
         _add_hits_of_visitors(keys, args, names, hits)
+    elif len(hits) == 1 and not expected and not hits[0].refusal and hits[0].amount > 0:
+        args.append("common")
+        _add_hit(keys, args, names, hits[0])
+        args.append(hits[0].key.model_on(hits[0].day))
     else:
         args.append("")
         for hit in hits:
@@ -125,6 +129,8 @@ def build_record_call(
 
 def read_reply(reply: Reply, hits: Sequence[NewHits]) -> RecordReply:
     """Convert the reply to the call that recorded ``hits``."""
+    if isinstance(reply, int):
+        return RecordReply([RecordResult(reply, None)], False, None)
     is_full, totals, refusals, position = reply
     results = [
         RecordResult(None if total is None else int(total), hit.refusal or VERDICTS[refusal])

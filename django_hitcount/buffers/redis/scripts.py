@@ -18,7 +18,14 @@ Command = tuple[Any, ...]
 
 FRAGMENTS = {
     "record": (
-        *("foreign_values", "batch_names", "running_totals", "begun_sketches", "seen_before"),
+        *(
+            "common_hit",
+            "foreign_values",
+            "batch_names",
+            "running_totals",
+            "begun_sketches",
+            "seen_before",
+        ),
     ),
     "find_commands": ("batch_names",),
     "read_totals": ("foreign_values", "batch_names"),

@@ -2,13 +2,15 @@
 --
 -- KEYS and ARGV have the order in which record_call.py writes them: first those that all hits
 -- share, then those of each hit.
--- Returns: 1 if this call brought the number of pending counters over the threshold, or 0; the
+-- Returns: the total, if the hit is a common one. Else: 1 if this call brought the number of pending counters over the threshold, or 0; the
 -- total of each hit, or nil; for each hit, whether it counts (COUNTS, REPEAT or ADDRESS_LIMIT);
 -- and, if a total is nil, the epoch, the name of the batch and the runs. Returns nil if the command
 -- is sent again, and what Redis knows of its run is not what it is expected to know.
 --
--- The functions that are not in here are in foreign_values.lua, batch_names.lua, running_totals.lua,
--- begun_sketches.lua and seen_before.lua. scripts.py puts these files before this script.
+-- common_hit.lua comes first, and says what it has done already: is_begun, counter_sum, model_sum and
+-- total_sum. The functions that are not in here are in foreign_values.lua, batch_names.lua,
+-- running_totals.lua, begun_sketches.lua and seen_before.lua. scripts.py puts these files before this
+-- script.
 
 local PENDING, BATCH, SEQUENCE, EPOCH, RUNS, MALFORMED = unpack(KEYS, 1, 6)
 local recorder, command_number, expected, threshold, number_of_hits, rule = unpack(ARGV, 1, 6)
@@ -29,8 +31,9 @@ local COUNTS, REPEAT, ADDRESS_LIMIT = 0, 1, 2
 -- FLUSH_THRESHOLD: the partition is flushed early if more counters are pending. 0: never.
 threshold = tonumber(threshold)
 -- The rule is 'seconds', 'daily' or 'always', as in the option repeat. It is '' if the hits have no
--- visitors. Then the call has no further keys and arguments about them.
-local has_visitors = rule ~= ''
+-- visitors, and 'common' if there is one hit, which may be a common one. Then the call has no further
+-- keys and arguments about visitors.
+local has_visitors = rule ~= '' and rule ~= 'common'
 local repeat_keys, counts_visitors, limit = 0, false, 0
 local repeat_field, filter, filter_geometry, filter_seconds, limit_field, merged_sketches
 if has_visitors then
@@ -97,7 +100,7 @@ if known.err then
 end
 local generation, last_number = parse_name(known[1])
 local last_command = tonumber(string.match(known[2] or '', '^%d+') or 0)
-local is_new = last_command < tonumber(command_number)
+local is_new = is_begun or last_command < tonumber(command_number)
 if is_new and expected ~= '' and known_of(generation, PENDING, BATCH) ~= expected then
   return false
 end
@@ -116,7 +119,7 @@ local function list_run()
   end
 end
 
-if is_new then
+if is_new and not is_begun then
   local today = math.floor(redis.call('TIME')[1] / 86400)
   redis.call('HSET', SEQUENCE, recorder, command_number .. ' ' .. today)
   if redis.call('EXISTS', RUNS) == 0 then
@@ -133,10 +136,10 @@ local function name_pending()
   end
 end
 
--- Add to the number in a field, and return the sum. A new field has the sum ``amount``: fields do
--- not stay at 0.
-local function add(field, amount)
-  local sum = redis.pcall('HINCRBY', PENDING, field, amount)
+-- Add to the number in a field, unless the caller has done so, and return the sum. A new field has
+-- the sum ``amount``: fields do not stay at 0.
+local function add(field, amount, sum)
+  sum = sum or redis.pcall('HINCRBY', PENDING, field, amount)
   if type(sum) == 'table' then
     move_field(field)
     sum = redis.call('HINCRBY', PENDING, field, amount)
@@ -153,7 +156,7 @@ local is_full = 0
 
 -- Add to the hits of a counter on a day, and to those of its model.
 local function add_hits(field, amount)
-  local sum = add(field, amount)
+  local sum = add(field, amount, counter_sum)
   if sum == tonumber(amount) then
     local counters = add('counters', 1)
     if counters == 1 then
@@ -164,7 +167,7 @@ local function add_hits(field, amount)
     add('counters', -1)
   end
   local model_day = string.match(field, '^d:([^:]*:[^:]*:[^:]*)')
-  if add('m:' .. model_day, amount) == tonumber(amount) then
+  if add('m:' .. model_day, amount, model_sum) == tonumber(amount) then
     local days = redis.call('HGET', PENDING, 'days') or ''
     if not string.find(' ' .. days .. ' ', ' ' .. model_day .. ' ', 1, true) then
       redis.call('HSET', PENDING, 'days', days == '' and model_day or days .. ' ' .. model_day)
@@ -279,7 +282,7 @@ for n = 1, tonumber(number_of_hits) do
   -- An amount of 0 only remembers a visitor. A refused hit with a negative amount is not counted.
   if is_new and refused_field == '' and hit.amount ~= '0' then
     add_hits(hit.field, hit.amount)
-    total = raise_total(hit.total, hit.amount)
+    total = raise_total(hit.total, hit.amount, total_sum)
   else
     if is_new and refused_field ~= '' and tonumber(hit.amount) > 0 then
       add(refused_field, hit.amount)

@@ -11,10 +11,10 @@ local function known_total(key)
   return total
 end
 
--- Add to the running total, and return the sum. Ours has a TTL. If it has none, it begins here, so
+-- Add to the running total, unless the caller has done so, and return the sum. Ours has a TTL. If it has none, it begins here, so
 -- Redis did not know it; if the command fails, we did not write it. Then drop it, and return false.
-local function raise_total(key, amount)
-  local total = redis.pcall('INCRBY', key, amount)
+local function raise_total(key, amount, total)
+  total = total or redis.pcall('INCRBY', key, amount)
   local is_known = type(total) == 'number'
   if is_known and total == tonumber(amount) then
     is_known = redis.call('TTL', key) >= 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from django_hitcount.buffers.redis.record_call import build_record_call
@@ -10,7 +12,7 @@ from django_hitcount.buffers.redis.transport import RedisTransport
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.outages.command_ids import CommandId
-from tests.buffers.redis.lua.partition import KEYS, RECORDER, TODAY
+from tests.buffers.redis.lua.partition import COUNTS, KEYS, RECORDER, TODAY
 from tests.redis_server import replies_to
 
 
@@ -31,16 +33,30 @@ def call(transport):
     return run
 
 
-@pytest.fixture
-def record(transport):
-    """Record hits on one object, as the command with a number; returns the answer."""
+@pytest.fixture(params=["common", "careful"])
+def path(request):
+    """common_hit.lua and record.lua must do the same with a hit."""
+    return request.param
 
-    def run(sequence, amount=1, threshold=0, *, expected="", object_id="a", **of_hit):
+
+@pytest.fixture
+def record(record_on, path):
+    """Record hits on one object, as the command with a number; returns the answer."""
+    return partial(record_on, path)
+
+
+@pytest.fixture
+def record_on(transport):
+    """As ``record``, on the "common" path or on the "careful" one."""
+
+    def run(path, sequence, amount=1, threshold=0, *, expected="", object_id="a", **of_hit):
         hit = NewHits(CounterKey(5, object_id, "views"), TODAY, amount, **of_hit)
         number = CommandId(RECORDER, sequence)
         call = build_record_call(KEYS, [hit], number, threshold, expected=expected)
+        if path == "careful":
+            call = call._replace(args=["" if arg == "common" else arg for arg in call.args])
         (reply,) = replies_to(transport, [call])
-        return reply
+        return [0, [reply], [COUNTS], None] if isinstance(reply, int) else reply
 
     return run
 

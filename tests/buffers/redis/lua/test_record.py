@@ -131,6 +131,68 @@ def test_recorder_is_known_by_its_last_number_and_the_day_of_that_command(redis,
     assert (number, int(day) - day_number()) in {(b"7", 0), (b"7", -1)}
 
 
+def test_common_hit_is_seven_commands(redis, record_on):
+    """They are listed, so that none is added unseen: most hits are such hits."""
+    redis.set(KEYS.total(A), 0, ex=60)
+    record_on("common", 1)
+    redis.config_resetstat()
+    record_on("common", 2)
+
+    statistics = redis.info("commandstats")
+    calls = {name.removeprefix("cmdstat_"): of["calls"] for name, of in statistics.items()}
+    expected = {"exists": 1, "hget": 1, "hincrby": 2, "hset": 1, "incrby": 1, "time": 1}
+    own = {"evalsha", "config|resetstat"}
+    assert {name: calls[name] for name in calls.keys() - own} == expected
+
+
+DISTURBANCES = {
+    "none": lambda redis: None,
+    "total lost": lambda redis: redis.delete(KEYS.total(A)),
+    "total foreign": lambda redis: redis.set(KEYS.total(A), "many"),
+    "total of nobody": lambda redis: redis.set(KEYS.total(A), 0),
+    "total of another type": lambda redis: (
+        redis.delete(KEYS.total(A)),
+        redis.rpush(KEYS.total(A), "x"),
+    ),
+    "runs lost": lambda redis: redis.delete(KEYS.runs),
+    "runs foreign": lambda redis: (redis.delete(KEYS.runs), redis.rpush(KEYS.runs, "x")),
+    "sequence lost": lambda redis: redis.delete(KEYS.sequence),
+    "sequence foreign": lambda redis: redis.set(KEYS.sequence, "x"),
+    "recorder foreign": lambda redis: redis.hset(KEYS.sequence, RECORDER.hex, "x"),
+    "recorder ahead": lambda redis: redis.hset(KEYS.sequence, RECORDER.hex, "9 1"),
+    "pending lost": lambda redis: redis.delete(KEYS.pending),
+    "pending foreign": lambda redis: redis.set(KEYS.pending, "x"),
+    "field lost": lambda redis: redis.hdel(KEYS.pending, A_TODAY),
+    "field foreign": lambda redis: redis.hset(KEYS.pending, A_TODAY, "x"),
+    "field taken back": lambda redis: redis.hset(KEYS.pending, A_TODAY, -4),
+    "model lost": lambda redis: redis.hdel(KEYS.pending, M_TODAY),
+    "model foreign": lambda redis: redis.hset(KEYS.pending, M_TODAY, "x"),
+    "model taken back": lambda redis: redis.hset(KEYS.pending, M_TODAY, -4),
+    "name lost": lambda redis: redis.hdel(KEYS.pending, "id"),
+    "batch set aside": lambda redis: redis.rename(KEYS.pending, KEYS.batch),
+}
+
+
+@pytest.mark.parametrize("disturb", DISTURBANCES.values(), ids=DISTURBANCES)
+def test_both_paths_do_the_same(redis, record_on, disturb):
+    found = []
+    for path in ("common", "careful"):
+        redis.flushall()
+        redis.set(KEYS.total(A), 10, ex=60)
+        record_on(path, 1, 3)
+        disturb(redis)
+        replies = [record_on(path, 2, 4), record_on(path, 2, 4), record_on(path, 3, 1)]
+        state = {
+            key: (redis.type(key), with_now(redis.hgetall(key)))
+            if redis.type(key) == b"hash"
+            else redis.dump(key)
+            for key in redis.keys("*")
+        }
+        found.append((replies, state, redis.ttl(KEYS.total(A)) > 0))
+
+    assert found[0] == found[1]
+
+
 class TestNames:
     """Pending hits have the name of the batch that they become, from the first one on."""
 
