@@ -5,12 +5,13 @@ that it has read, so that its next tags need not read them again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from time import monotonic
 
 from django.http import HttpRequest
 
 from django_hitcount.counters.fresh_totals import FRESH_SECONDS
+from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey, ObjectKey
 from django_hitcount.counters.outcomes import Hit
 from django_hitcount.counters.page_numbers import LastDays, SpanCount
@@ -49,15 +50,18 @@ def _memory_of(request: HttpRequest) -> PageMemory:
 
 
 def remember_hits(
-    request: HttpRequest, hits: Iterable[tuple[CounterKey, Hit]], delayed: DelayedWork | None
+    request: HttpRequest,
+    recorded: Sequence[NewHits],
+    results: Sequence[Hit],
+    delayed: DelayedWork | None,
 ) -> None:
     """
-    Keep the last hit that ``request`` recorded on each counter.
+    Keep the result of the last hit that ``request`` recorded on each counter.
 
     ``delayed`` is the work that waits for the COMMIT, if the hits wait for one.
     """
     memory, now = _memory_of(request), monotonic()
-    for key, hit in hits:
+    for (key, *_), hit in zip(recorded, results, strict=True):
         memory.hits[key] = hit, delayed
         memory.objects.add(key[:2])
         if hit.total is None:
@@ -97,7 +101,9 @@ def remember_range(request: HttpRequest, last_days: LastDays, hits: int) -> None
 
 def forget_days(request: HttpRequest, keys: Iterable[CounterKey]) -> None:
     """Forget visitors, and hits of days, of counters that ``request`` is about to record."""
-    memory = _memory_of(request)
+    memory: PageMemory | None = request.__dict__.get(_MEMORY_ATTRIBUTE)
+    if memory is None:
+        return
     memory.ranges.clear()
     if memory.visitors:
         changed = {*keys}

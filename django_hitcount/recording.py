@@ -13,7 +13,7 @@ from __future__ import annotations
 import datetime
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -29,6 +29,7 @@ from django_hitcount.counters.counted_models import is_unsaved
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.fresh_totals import discard_totals
 from django_hitcount.counters.hits import NewHits, check_amount
+from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.outcomes import Hit
 from django_hitcount.counters.page_numbers import Wanted
 from django_hitcount.db.commits import DelayedWork, run_after_commit
@@ -39,7 +40,7 @@ from django_hitcount.db.transactions import DATABASE_ERRORS, require_autocommit
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.failures import is_server_away
 from django_hitcount.outages.page_reads import page_read_breaker
-from django_hitcount.outages.waits import CurrentPage, add_wait
+from django_hitcount.outages.waits import add_wait, current_page
 from django_hitcount.refusals import (
     NO_REQUEST,
     UNAVAILABLE,
@@ -141,7 +142,8 @@ def record_hits(
         return [Hit(False, UNAVAILABLE, None)] * len(objs)
     refusals: Sequence[str | None] = [None] * len(objs)
     if request is not None:
-        refusals = _ask_refusals(request, objs, counter, refuse)
+        refusals = [find_refusal(HitContext(request, obj, counter), refuse) for obj in objs]
+        log_refused(refusals, counter, request)
     hits = [NewHits(key, day, amount, refusal) for key, refusal in zip(keys, refusals, strict=True)]
     return _record(objs, hits, request)
 
@@ -171,17 +173,9 @@ def record_page_hit(
         return record_hit(obj, request, counter=counter)  # It meets the same error, and logs it.
     if earlier := page_hits.recall_hit(request, key):
         return earlier
-    (refusal,) = _ask_refusals(request, [obj], counter)
+    if refusal := find_refusal(HitContext(request, obj, counter)):
+        log_refused([refusal], counter, request)
     return _record([obj], [NewHits(key, day_of(), 1, refusal)], request)[0]
-
-
-def _ask_refusals(
-    request: HttpRequest, objs: Sequence[Model], counter: str, refuse: Refuse | None = None
-) -> list[str | None]:
-    """Return for each object why the hit on it is refused, or None if no refusal refuses it."""
-    refusals = [find_refusal(HitContext(request, obj, counter), refuse) for obj in objs]
-    log_refused(refusals, counter, request)
-    return refusals
 
 
 def _record(
@@ -193,26 +187,26 @@ def _record(
     counter = hits[0].key.counter
     origin = wanted = None
     if request is not None:
-        if hits[0].amount > 0 and not all(hit.refusal for hit in hits):
+        if hits[0].amount > 0 and None in [hit.refusal for hit in hits]:
             origin = read_origin(request, get_config().counters[counter])
         if len(objs) == 1:
             wanted = page_wishes.find_wanted(request, objs[0], hits[0].key)
+    using = hits_alias()
+    databases = {using}
     for obj in objs:
         discard_totals(obj, counter=counter)
-    databases = {db for obj in objs for db in _databases_of(obj)}
+        # If the page rolls back in a database of the object, its hit must not count. Not type(obj):
+        # request.user is a lazy object, which only looks like its model.
+        databases |= {obj._state.db or using, router.db_for_write(obj._meta.model, instance=obj)}
     call = _Call(objs, counter, hits, request, origin, wanted)
-    with CurrentPage(request):
-        results, delayed = _record_after_commit(call, databases)
+    page = current_page.set(current_page.get() if request is None else request)
+    try:
+        results, delayed = _record_after_commit(call, using, databases)
+    finally:
+        current_page.reset(page)
     if request is not None:
-        keys = [hit.key for hit in hits]
-        page_hits.remember_hits(request, zip(keys, results, strict=True), delayed)
+        page_hits.remember_hits(request, hits, results, delayed)
     return results
-
-
-def _databases_of(obj: Model) -> set[str]:
-    """Return the databases of ``obj``. If the page rolls back there, its hit must not count."""
-    # Not type(obj): request.user is a lazy object, which only looks like its model.
-    return {obj._state.db or hits_alias(), router.db_for_write(obj._meta.model, instance=obj)}
 
 
 class _Call(NamedTuple):
@@ -227,25 +221,29 @@ class _Call(NamedTuple):
     """What the page will show of the object, if that is known."""
 
 
-def _record_after_commit(call: _Call, databases: set[str]) -> tuple[list[Hit], DelayedWork | None]:
+def _record_after_commit(
+    call: _Call, using: str, databases: set[str]
+) -> tuple[list[Hit], DelayedWork | None]:
     """
     Record hits now. If a transaction is open in one of the databases, record them after its COMMIT.
+
+    ``using`` is the database of the counts.
 
     Returns a Hit for each, and the work that waits for the COMMIT, or None if they are recorded. A
     Hit that waits has the total as it will be if the hit counts.
     """
-    using, hits = hits_alias(), call.hits
+    hits = call.hits
     try:
         require_autocommit(using)
     except DATABASE_ERRORS as exc:
         return _report_lost(hits, exc), None
     results: list[Hit] = []
     work = partial(_record_now, call, results)
-    delayed = run_after_commit(work, databases={*databases, using})
+    delayed = run_after_commit(work, databases=databases)
     if delayed is None:
         return results, None
     before = page_numbers.read_totals([hit.key for hit in hits], call.request, call.wanted)
-    return [_make_hit(hit.refusal, before.get(hit.key), plus=hit.amount) for hit in hits], delayed
+    return [_foresee(hit, before.get(hit.key)) for hit in hits], delayed
 
 
 def _record_now(call: _Call, results: list[Hit]) -> None:
@@ -264,18 +262,25 @@ def _record_now(call: _Call, results: list[Hit]) -> None:
             clear_content_types()
         results += _report_lost(hits, exc)
         return
-    known = totals.load_missing_totals(keys, recorded)
+    # If an object is there twice, both of its hits have the total with both of them.
+    known: Mapping[CounterKey, int | None]
+    known = {key: result.total for key, result in zip(keys, recorded, strict=True)}
+    if None in known.values():
+        known = totals.load_missing_totals(keys, recorded)
     refusals = [result.refusal for result in recorded]
     if any(refusals):
         report_refused(call.objs, hits, refusals, counter=call.counter, request=call.request)
-    results += map(_make_hit, refusals, map(known.get, keys))
+    results += [
+        Hit(not refusal, refusal, known.get(key))
+        for key, refusal in zip(keys, refusals, strict=True)
+    ]
 
 
-def _make_hit(refusal: str | None, total: int | None, *, plus: int = 0) -> Hit:
-    """Make the Hit for the caller. Add ``plus`` to its total, unless it is refused."""
-    if refusal:
-        return Hit(False, refusal, total)
-    return Hit(True, None, None if total is None else total + plus)
+def _foresee(hit: NewHits, total: int | None) -> Hit:
+    """Make the Hit of one that waits for the COMMIT. ``total`` does not include it yet."""
+    if hit.refusal:
+        return Hit(False, hit.refusal, total)
+    return Hit(True, None, None if total is None else total + hit.amount)
 
 
 def _report_lost(hits: Sequence[NewHits], error: Exception) -> list[Hit]:

@@ -8,16 +8,11 @@ from typing import Any
 from unittest import mock
 
 from redis import Redis
-from redis.connection import Connection
 
 from django_hitcount.buffers.redis.keys import RunKeys, run_keys
+from django_hitcount.buffers.redis.link import RUN_ID_LETTERS, Link, Reply
 from django_hitcount.buffers.redis.scripts import Command, ScriptCall
-from django_hitcount.buffers.redis.transport import (
-    RUN_ID_LETTERS,
-    RedisTransport,
-    Reply,
-    raise_failures,
-)
+from django_hitcount.buffers.redis.transport import RedisTransport, raise_failures
 from django_hitcount.counters.keys import CounterKey
 
 
@@ -51,13 +46,13 @@ def _reads(redis: Redis) -> int:
 def sends() -> Iterator[Callable[[], int]]:
     """Count how often the client sent something and then waited for the answer."""
     calls = []
-    original = Connection.send_packed_command
+    original = Link.exchange
 
-    def counting(self: Connection, *args: Any, **kwargs: Any) -> None:
+    def counting(self: Link, *args: Any) -> bool:
         calls.append(args)
-        original(self, *args, **kwargs)
+        return original(self, *args)
 
-    with mock.patch.object(Connection, "send_packed_command", counting):
+    with mock.patch.object(Link, "exchange", counting):
         yield lambda: len(calls)
 
 

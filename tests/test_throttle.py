@@ -9,11 +9,10 @@ from unittest import mock
 import pytest
 from django.db import transaction
 from django.utils.functional import SimpleLazyObject
-from redis.connection import Connection
-from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from django_hitcount import throttle
 from django_hitcount.buffers import Buffer, get_buffer
+from django_hitcount.buffers.redis.connections import BoundedSocket
 from django_hitcount.db.tables import Admission
 from django_hitcount.exceptions import AnswerLost, BufferUnavailable, InvalidThrottle
 from django_hitcount.throttle import Throttle
@@ -130,7 +129,7 @@ class TestRedis:
 
     def test_lost_answer_is_no_admission_to_anybody(self, redis_buffer):
         admit("warm")
-        lost = mock.patch.object(Connection, "read_response", side_effect=RedisTimeoutError)
+        lost = mock.patch.object(BoundedSocket, "recv", side_effect=TimeoutError)
         with lost, pytest.raises(AnswerLost):
             admit()
         get_buffer.cache_clear()

@@ -21,8 +21,6 @@ def group_items(keys: Iterable[K], items: Iterable[T]) -> dict[K, list[T]]:
 
 def restore_order(keys: Sequence[K], groups: Mapping[K, Iterable[T]]) -> list[T]:
     """Return the items of groups in the order that they had before group_items()."""
-    if len(groups) == 1:
-        return [item for group in groups.values() for item in group]
     remaining = {key: iter(group) for key, group in groups.items()}
     return [next(remaining[key]) for key in keys]
 

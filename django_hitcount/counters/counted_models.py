@@ -47,9 +47,11 @@ def object_id_of(obj: Model) -> str:
     """Return the primary key of a saved object as text; raises InvalidKey if it does not fit."""
     if not isinstance(obj, Model):
         raise UnsavedObject(f"Cannot count hits of {obj!r}. Pass a saved model instance.")
-    if is_unsaved(obj):
+    if obj.pk is None or obj._state.adding:
         raise UnsavedObject(f"Cannot count hits of {obj!r}. Save the object first.")
-    return deleted_object_id(obj)
+    text = key_text(obj)
+    is_plain = text.isascii() and text.isprintable() and len(text) <= conf.OBJECT_ID_MAX_LENGTH
+    return text if is_plain else _check_object_id(text)
 
 
 def is_unsaved(obj: object) -> bool:
@@ -59,7 +61,10 @@ def is_unsaved(obj: object) -> bool:
 
 def deleted_object_id(obj: Model) -> str:
     """Return the primary key as text. Unlike object_id_of(), accepts an object without a row."""
-    text = key_text(obj)
+    return _check_object_id(key_text(obj))
+
+
+def _check_object_id(text: str) -> str:
     if len(text) > conf.OBJECT_ID_MAX_LENGTH:
         raise InvalidKey(
             f"Invalid primary key: {text[:40]!r}... has {len(text)} characters. "

@@ -27,9 +27,13 @@ def lengthen(milliseconds: int) -> int:
 
     The random numbers come from the system, so they cannot be predicted.
     """
-    return (
-        milliseconds + (_draw() * (longest_addition(milliseconds) + 1) >> 32) if milliseconds else 0
-    )
+    if not milliseconds:
+        return 0
+    try:
+        draw = _draws.pop()
+    except IndexError:
+        draw = _draw_more()
+    return milliseconds + (draw * (longest_addition(milliseconds) + 1) >> 32)
 
 
 def longest_addition(milliseconds: int) -> int:
@@ -37,13 +41,11 @@ def longest_addition(milliseconds: int) -> int:
     return min(milliseconds // SHARE, LONGEST_MILLISECONDS)
 
 
-def _draw() -> int:
-    """Return 32 random bits."""
-    while True:
-        try:
-            return _draws.pop()
-        except IndexError:  # The first call, or another thread took the last one.
-            _draws.extend(struct.unpack(f"{DRAWS_AT_A_TIME}I", os.urandom(4 * DRAWS_AT_A_TIME)))
+def _draw_more() -> int:
+    """Return 32 random bits, and keep more of them."""
+    draw, *others = struct.unpack(f"{DRAWS_AT_A_TIME}I", os.urandom(4 * DRAWS_AT_A_TIME))
+    _draws.extend(others)
+    return int(draw)
 
 
 os.register_at_fork(after_in_child=_draws.clear)

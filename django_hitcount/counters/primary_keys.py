@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from functools import cache
 from typing import Any, TypeAlias
@@ -126,16 +126,26 @@ def key_text(obj: models.Model) -> str:
 
     Raises InvalidKey if hits cannot be counted for a key of this type.
     """
-    return convert_key(obj._meta.model, obj.pk)
+    model = obj._meta.model
+    if to_python := _find_conversion(model):
+        return str(to_python(obj.pk))
+    return convert_key(model, obj.pk)
 
 
 def convert_key(model: type[models.Model], key: Any) -> str:
     """Convert a primary key of ``model`` to text, see key_text()."""
-    kind = key_type(model)
+    if to_python := _find_conversion(model):
+        return str(to_python(key))
+    field, connection = key_field(model), connections[router.db_for_read(model)]
+    return _text_in_column(field, key, key_type(model), connection)
+
+
+@cache
+def _find_conversion(model: type[models.Model]) -> Callable[[Any], Any] | None:
+    """Return what converts a key to what a read returns; None if its column must say that."""
+    key_type(model)  # Raises InvalidKey.
     field = key_field(model)
-    if _is_of_django(field):
-        return str(field.to_python(key))
-    return _text_in_column(field, key, kind, connections[router.db_for_read(model)])
+    return field.to_python if _is_of_django(field) else None
 
 
 def find_by_texts(

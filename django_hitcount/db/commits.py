@@ -19,7 +19,11 @@ def run_after_commit(work: Callable[[], object], *, databases: Iterable[str]) ->
     Does not wait for a transaction that was begun by hand, with autocommit off: Django does not
     report when it ends.
     """
-    opened = [using for using in {*databases} if reports_commit(using)]
+    opened = []
+    for using in {*databases}:
+        connection = connections[using]
+        if connection.in_atomic_block and connection.commit_on_exit:
+            opened.append(using)
     if opened:
         return DelayedWork(work, opened)
     work()

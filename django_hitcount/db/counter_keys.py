@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db.models import Model
 
+from django_hitcount.conf import get_config
 from django_hitcount.counters.counted_models import counted_model, object_id_of
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.names import check_counter
@@ -19,9 +20,12 @@ def counter_key(obj: Model, *, counter: str) -> CounterKey:
 
     Raises UnknownCounter, UnsavedObject or InvalidKey.
     """
-    check_counter(counter)
+    if type(counter) is not str or counter not in get_config().counters:
+        check_counter(counter)
     object_id = object_id_of(obj)
-    return CounterKey(content_type_id_of(obj), object_id, counter)
+    # Not type(obj): request.user is a lazy object, which only looks like its model.
+    content_type = content_type_id(counted_model(obj._meta.model), using=hits_alias())
+    return CounterKey(content_type, object_id, counter)
 
 
 def content_type_id_of(obj: Model | type[Model]) -> int:

@@ -15,7 +15,12 @@ from django.utils.asyncio import async_unsafe
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages import deadlines
 from django_hitcount.outages.failures import is_server_away
-from django_hitcount.outages.waits import add_wait, is_in_background, seconds_waited
+from django_hitcount.outages.waits import (
+    WAITS_ATTRIBUTE,
+    add_wait,
+    current_page,
+    is_in_background,
+)
 
 FIRST_PAUSE_SECONDS = 0.5
 """The pause in calls to a server after its first failure. Doubles with each further failure."""
@@ -71,15 +76,15 @@ class Breaker:
         self.server = server
         self.is_failure = is_failure
         self.timeout_seconds = timeout_seconds
-        self._slow_calls = 0
+        self.is_open = False
+        """Whether the server failed or was slow, and no probe has succeeded since."""
+
+        self.slow_calls = 0
+        """How many slow calls there were in a row."""
+
         self._lock = threading.Lock()
         self._pause = 0.0
         self._paused_until = 0.0
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the server failed or was slow, and no probe has succeeded since."""
-        return self._pause > 0
 
     @async_unsafe(ASYNC_MESSAGE)
     def guard(self) -> GuardedCall:
@@ -93,11 +98,15 @@ class Breaker:
         """
         return GuardedCall(self)
 
-    def start_call(self) -> bool:
-        """Return whether a call that starts now is the probe. Raise BufferUnavailable if paused."""
-        if not self.is_open:
-            return False
+    def start_probe(self) -> bool:
+        """
+        Return whether a call that starts now is the probe. Raise BufferUnavailable if paused.
+
+        Only needed if the breaker is open.
+        """
         with self._lock:
+            if not self.is_open:
+                return False
             now = time.monotonic()
             if now < self._paused_until:
                 raise BufferUnavailable(f"{self.server} is not called again yet after a failure.")
@@ -116,6 +125,7 @@ class Breaker:
         with self._lock:
             is_first = not self.is_open
             if is_first or is_probe:  # All other calls started before the first failure.
+                self.is_open = True
                 self._pause = min(max(2 * self._pause, FIRST_PAUSE_SECONDS), longest)
                 # Processes that failed at the same time do not probe at the same time.
                 self._paused_until = time.monotonic() + self._pause * random.uniform(0.5, 1.0)
@@ -123,21 +133,18 @@ class Breaker:
             message = "%s has failed or is too slow, and is not called for a while: %s"
             logger.warning(message, self.server, error)
 
-    def report_answer(self, is_probe: bool, *, is_slow: bool, seconds: float) -> None:
-        """Count slow answers. After a fast answer to the probe, end the pause."""
-        if not is_slow:
-            self._slow_calls = 0
-            if is_probe:
-                self._close()
-            return
+    def report_slow_answer(self, is_probe: bool, *, seconds: float) -> None:
+        """Count slow answers. Several in a row are a failure, and so is one to the probe."""
         with self._lock:
-            self._slow_calls += 1
-        if is_probe or self._slow_calls >= SLOW_CALLS:
+            self.slow_calls += 1
+        if is_probe or self.slow_calls >= SLOW_CALLS:
             error = BufferUnavailable("it answers slowly")
             self.report_failure(error, is_probe, seconds=seconds)
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """End the pause: the probe was answered fast."""
         with self._lock:
+            self.is_open = False
             self._pause = 0.0
             self._paused_until = 0.0
         logger.warning("%s answers again", self.server)
@@ -159,16 +166,18 @@ class GuardedCall:
         self._deadline: Token[float | None] | None = None
 
     def __enter__(self) -> bool:
-        timeout = self._breaker.timeout_seconds
-        if timeout is None:
-            self._is_probe = self._breaker.start_call()
-            return self._is_probe
-        waited = seconds_waited(self._breaker.server)
-        if waited > SLOW_SHARE * timeout:
-            raise BufferUnavailable(f"This page has already waited for {self._breaker.server}.")
-        self._is_probe = self._breaker.start_call()
-        self._seconds = timeout - waited
-        self._deadline = deadlines.begin(self._seconds)
+        breaker = self._breaker
+        seconds, page = breaker.timeout_seconds, current_page.get()
+        waits = page.__dict__.get(WAITS_ATTRIBUTE) if page else None
+        if seconds is not None and waits:
+            waited = waits.get(breaker.server, 0.0)
+            if waited > SLOW_SHARE * seconds:
+                raise BufferUnavailable(f"This page has already waited for {breaker.server}.")
+            seconds -= waited
+        self._is_probe = breaker.is_open and breaker.start_probe()
+        if seconds is not None:
+            self._seconds = seconds
+            self._deadline = deadlines.begin(seconds)
         return self._is_probe
 
     def __exit__(
@@ -177,20 +186,28 @@ class GuardedCall:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        is_slow = self._end_wait()
-        seconds = time.monotonic() - self._began_at
-        if error and self._breaker.is_failure(error):
-            self._breaker.report_failure(error, self._is_probe, seconds=seconds)
-        elif error is None or isinstance(error, Exception):
-            self._breaker.report_answer(self._is_probe, is_slow=is_slow, seconds=seconds)
+        breaker, is_slow = self._breaker, False
+        if self._deadline is not None and breaker.timeout_seconds is not None:
+            # Without the time for which the deadline was paused.
+            waited = self._seconds - max(deadlines.end(self._deadline), 0.0)
+            if waited > SHORT_SHARE * breaker.timeout_seconds:
+                add_wait(breaker.server, waited)
+            if waited > SLOW_SHARE * breaker.timeout_seconds:
+                is_slow = not is_in_background()
+        if error is None and not is_slow and not self._is_probe:
+            if breaker.slow_calls:
+                breaker.slow_calls = 0
+            return
+        self._report(error, is_slow)
 
-    def _end_wait(self) -> bool:
-        """Add the time of the call to the waits of the page. Return whether the call was slow."""
-        timeout = self._breaker.timeout_seconds
-        if timeout is None or self._deadline is None:
-            return False
-        seconds = self._seconds - (deadlines.seconds_left() or 0.0)
-        deadlines.end(self._deadline)
-        if seconds > SHORT_SHARE * timeout:
-            add_wait(self._breaker.server, seconds)
-        return seconds > SLOW_SHARE * timeout and not is_in_background()
+    def _report(self, error: BaseException | None, is_slow: bool) -> None:
+        breaker, seconds = self._breaker, time.monotonic() - self._began_at
+        if error and breaker.is_failure(error):
+            breaker.report_failure(error, self._is_probe, seconds=seconds)
+        elif error is None or isinstance(error, Exception):
+            if is_slow:
+                breaker.report_slow_answer(self._is_probe, seconds=seconds)
+                return
+            breaker.slow_calls = 0
+            if self._is_probe:
+                breaker.close()

@@ -36,9 +36,11 @@ def begin(seconds: float) -> Token[float | None]:
     return _deadline.set(moment if outer is None or moment < outer else outer)
 
 
-def end(token: Token[float | None]) -> None:
-    """End the deadline for which begin() returned ``token``."""
+def end(token: Token[float | None]) -> float:
+    """End the deadline for which begin() returned ``token``. Return the seconds that were left."""
+    moment = _deadline.get()
     _deadline.reset(token)
+    return moment - time.monotonic() if moment else 0.0
 
 
 def has_deadline() -> bool:

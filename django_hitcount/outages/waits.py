@@ -8,10 +8,11 @@ from contextvars import ContextVar, Token
 
 from django.http import HttpRequest
 
-_WAITS_ATTRIBUTE = "_hitcount_waits"
+WAITS_ATTRIBUTE = "_hitcount_waits"
 """Attribute of the request: how many seconds the page has waited, by cause."""
 
-_current_page: ContextVar[HttpRequest | None] = ContextVar("hitcount_page", default=None)
+current_page: ContextVar[HttpRequest | None] = ContextVar("hitcount_page", default=None)
+"""The request whose page the code is a part of."""
 
 _in_background: ContextVar[bool] = ContextVar("hitcount_in_background", default=False)
 
@@ -30,25 +31,25 @@ class CurrentPage:
         self._request = request
 
     def __enter__(self) -> None:
-        page = _current_page.get() if self._request is None else self._request
-        self._token = _current_page.set(page)
+        page = current_page.get() if self._request is None else self._request
+        self._token = current_page.set(page)
 
     def __exit__(self, *error: object) -> None:
-        _current_page.reset(self._token)
+        current_page.reset(self._token)
 
 
 def seconds_waited(cause: str) -> float:
     """Return how long the current page has waited for ``cause``: a server, or locks."""
-    page = _current_page.get()
-    waits = page and page.__dict__.get(_WAITS_ATTRIBUTE)
+    page = current_page.get()
+    waits = page and page.__dict__.get(WAITS_ATTRIBUTE)
     return waits.get(cause, 0.0) if waits else 0.0
 
 
 def add_wait(cause: str, seconds: float) -> None:
     """Add ``seconds`` to the waits of the current page for ``cause``, if there is a page."""
-    page = _current_page.get()
+    page = current_page.get()
     if page is not None:
-        waits = page.__dict__.setdefault(_WAITS_ATTRIBUTE, {})
+        waits = page.__dict__.setdefault(WAITS_ATTRIBUTE, {})
         waits[cause] = waits.get(cause, 0.0) + seconds
 
 

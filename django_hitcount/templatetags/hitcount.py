@@ -31,7 +31,8 @@ def hit_count(
 
     Prints nothing if the total cannot be read now. Costs what record_page_hit() costs.
     """
-    return _or_nothing(record_page_hit(context.get("request"), obj, counter=counter).total)
+    total = record_page_hit(context.get("request"), obj, counter=counter).total
+    return "" if total is None else total
 
 
 @register.simple_tag(takes_context=True)

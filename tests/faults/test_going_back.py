@@ -12,8 +12,9 @@ import pytest
 
 from django_hitcount import series
 from django_hitcount.buffers import get_buffer
-from django_hitcount.buffers.redis import claiming, transport
+from django_hitcount.buffers.redis import claiming
 from django_hitcount.buffers.redis.buffer import RedisBuffer
+from django_hitcount.buffers.redis.link import Link
 from django_hitcount.counters.days import day_of
 from django_hitcount.db import slots
 from django_hitcount.db.counter_keys import counter_key
@@ -362,13 +363,13 @@ def test_client_behind_a_proxy_that_hides_a_restart(server, use, articles):
 @contextmanager
 def lost_answers() -> Iterator[None]:
     """Redis runs the commands, and their answers are lost."""
-    send_and_read = transport._send_and_read
+    exchange = Link.exchange
 
-    def send_and_lose(connection, commands, replies):
-        send_and_read(connection, commands, [])
+    def send_and_lose(link, commands, replies):
+        exchange(link, commands, [])
         raise TimeoutError
 
-    with mock.patch.object(transport, "_send_and_read", send_and_lose):
+    with mock.patch.object(Link, "exchange", send_and_lose):
         yield
 
 

@@ -10,11 +10,11 @@ from unittest import mock
 import pytest
 from django.db import InterfaceError, OperationalError, transaction
 from django.test import Client
-from redis.connection import BlockingConnectionPool, Connection, ConnectionPool
-from redis.exceptions import BusyLoadingError
+from redis.connection import BlockingConnectionPool, ConnectionPool
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.buffers.redis.catching_up import CatchUp
+from django_hitcount.buffers.redis.link import Link
 from django_hitcount.buffers.redis.transport import RedisTransport, _limit_waits
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import DeletedObject, HitSlot, MissedRecord
@@ -292,15 +292,14 @@ def test_redis_that_is_loading_leaves_no_answer_behind(own_valkey, article, prot
     change_alias(settings, LOCATION=location)
     articles = [article, *Article.objects.bulk_create(Article(title=str(n)) for n in range(9))]
     record_hits(articles)
-    read, loading = Connection.read_response, [BusyLoadingError("LOADING")]
+    ask, loading = Link._ask, [BufferUnavailable("Redis rejected a command: LOADING")]
 
-    def answer(self, *args, **kwargs):
-        reply = read(self, *args, **kwargs)
+    def answer(self, packed, number, replies):
+        ask(self, packed, number, replies)
         if loading:
-            raise loading.pop()
-        return reply
+            replies[-number] = loading.pop()
 
-    with mock.patch.object(Connection, "read_response", answer):
+    with mock.patch.object(Link, "_ask", answer):
         get_totals(articles)
     assert not loading
     get_buffer()._breaker.try_now()

@@ -16,12 +16,7 @@ from typing import TYPE_CHECKING
 from django_hitcount import conf, signals
 from django_hitcount.buffers.base import Buffer
 from django_hitcount.buffers.database import DatabaseBuffer
-from django_hitcount.buffers.grouping import (
-    group_by_partition,
-    group_items,
-    restore_order,
-    split,
-)
+from django_hitcount.buffers.grouping import group_by_partition, group_items, restore_order, split
 from django_hitcount.buffers.redis import (
     claiming,
     deleted_objects,
@@ -91,7 +86,7 @@ class RedisBuffer(Buffer):
         self._catch_up = CatchUp(
             self._transport, partitions=self._partitions, threshold=self._threshold
         )
-        self.redis = GuardedRedis(self._transport, self._breaker, self._catch_up.deliver_if_back)
+        self.redis = GuardedRedis(self._transport, self._breaker, self._catch_up.deliver_oldest)
         self._totals = RunningTotals(
             self.redis, partitions=self._partitions, ttl_seconds=config.total_ttl_seconds
         )
@@ -100,8 +95,8 @@ class RedisBuffer(Buffer):
 
     def record(self, hits: Sequence[NewHits]) -> list[RecordResult]:
         """Costs a round trip per 500 hits, each with a timeout of its own."""
-        pieces = split(hits, HITS_AT_A_TIME)
-        return [*chain(*(self._record(some, None)[0] for some in pieces))]
+        pieces = split(hits, HITS_AT_A_TIME) if len(hits) > HITS_AT_A_TIME else [hits]
+        return [*chain(*[self._record(some, None)[0] for some in pieces])]
 
     def record_and_read(
         self, hits: Sequence[NewHits], wanted: Wanted
@@ -115,7 +110,7 @@ class RedisBuffer(Buffer):
     ) -> tuple[list[RecordResult], RunReplies]:
         """Record hits, and read something after that in the same round trip."""
         partitions = [hit.key.partition(self._partitions) for hit in hits]
-        groups = group_items(partitions, hits)
+        groups = {partitions[0]: hits} if len(hits) == 1 else group_items(partitions, hits)
         command_id = self._command_ids.take()
         build: BuildCommands = partial(build_record_calls, groups, command_id, self._threshold)
         if reading:
@@ -124,8 +119,10 @@ class RedisBuffer(Buffer):
         results, failed = self._read_results(groups, sent)
         if failed:
             results |= self._record_in_slots(groups, failed, SentCommand(command_id, sent.run_id))
-        if AnswerLost not in map(type, failed.values()):
+        if not failed or AnswerLost not in map(type, failed.values()):
             self._command_ids.give_back(command_id)
+        if len(groups) == 1:
+            return results[partitions[0]], sent
         return restore_order(partitions, results), sent
 
     def _read_results(
@@ -134,12 +131,11 @@ class RedisBuffer(Buffer):
         """
         Return the results of the hits by partition, and why the other partitions have none.
 
-        If a total is unloaded, Redis does not know it. The results then have the position of the
-        partition, so where it is between claims and settles. With it, the total can be loaded.
+        If Redis does not know a total, the results have the position to load it with.
         """
         results, failed, unloaded = {}, {}, {}
-        replies = sent.replies[: len(groups)]  # Those to reads of the page may follow.
-        for (partition, hits), reply in zip(groups.items(), replies, strict=True):
+        # The replies to reads of the page may follow.
+        for (partition, hits), reply in zip(groups.items(), sent.replies, strict=False):
             if isinstance(reply, BufferUnavailable):
                 failed[partition] = reply
                 continue

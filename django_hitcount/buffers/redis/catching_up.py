@@ -23,10 +23,11 @@ from django.db import connections
 from django_hitcount.buffers.grouping import group_items
 from django_hitcount.buffers.redis.kept_visitors import build_drops
 from django_hitcount.buffers.redis.keys import run_keys
+from django_hitcount.buffers.redis.link import Reply
 from django_hitcount.buffers.redis.record_call import HITS_AT_A_TIME, build_record_call
 from django_hitcount.buffers.redis.scripts import BuildCommands, ScriptCall
 from django_hitcount.buffers.redis.totals import build_discard_calls
-from django_hitcount.buffers.redis.transport import RedisTransport, Reply, raise_failures
+from django_hitcount.buffers.redis.transport import RedisTransport, raise_failures
 from django_hitcount.counters.days import open_days
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey
@@ -82,23 +83,21 @@ class CatchUp:
         self._transport = transport
         self._partitions = partitions
         self._threshold = threshold
-        self._is_due = False
 
-    def deliver_if_back(self, is_back: bool) -> None:
+    def deliver_oldest(self) -> bool:
         """
-        If Redis is back, deliver the oldest missed hits, before it returns wrong totals.
+        Deliver the oldest missed hits. A page waits for this, so a flush delivers all others.
 
-        A page waits for this. So the next flush delivers all others.
+        Returns False if it must wait for the end of a transaction.
         """
-        self._is_due = self._is_due or is_back
-        if not self._is_due or not connections[hits_alias()].get_autocommit():
-            return  # Within a view's transaction, the rows would stay locked until its COMMIT.
-        self._is_due = False
+        if not connections[hits_alias()].get_autocommit():
+            return False  # In a view's transaction, the rows would stay locked until its COMMIT.
         try:
             for piece in islice(_split(missed_records.read_oldest()), 1):
                 self._deliver(piece)
         except DATABASE_ERRORS as exc:
             logger.warning("Hits that Redis missed cannot be delivered now: %s", exc)
+        return True
 
     def deliver_all(self) -> int:
         """Deliver everything, piece by piece. Return how many records and visitors there were."""

@@ -10,12 +10,8 @@ from django.core.checks import Warning as CheckWarning
 from redis.connection import parse_url
 
 from django_hitcount import conf
-from django_hitcount.buffers.redis.transport import (
-    UNKNOWN_RUN,
-    RedisTransport,
-    Reply,
-    raise_failures,
-)
+from django_hitcount.buffers.redis.link import UNKNOWN_RUN, Reply
+from django_hitcount.buffers.redis.transport import RedisTransport, raise_failures
 from django_hitcount.exceptions import BufferUnavailable
 
 

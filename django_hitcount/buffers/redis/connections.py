@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from redis.connection import DefaultParser
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from redis.connection import AbstractConnection
 else:
     AbstractConnection = object
-
-T = TypeVar("T")
 
 SHORTEST_SECONDS = 0.001
 """The timeout of a step of connecting that begins at the deadline. 0 would mean not to block."""
@@ -73,9 +71,8 @@ class BoundedConnection(AbstractConnection):
     again and again, instead of the next answer.
     """
 
-    run_id = ""
-    """The run of the server at the other end; "" until somebody has asked for it. redis-py may open
-    a connection again that was closed, and then it may lead to another run."""
+    bounded_socket: BoundedSocket | None = None
+    """The socket since it was opened last."""
 
     _is_connecting = False
 
@@ -104,13 +101,13 @@ class BoundedConnection(AbstractConnection):
 
     def _connect(self) -> BoundedSocket:
         self._is_connecting = True
-        self.run_id = ""
         try:
             # redis-py has no types for it, and AbstractConnection declares it as abstract.
             sock = super()._connect()  # type: ignore[no-untyped-call,safe-super]
         finally:
             self._is_connecting = False
-        return BoundedSocket(sock, self.socket_timeout)
+        self.bounded_socket = BoundedSocket(sock, self.socket_timeout)
+        return self.bounded_socket
 
 
 class BoundedSocket:
@@ -133,20 +130,18 @@ class BoundedSocket:
         self._sock.settimeout(seconds)
 
     def recv(self, *args: Any) -> bytes:
-        return self._read(self._sock.recv, *args)
-
-    def recv_into(self, *args: Any) -> int:
-        return self._read(self._sock.recv_into, *args)
-
-    def _read(self, read: Callable[..., T], *args: Any) -> T:
         left = seconds_left()
         if left is None or left > self._enough:
-            return read(*args)
+            return self._sock.recv(*args)
         with self._limited(left):
-            return read(*args)
+            return self._sock.recv(*args)
+
+    def recv_into(self, *args: Any) -> int:
+        with self._limited(seconds_left()):
+            return self._sock.recv_into(*args)
 
     @contextmanager
-    def _limited(self, left: float) -> Iterator[None]:
+    def _limited(self, left: float | None) -> Iterator[None]:
         if left == 0:
             raise TimeoutError("the deadline is over")
         self._sock.settimeout(_shorter(left, self._seconds))

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from django_hitcount.buffers.redis.link import Reply
 from django_hitcount.buffers.redis.scripts import BuildCommands, Command, ScriptCall
-from django_hitcount.buffers.redis.transport import (
-    RedisTransport,
-    Reply,
-    RunReplies,
-    raise_failures,
-)
+from django_hitcount.buffers.redis.transport import RedisTransport, RunReplies, raise_failures
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.breaker import Breaker
 
-DeliverIfBack = Callable[[bool], None]
-"""Called before commands are sent, with whether these are the first since Redis failed."""
+DeliverOldest = Callable[[], bool]
+"""Delivers what Redis missed first. Returns False if that must wait."""
 
 
 class GuardedRedis:
@@ -26,11 +22,13 @@ class GuardedRedis:
     """
 
     def __init__(
-        self, transport: RedisTransport, breaker: Breaker, deliver_if_back: DeliverIfBack
+        self, transport: RedisTransport, breaker: Breaker, deliver_oldest: DeliverOldest
     ) -> None:
         self._transport = transport
         self._breaker = breaker
-        self._deliver_if_back = deliver_if_back
+        self._deliver_oldest = deliver_oldest
+        self._is_behind = False
+        """Whether Redis is back, and lacks what it missed."""
 
     def send(self, commands: Sequence[ScriptCall | Command]) -> list[Reply]:
         """Send commands that do not depend on the run of Redis; see send_to_run()."""
@@ -44,7 +42,8 @@ class GuardedRedis:
         of the commands was rejected or not answered.
         """
         with self._breaker.guard() as is_back:
-            self._deliver_if_back(is_back)
+            if is_back or self._is_behind:
+                self._catch_up()
             sent = self._transport.send(build)
             raise_failures(sent.replies)
             return sent
@@ -58,7 +57,8 @@ class GuardedRedis:
         sent: RunReplies | None = None
         try:
             with self._breaker.guard() as is_back:
-                self._deliver_if_back(is_back)
+                if is_back or self._is_behind:
+                    self._catch_up()
                 sent = self._transport.send(build)
                 raise_failures(sent.replies)
         except BufferUnavailable as exc:
@@ -66,3 +66,8 @@ class GuardedRedis:
             # that was about the commands that catch up.
             return sent or RunReplies("", [BufferUnavailable(str(exc))] * commands)
         return sent
+
+    def _catch_up(self) -> None:
+        """Deliver the oldest missed hits, before Redis returns wrong totals."""
+        self._is_behind = False
+        self._is_behind = not self._deliver_oldest()

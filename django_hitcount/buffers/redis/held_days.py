@@ -16,8 +16,8 @@ from contextlib import suppress
 from django_hitcount.buffers.redis.claiming import parse_runs, read_batch_id
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.keys import all_runs, run_keys
+from django_hitcount.buffers.redis.link import Reply
 from django_hitcount.buffers.redis.scripts import ScriptCall
-from django_hitcount.buffers.redis.transport import Reply
 from django_hitcount.counters.batches import BatchId, CounterDay, HeldDays
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.exceptions import BufferUnavailable

@@ -15,9 +15,9 @@ from django_hitcount import conf
 from django_hitcount.buffers.grouping import group_items
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.keys import VISITORS_SECONDS, run_keys
+from django_hitcount.buffers.redis.link import Reply
 from django_hitcount.buffers.redis.scripts import ScriptCall
 from django_hitcount.buffers.redis.sketches import run_in_chunks
-from django_hitcount.buffers.redis.transport import Reply
 from django_hitcount.counters.batches import FlushPosition
 from django_hitcount.counters.days import open_days, seconds_until_midnight
 from django_hitcount.counters.hits import NewHits

@@ -8,9 +8,9 @@ from functools import lru_cache
 from django_hitcount.buffers.grouping import group_by_partition
 from django_hitcount.buffers.redis import kept_visitors
 from django_hitcount.buffers.redis.keys import database_prefix
+from django_hitcount.buffers.redis.link import Reply
 from django_hitcount.buffers.redis.scripts import BuildCommands, ScriptCall
 from django_hitcount.buffers.redis.totals import RunningTotals, build_state_reads, number_epochs
-from django_hitcount.buffers.redis.transport import Reply
 from django_hitcount.counters.batches import BufferState, FlushPosition
 from django_hitcount.counters.page_numbers import BufferNumbers, LastDays, SpanCount, Wanted
 from django_hitcount.exceptions import BufferUnavailable

@@ -16,8 +16,8 @@ from django_hitcount.buffers.redis.bloom import Geometry
 from django_hitcount.buffers.redis.flush_positions import PositionReply
 from django_hitcount.buffers.redis.kept_visitors import build_late_drops
 from django_hitcount.buffers.redis.keys import VISITORS_SECONDS, RunKeys, run_keys
+from django_hitcount.buffers.redis.link import Reply
 from django_hitcount.buffers.redis.scripts import ScriptCall
-from django_hitcount.buffers.redis.transport import Reply
 from django_hitcount.conf import CounterOptions
 from django_hitcount.counters import jitter
 from django_hitcount.counters.batches import RecordResult
@@ -45,10 +45,11 @@ Argument = str | int | bytes
 
 
 class CounterFields(NamedTuple):
-    """Field and key that are sent with each hit on one counter on one day."""
+    """Fields and key that are sent with each hit on one counter on one day."""
 
     field: str
     total: str
+    of_model: str
 
 
 class SketchFields(NamedTuple):
@@ -114,12 +115,13 @@ def build_record_call(
     keys = [*names.for_record]
     recorder, number = command_id.recorder.hex, command_id.sequence
     args: list[Argument] = [recorder, number, expected, threshold, len(hits)]
-    if all(hit.visitor for hit in hits):
+    first = hits[0]
+    if first.visitor:
         _add_hits_of_visitors(keys, args, names, hits)
-    elif len(hits) == 1 and not expected and not hits[0].refusal and hits[0].amount > 0:
-        args.append("common")
-        _add_hit(keys, args, names, hits[0])
-        args.append(hits[0].key.model_on(hits[0].day))
+    elif len(hits) == 1 and not expected and not first.refusal and first.amount > 0:
+        field, total, of_model = _counter_fields(names, first.key, first.day)
+        keys.append(total)
+        args += "common", field, first.amount, "", of_model
     else:
         args.append("")
         for hit in hits:
@@ -141,7 +143,7 @@ def read_reply(reply: Reply, hits: Sequence[NewHits]) -> RecordReply:
 
 @lru_cache(maxsize=REMEMBERED_COUNTERS)
 def _counter_fields(names: RunKeys, key: CounterKey, day: datetime.date) -> CounterFields:
-    return CounterFields(key.on(day), names.total(key.text))
+    return CounterFields(key.on(day), names.total(key.text), key.model_on(day))
 
 
 @lru_cache(maxsize=REMEMBERED_COUNTERS)
@@ -151,7 +153,7 @@ def _sketch_fields(names: RunKeys, visitors: DailyVisitorsKey) -> SketchFields:
 
 
 def _add_hit(keys: list[str], args: list[Argument], names: RunKeys, hit: NewHits) -> None:
-    field, total = _counter_fields(names, hit.key, hit.day)
+    field, total, _ = _counter_fields(names, hit.key, hit.day)
     refused = RefusedKey(hit.day, hit.key.counter, hit.refusal).field if hit.refusal else ""
     keys.append(total)
     args += field, hit.amount, refused

@@ -9,8 +9,9 @@ from unittest import mock
 import pytest
 
 from django_hitcount.buffers import get_buffer
-from django_hitcount.buffers.redis import catching_up, transport
+from django_hitcount.buffers.redis import catching_up
 from django_hitcount.buffers.redis.catching_up import LOST, Doubt, Known, _knows_all
+from django_hitcount.buffers.redis.link import Link
 from django_hitcount.db import ledger
 from django_hitcount.db.ledger import Applied
 from django_hitcount.db.tables import MissedRecord
@@ -92,14 +93,14 @@ def test_whether_the_tables_have_what_redis_claimed(
 @contextmanager
 def in_doubt(*, ran):
     """The answers to commands are lost; Redis runs them, or never gets them."""
-    send_and_read = transport._send_and_read
+    exchange = Link.exchange
 
-    def send_and_lose(connection, commands, replies):
+    def send_and_lose(link, commands, replies):
         if ran:
-            send_and_read(connection, commands, [])
+            exchange(link, commands, [])
         raise TimeoutError
 
-    with mock.patch.object(transport, "_send_and_read", send_and_lose):
+    with mock.patch.object(Link, "exchange", send_and_lose):
         yield
     get_buffer.cache_clear()  # With a breaker that has not opened.
 
@@ -190,7 +191,7 @@ class TestHitsInDoubt:
         read_runs = ledger.read_runs
 
         def record_flush_and_read(*args, **kwargs):
-            with mock.patch.object(catching_up.CatchUp, "deliver_if_back"):
+            with mock.patch.object(catching_up.CatchUp, "deliver_oldest"):
                 record_hit(article)
             self.flush_without_catching_up(key)
             return read_runs(*args, **kwargs)

@@ -2,15 +2,13 @@
 --
 -- KEYS and ARGV have the order in which record_call.py writes them: first those that all hits
 -- share, then those of each hit.
--- Returns: the total, if the hit is a common one. Else: 1 if this call brought the number of pending counters over the threshold, or 0; the
+-- Returns: 1 if this call brought the number of pending counters over the threshold, or 0; the
 -- total of each hit, or nil; for each hit, whether it counts (COUNTS, REPEAT or ADDRESS_LIMIT);
 -- and, if a total is nil, the epoch, the name of the batch and the runs. Returns nil if the command
 -- is sent again, and what Redis knows of its run is not what it is expected to know.
 --
--- common_hit.lua comes first, and says what it has done already: is_begun, counter_sum, model_sum and
--- total_sum. The functions that are not in here are in foreign_values.lua, batch_names.lua,
--- running_totals.lua, begun_sketches.lua and seen_before.lua. scripts.py puts these files before this
--- script.
+-- common_hit.lua comes first, and leaves what it has done: is_begun, counter_sum, model_sum and
+-- total_sum. All functions that are not in here are in the files that scripts.py puts before it.
 
 local PENDING, BATCH, SEQUENCE, EPOCH, RUNS, MALFORMED = unpack(KEYS, 1, 6)
 local recorder, command_number, expected, threshold, number_of_hits, rule = unpack(ARGV, 1, 6)

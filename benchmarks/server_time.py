@@ -1,0 +1,68 @@
+"""
+Measure how long Redis itself takes for a record: the rest of a record can run on many machines.
+
+What it is compared with is a script that has nothing but the commands that the record ran.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import socket
+from collections.abc import Iterator
+from statistics import median
+from typing import Any
+
+from benchmarks.timing import Subject
+
+RECORDS = 100
+"""Records whose mean is a measurement."""
+
+WARM_UP = 20
+MARKER = "end of the record"
+WORD = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+
+def measure(client: Any, subject: Subject, *, turns: int) -> tuple[float, float]:
+    """Return the microseconds of a record, and those of a script of the same commands."""
+    ours, same = [], []
+    with subject.surroundings():
+        for _ in range(WARM_UP):
+            subject.run(subject.prepare())
+        script = client.script_load("\n".join(map(_write_call, _list_commands(client, subject))))
+        for _ in range(turns):
+            prepared = [subject.prepare() for _ in range(RECORDS)]
+            client.config_resetstat()
+            for one in prepared:
+                subject.run(one)
+            ours.append(_read_microseconds(client))
+            client.config_resetstat()
+            for _ in range(RECORDS):
+                client.evalsha(script, 0)
+            same.append(_read_microseconds(client))
+    return median(ours), median(same)
+
+
+def _read_microseconds(client: Any) -> float:
+    return float(client.info("commandstats")["cmdstat_evalsha"]["usec_per_call"])
+
+
+def _list_commands(client: Any, subject: Subject) -> Iterator[list[bytes]]:
+    """Return the commands that the script of a record runs, as MONITOR shows them."""
+    options = client.connection_pool.connection_kwargs
+    with socket.create_connection((options["host"], options["port"])) as sock:
+        sock.sendall(b"MONITOR\r\n")
+        lines = sock.makefile("r", encoding="latin-1")
+        lines.readline()  # OK.
+        subject.run(subject.prepare())
+        client.echo(MARKER)
+        for line in lines:
+            if MARKER in line:
+                return
+            if " lua] " in line:
+                yield [ast.literal_eval(f"b{word}") for word in WORD.findall(line)]
+
+
+def _write_call(command: list[bytes]) -> str:
+    words = ["".join(f"\\{byte:03d}" for byte in word) for word in command]
+    return 'redis.call("' + '", "'.join(words) + '")'

@@ -1,0 +1,145 @@
+"""
+A link to Redis: a connection of redis-py that is used without its client.
+
+redis-py opens the connection, authenticates and encrypts. Commands and replies then pass over its
+socket alone: the client takes longer for them than Redis, and does not say what was sent.
+"""
+
+from __future__ import annotations
+
+import re
+import select
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from hiredis import PushNotification, Reader, pack_command
+from redis.exceptions import ResponseError
+
+from django_hitcount.buffers.redis.scripts import Command, ScriptCall
+from django_hitcount.exceptions import AnswerLost, BufferUnavailable
+
+Reply = Any
+
+RUN_ID_LETTERS = 12
+"""How many of the 40 letters are used: two runs share them with a chance of 1 in 10^14."""
+
+UNKNOWN_RUN = "unknown"
+"""The run of a server that does not report it. We assume that it never goes back in time."""
+
+READ_BYTES = 65536
+
+FOLLOWERS = ("read_totals", "read_visitors", "discard", "drop_kept")
+"""Scripts that follow others in a round trip, and read or drop what these wrote."""
+
+NO_SCRIPT = "NOSCRIPT"
+"""How the error begins if a server has not loaded a script."""
+
+INFO: Command = ("INFO", "server")
+
+_INCOMPLETE = object()
+
+
+class Link:
+    """
+    An open connection, and the run of the server at its other end.
+
+    A run is the time of a Redis server from one start to the next. Its ``run_id`` names it.
+    """
+
+    def __init__(self, connection: Any) -> None:
+        """Take an open connection. Costs a round trip, that asks the server for its run."""
+        self.connection = connection
+        self._socket = connection.bounded_socket
+        self._reader = Reader(replyError=_make_rejection, notEnoughData=_INCOMPLETE)
+        self.run_id = self._read_run_id()
+
+    def is_usable(self) -> bool:
+        """Return whether there is nothing to read: no late answer, and no end of the connection."""
+        if self._socket is not self.connection.bounded_socket:
+            return False  # Somebody else has opened the connection again.
+        poller = select.poll()
+        try:
+            poller.register(self._socket, select.POLLIN)
+        except ValueError:
+            return False  # Somebody else has closed it.
+        return not poller.poll(0)
+
+    def exchange(self, commands: Sequence[ScriptCall | Command], replies: list[Reply]) -> bool:
+        """
+        Send ``commands``, and append those replies that arrive.
+
+        In place of the reply to a command that was rejected, appends a BufferUnavailable. Returns
+        False, and appends nothing, if the server is in another run than the commands are for.
+        Raises OSError or HiredisError if an answer does not arrive.
+        """
+        run_id = self.run_id
+        packed = [
+            pack_command(command.by_sha(run_id) if type(command) is ScriptCall else command)
+            for command in commands
+        ]
+        self._ask(b"".join(packed), len(packed), replies)
+        unknown = [
+            at
+            for at, reply in enumerate(replies)
+            if isinstance(reply, BufferUnavailable) and str(reply.__cause__).startswith(NO_SCRIPT)
+        ]
+        if not unknown:
+            return True
+        if (found := self._read_run_id()) != run_id:
+            self.run_id = found
+            replies.clear()  # This run knows no script of the other run, and all else only reads.
+            return False
+        for at in _find_late(commands, unknown):
+            replies[at] = make_answer_lost("connection lost")  # Replaced by the reply.
+            late: list[Reply] = []
+            self._ask(_pack_with_source(commands[at], run_id), 1, late)
+            (replies[at],) = late
+        return True
+
+    def _read_run_id(self) -> str:
+        """Ask the server for its run. Costs a round trip."""
+        replies: list[Reply] = []
+        self._ask(pack_command(INFO), 1, replies)
+        found = re.search(rb"run_id:(\w+)", replies[0]) if isinstance(replies[0], bytes) else None
+        return found[1][:RUN_ID_LETTERS].decode() if found else UNKNOWN_RUN
+
+    def _ask(self, packed: bytes, number: int, replies: list[Reply]) -> None:
+        """Send packed commands, and append the ``number`` of replies as they arrive."""
+        sock, reader = self._socket, self._reader
+        sock.sendall(packed)
+        while number:
+            reply = reader.gets()
+            if reply is _INCOMPLETE:
+                data = sock.recv(READ_BYTES)
+                if not data:
+                    raise ConnectionResetError("the server has closed the connection")
+                reader.feed(data)
+            elif type(reply) is not PushNotification:
+                replies.append(reply)
+                number -= 1
+
+
+def _pack_with_source(command: ScriptCall | Command, run_id: str) -> bytes:
+    packed: bytes = pack_command(
+        command.by_source(run_id) if isinstance(command, ScriptCall) else command
+    )
+    return packed
+
+
+def _find_late(commands: Sequence[ScriptCall | Command], unknown: Sequence[int]) -> Iterator[int]:
+    """Return the places of unknown scripts, and of those that came before what they follow."""
+    scripts = {*unknown}
+    for at in range(unknown[0], len(commands)):
+        if at in scripts or commands[at][0] in FOLLOWERS:
+            yield at
+
+
+def _make_rejection(text: str) -> BufferUnavailable:
+    error = BufferUnavailable(f"Redis rejected a command: {text}")
+    error.__cause__ = ResponseError(text)
+    return error
+
+
+def make_answer_lost(reason: object) -> AnswerLost:
+    """Make what stands for an answer that did not arrive."""
+    return AnswerLost(f"Redis did not answer: {reason}")
