@@ -15,7 +15,6 @@ The exceptions of django_hitcount::
     ├── InvalidThrottle (ValueError)
     ├── BufferUnavailable
     │   └── AnswerLost
-    ├── TotalsMoving
     └── TransactionLost
 
 An invalid setting raises Django's ``ImproperlyConfigured``.
@@ -35,7 +34,6 @@ __all__ = [
     "InvalidRanking",
     "InvalidThrottle",
     "TooFewHits",
-    "TotalsMoving",
     "TransactionLost",
     "UnknownCounter",
     "UnsavedObject",
@@ -108,10 +106,6 @@ class BufferUnavailable(HitCountError):
 
 class AnswerLost(BufferUnavailable):
     """Redis did not answer after the command was sent, so it may have run it."""
-
-
-class TotalsMoving(HitCountError):
-    """Flushes changed a total each time while it was read."""
 
 
 class TransactionLost(HitCountError):

@@ -216,7 +216,7 @@ def _load_after_commit(wanted: Wanted, known: BufferNumbers) -> None:
 def _missing_totals(wanted: Wanted, known: BufferNumbers) -> list[CounterKey]:
     """Return the counters whose totals the buffer can keep, but does not know."""
     state = known.state
-    return [key for key in wanted.totals if key not in state.totals] if state.positions else []
+    return [key for key in wanted.totals if key not in state.totals] if state.pending else []
 
 
 def _load(wanted: Wanted) -> None:

@@ -19,7 +19,7 @@ from django.db.models import Manager, Model, QuerySet
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters.batches import BatchId, CounterDay, HeldDays
+from django_hitcount.counters.batches import BatchId, CounterDay, HeldHits
 from django_hitcount.counters.counted_models import counted_model
 from django_hitcount.counters.days import list_days
 from django_hitcount.counters.keys import CounterKey
@@ -205,7 +205,7 @@ def _read_model(content_type_id: int | None, days: DayRange, counter: str) -> Su
 
 
 def _add_tables(
-    held: Collection[HeldDays],
+    held: Collection[HeldHits[CounterDay]],
     read: Callable[[DayRange, Collection[BatchId]], tuple[Sums, set[BatchId]]],
     days: DayRange,
     guard: Guard = nullcontext,

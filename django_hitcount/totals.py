@@ -1,15 +1,15 @@
 """
 Read exact totals: the hits in the tables, plus the hits that wait in the buffer.
 
-A flush moves hits from the buffer into the tables. If it does so after the state of the buffer was
-read, and before the tables were, the buffer notices it, and both are read again.
+A flush may move hits from the buffer into the tables after the buffer was read, and before the
+tables are. One statement reads the sums and the ledger, which says whose hits the sums include.
 """
 
 from __future__ import annotations
 
 import datetime
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import nullcontext
 from typing import TypeVar
 
@@ -27,7 +27,7 @@ from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.transactions import DATABASE_ERRORS, is_in_transaction
-from django_hitcount.exceptions import BufferUnavailable, TotalsMoving
+from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.page_reads import Guard, page_read_breaker
 
 __all__ = [
@@ -39,12 +39,6 @@ __all__ = [
     "hits_between",
     "reset_totals",
 ]
-
-ATTEMPTS = 100
-"""How often a reader tries. A try fails only if a flush interferes, so the first nearly always
-succeeds."""
-
-_MOVING = f"Flushes changed the total during each of {ATTEMPTS} readings. Try again."
 
 KEYS_AT_A_TIME = 5000
 """Counters in one statement and round trip: no database limits the parameters to as few."""
@@ -63,8 +57,7 @@ def get_total(obj: Model, *, counter: str = DEFAULT_COUNTER) -> int:
         counter: the name of a counter in HITCOUNT["COUNTERS"].
 
     Raises InvalidHit if the counter is not declared or the object is not saved. If Redis does not
-    know the total, raises the database's error if the database does not answer, and TotalsMoving
-    if flushes changed the total during each of 100 readings.
+    know the total, raises the database's error if the database does not answer.
 
     With Redis, costs one round trip. If Redis does not know the total, costs two and a query, and
     Redis then keeps the total, except within a transaction. Without Redis, costs one query.
@@ -89,8 +82,7 @@ def get_totals_of(keys: Collection[CounterKey]) -> dict[CounterKey, int]:
     """
     Return the exact totals of ``keys``; see get_total().
 
-    Raises TotalsMoving if flushes changed the totals during each of 100 readings, and the
-    database's error if the database does not answer.
+    Raises the database's error if the database does not answer.
     """
     totals: dict[CounterKey, int] = {}
     _find_totals(totals, keys, None, nullcontext)
@@ -119,36 +111,21 @@ def _find_some(
     guard: Guard,
 ) -> None:
     buffer = get_buffer()
-    missing = set(keys)
-    for _ in range(ATTEMPTS):
-        state = state or buffer.read_state(missing)
-        totals.update(state.totals)
-        missing -= totals.keys()
-        if missing:
-            with guard():
-                found, unapplied, keep = _read_sums(missing, state)
-            totals.update(buffer.complete_totals(found, state=unapplied, keep=keep))
-            missing -= totals.keys()
-        if not missing:
-            return
-        state = None
-    raise TotalsMoving(_MOVING)
-
-
-def _read_sums(
-    keys: Collection[CounterKey], state: BufferState
-) -> tuple[Mapping[CounterKey, int], BufferState, bool]:
-    """
-    Read slot sums after ``state``.
-
-    Returns the sums, the state without hits that are in these sums, and whether the buffer may keep
-    the totals.
-    """
+    state = state or buffer.read_state(keys)
+    totals.update(state.totals)
+    missing = {*keys} - totals.keys()
+    if not missing:
+        return
     using = hits_alias()
-    with savepoint(using):
-        found, applied = sums.read_sums(keys, state.batch_ids(), using=using)
-    all_sums = {key: found.get(key, 0) for key in keys}
-    return all_sums, state.without(applied), not is_in_transaction(using)
+    with guard(), savepoint(using):
+        found, applied = sums.read_sums(missing, [part.id for part in state.held], using=using)
+    held = [part.hits for part in state.held if part.id not in applied]
+    loaded = {key: found.get(key, 0) + sum(hits.get(key, 0) for hits in held) for key in missing}
+    totals.update(loaded)
+    # What a transaction reads may be wrong for others. And if pending hits are in the tables, Redis
+    # has gone back: a claim will drop them.
+    if not is_in_transaction(using) and not any(p.id in applied for p in state.pending.values()):
+        buffer.keep_totals(loaded, state=state)
 
 
 def totals_or_none(
@@ -165,7 +142,7 @@ def totals_or_none(
         _find_totals(totals, keys, state, page_read_breaker().guard)
     except BufferUnavailable:
         pass  # The breaker has logged it.
-    except (TotalsMoving, *DATABASE_ERRORS) as exc:
+    except DATABASE_ERRORS as exc:
         logger.error("Totals cannot be read: %s", exc)
     return totals
 
@@ -179,15 +156,18 @@ def load_missing_totals(
     ``recorded`` has the results in the order of ``keys``. Costs nothing if the buffer knew all
     totals. If not, saves the round trip that reads the state of the buffer.
     """
-    known = {
+    totals = {
         key: result.total
         for key, result in zip(keys, recorded, strict=True)
         if result.total is not None
     }
-    if len(known) == len(keys):
-        return known
-    positions = {at.partition: at for _, _, at in recorded if at}
-    return totals_or_none(keys, BufferState(totals=known, positions=positions))
+    states: dict[int, tuple[BufferState | None, list[CounterKey]]] = {}
+    for key, result in zip(keys, recorded, strict=True):
+        if result.total is None:
+            states.setdefault(id(result.state), (result.state, []))[1].append(key)
+    for state, missing in states.values():
+        totals |= totals_or_none(missing, state)
+    return totals
 
 
 def total_or_none(obj: Model, *, counter: str = DEFAULT_COUNTER) -> int | None:

@@ -237,20 +237,20 @@ def test_the_next_flush_discards_the_total_of_a_process_that_died(redis_buffer, 
 
 
 def test_a_total_that_is_loaded_during_the_correction_is_not_kept(redis_buffer, user, article):
-    """A reader has the old sum, and completes it after the correction."""
+    """A reader has the old sum, and keeps it after the correction."""
     record_hit(article, amount=5, at=yesterday())
     flush()
     redis_buffer.discard_totals([corrections.counter_key(article, counter="views")])
-    complete = RedisBuffer.complete_totals
+    keep = RedisBuffer.keep_totals
     once = [lambda: correct(article, -2, user)]
 
-    def complete_late(*args, **kwargs):
+    def keep_late(*args, **kwargs):
         if once:
             once.pop()()
-        return complete(*args, **kwargs)
+        return keep(*args, **kwargs)
 
-    with mock.patch.object(RedisBuffer, "complete_totals", complete_late):
-        assert article.hits == 3
+    with mock.patch.object(RedisBuffer, "keep_totals", keep_late):
+        assert article.hits == 5  # It was right when it was read.
     assert article.hits == 3
 
 

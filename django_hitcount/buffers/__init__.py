@@ -15,9 +15,8 @@ from django_hitcount.counters.batches import (
     BufferState,
     CounterDay,
     FlushPosition,
-    HeldDays,
+    HeldHits,
     RecordResult,
-    UnsettledHits,
     Waiting,
 )
 from django_hitcount.counters.hits import NewHits, VisitorHashes
@@ -42,7 +41,7 @@ __all__ = [
     "DailyVisitorsKey",
     "DayInTable",
     "FlushPosition",
-    "HeldDays",
+    "HeldHits",
     "LastDays",
     "NewHits",
     "RecordResult",
@@ -50,7 +49,6 @@ __all__ = [
     "Sketch",
     "SketchUnion",
     "SpanCount",
-    "UnsettledHits",
     "VisitorHashes",
     "Waiting",
     "Wanted",

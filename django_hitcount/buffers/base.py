@@ -12,8 +12,9 @@ from django.core.checks import CheckMessage
 from django_hitcount.counters.batches import (
     Batch,
     BufferState,
+    CounterDay,
     FlushPosition,
-    HeldDays,
+    HeldHits,
     RecordResult,
     Waiting,
 )
@@ -91,22 +92,19 @@ class Buffer(ABC):
         """
         return {}
 
-    def complete_totals(
-        self, sums: Mapping[CounterKey, int], *, state: BufferState, keep: bool
-    ) -> Mapping[CounterKey, int]:
+    def keep_totals(self, totals: Mapping[CounterKey, int], *, state: BufferState) -> None:
         """
-        Add what the buffer holds to ``sums`` of slots, and return the exact totals.
+        Keep exact totals, so that read_state() has them next time.
 
-        The sums were read after ``state``. If a partition was claimed or settled since ``state``,
-        its hits may be in the sums or not. Leaves out its counters: the caller must read again.
-
-        If ``keep``, keeps the totals, so that read_state() has them next time.
+        They are the sums of the tables, which were read after ``state``, and those hits of
+        ``state`` that the tables did not have. Keeps none of a partition that was claimed or
+        settled since: it may have other hits now than these.
         """
-        return sums
+        return
 
     def read_days(
         self, keys: Collection[CounterKey], first_day: datetime.date, last_day: datetime.date
-    ) -> Sequence[HeldDays]:
+    ) -> Sequence[HeldHits[CounterDay]]:
         """
         Return the hits of counters that the buffer holds, by the name of the counter and the day.
 
@@ -122,7 +120,7 @@ class Buffer(ABC):
         last_day: datetime.date,
         *,
         counter: str,
-    ) -> Sequence[HeldDays]:
+    ) -> Sequence[HeldHits[CounterDay]]:
         """As read_days(), for all objects of a model; None: of all models."""
         return ()
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, TypeVar
 
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, RefusedKey
 from django_hitcount.counters.sketches import Sketch
+
+K = TypeVar("K", bound=Hashable)
 
 
 class BatchId(NamedTuple):
@@ -25,32 +27,18 @@ class BatchId(NamedTuple):
     number: int
 
 
-class UnsettledHits(NamedTuple):
-    """Hits in the buffer that are already in the tables if the ledger has the id of their batch."""
-
-    id: BatchId
-    run_id: str
-    """The run in which they were recorded: the time of a Redis server between two starts."""
-
-    is_claimed: bool
-    """
-    True if they were claimed as a batch.
-
-    False if they are still pending, in an earlier run. ``id`` is then the id that their batch gets.
-    """
-
-
 CounterDay = tuple[str, datetime.date]
 """The name of a counter, and a day."""
 
 
-class HeldDays(NamedTuple):
+class HeldHits(NamedTuple, Generic[K]):
     """Hits in the buffer. They are already in the tables if the ledger has ``id``."""
 
     id: BatchId
     """The id of their batch, or the one that it gets."""
 
-    hits: Mapping[CounterDay, int]
+    hits: Mapping[K, int]
+    """By counter, or by the name of the counter and the day."""
 
 
 class Waiting(NamedTuple):
@@ -71,13 +59,12 @@ class FlushPosition(NamedTuple):
     Where a partition is in its sequence of claims and settles.
 
     Each claim and each settle raises ``epoch``. If it is the same before and after the tables are
-    read, the buffer and the tables can be added up.
+    read, the buffer may keep what was read.
     """
 
     partition: int
     run_id: str
     epoch: bytes
-    unsettled: Sequence[UnsettledHits] = ()
 
 
 class RecordResult(NamedTuple):
@@ -89,8 +76,8 @@ class RecordResult(NamedTuple):
     refusal: str | None
     """Why the hit does not count; None if it does."""
 
-    position: FlushPosition | None = None
-    """Where the partition was when the hit was recorded; None if the total is known."""
+    state: BufferState | None = None
+    """What the buffer knows of the total; None if that is all of it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,20 +87,11 @@ class BufferState:
     totals: Mapping[CounterKey, int] = field(default_factory=dict)
     """The exact totals of those counters whose running total the buffer has."""
 
-    positions: Mapping[int, FlushPosition] = field(default_factory=dict)
-    """The positions of the other counters' partitions, at the time when the state was read."""
+    held: Sequence[HeldHits[CounterKey]] = ()
+    """The hits of the other counters."""
 
-    def batch_ids(self) -> list[BatchId]:
-        """Return the batches to look for in the ledger."""
-        return [held.id for at in self.positions.values() for held in at.unsettled]
-
-    def without(self, applied: Collection[BatchId]) -> BufferState:
-        """Return this state without the unsettled hits of the batches ``applied``."""
-        positions = {
-            partition: at._replace(unsettled=[h for h in at.unsettled if h.id not in applied])
-            for partition, at in self.positions.items()
-        }
-        return replace(self, positions=positions)
+    pending: Mapping[FlushPosition, HeldHits[CounterKey]] = field(default_factory=dict)
+    """Those of ``held`` that may grow, by the position of their partition."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -60,10 +60,12 @@ def test_repeats_are_found_in_their_places(rule, buffer, articles):
     ]
 
 
-def test_position_is_there_if_the_total_is_not(redis_buffer, articles):
+def test_held_hits_are_there_if_the_total_is_not(redis_buffer, articles):
     known, unknown = articles[:2]
     get_total(known)
     results = redis_buffer.record([hit_on(known), hit_on(unknown), hit_on(known)])
 
     assert [result.total for result in results] == [1, None, 2]
-    assert results[1].position
+    assert [bool(result.state) for result in results] == [False, True, False]
+    (key,) = {key for held in results[1].state.held for key in held.hits}
+    assert [held.hits[key] for held in results[1].state.held] == [0, 1]

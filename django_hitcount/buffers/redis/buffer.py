@@ -37,8 +37,9 @@ from django_hitcount.buffers.redis.transport import RedisTransport, RunReplies
 from django_hitcount.counters.batches import (
     Batch,
     BufferState,
+    CounterDay,
     FlushPosition,
-    HeldDays,
+    HeldHits,
     RecordResult,
     Waiting,
 )
@@ -131,22 +132,23 @@ class RedisBuffer(Buffer):
         """
         Return the results of the hits by partition, and why the other partitions have none.
 
-        If Redis does not know a total, the results have the position to load it with.
+        If Redis does not know a total, the results have the state to load it with.
         """
-        results, failed, unloaded = {}, {}, {}
+        results, failed, unknown = {}, {}, {}
         # The replies to reads of the page may follow.
         for (partition, hits), reply in zip(groups.items(), sent.replies, strict=False):
             if isinstance(reply, BufferUnavailable):
                 failed[partition] = reply
                 continue
-            results[partition], is_full, position = read_reply(reply, hits)
+            results[partition], is_full, missing = read_reply(reply, hits)
             if is_full:
                 signals.partition_full.send_robust(type(self), partition=partition)
-            if position:
-                unloaded[partition] = position
-        if unloaded:
-            for partition, at in self._totals.read_positions(sent.run_id, unloaded).items():
-                results[partition] = [result._replace(position=at) for result in results[partition]]
+            if missing:
+                unknown[partition] = missing
+        if unknown:
+            state = self._totals.find_held(sent.run_id, unknown)
+            for partition in unknown:
+                results[partition] = [result._replace(state=state) for result in results[partition]]
         return results, failed
 
     def _record_in_slots(
@@ -193,14 +195,12 @@ class RedisBuffer(Buffer):
     def read_state(self, keys: Collection[CounterKey]) -> BufferState:
         return self._totals.read_state(keys)
 
-    def complete_totals(
-        self, sums: Mapping[CounterKey, int], *, state: BufferState, keep: bool
-    ) -> Mapping[CounterKey, int]:
-        return self._totals.complete(sums, state=state, keep=keep)
+    def keep_totals(self, totals: Mapping[CounterKey, int], *, state: BufferState) -> None:
+        self._totals.keep(totals, state=state)
 
     def read_days(
         self, keys: Collection[CounterKey], first_day: datetime.date, last_day: datetime.date
-    ) -> Sequence[HeldDays]:
+    ) -> Sequence[HeldHits[CounterDay]]:
         groups = group_by_partition(keys, self._partitions)
         return held_days.read_of_counters(self.redis, groups, first_day, last_day)
 
@@ -211,7 +211,7 @@ class RedisBuffer(Buffer):
         last_day: datetime.date,
         *,
         counter: str,
-    ) -> Sequence[HeldDays]:
+    ) -> Sequence[HeldHits[CounterDay]]:
         of = content_type_id, counter
         return held_days.read_of_model(self.redis, *of, first_day, last_day)
 

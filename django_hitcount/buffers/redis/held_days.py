@@ -18,7 +18,7 @@ from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.keys import all_runs, run_keys
 from django_hitcount.buffers.redis.link import Reply
 from django_hitcount.buffers.redis.scripts import ScriptCall
-from django_hitcount.counters.batches import BatchId, CounterDay, HeldDays
+from django_hitcount.counters.batches import BatchId, CounterDay, HeldHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.exceptions import BufferUnavailable
 
@@ -33,7 +33,7 @@ def read_of_counters(
     groups: Mapping[int, Iterable[CounterKey]],
     first_day: datetime.date,
     last_day: datetime.date,
-) -> list[HeldDays]:
+) -> list[HeldHits[CounterDay]]:
     """
     Read the hits of counters, which are given by partition; none if Redis does not answer.
 
@@ -66,7 +66,7 @@ def read_of_model(
     counter: str,
     first_day: datetime.date,
     last_day: datetime.date,
-) -> list[HeldDays]:
+) -> list[HeldHits[CounterDay]]:
     """
     Read the hits of a model, or of all models; none if Redis does not answer.
 
@@ -117,14 +117,14 @@ def _build_call(place: PartitionInRun, wanted: Wanted) -> ScriptCall:
 
 def _parse(
     asked: Iterable[tuple[PartitionInRun, Wanted]], replies: Iterable[Reply]
-) -> list[HeldDays]:
+) -> list[HeldHits[CounterDay]]:
     found = []
     for ((partition, _), (counter, *_)), reply in zip(asked, replies, strict=True):
         claimed, next_id, _, pending, batch = reply
         for name, hits in ((claimed, batch), (next_id, pending)):
             # Hits without a name are not ours. The ledger does not have them.
             batch_id = read_batch_id(name, partition) or BatchId(partition, "", 0)
-            found.append(HeldDays(batch_id, _parse_days(counter, hits)))
+            found.append(HeldHits(batch_id, _parse_days(counter, hits)))
     return [held for held in found if held.hits]
 
 

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from django_hitcount import conf
 from django_hitcount.buffers.redis.bloom import Geometry
-from django_hitcount.buffers.redis.flush_positions import PositionReply
 from django_hitcount.buffers.redis.kept_visitors import build_late_drops
 from django_hitcount.buffers.redis.keys import VISITORS_SECONDS, RunKeys, run_keys
 from django_hitcount.buffers.redis.link import Reply
 from django_hitcount.buffers.redis.scripts import ScriptCall
+from django_hitcount.buffers.redis.totals import Unknown
 from django_hitcount.conf import CounterOptions
 from django_hitcount.counters import jitter
 from django_hitcount.counters.batches import RecordResult
@@ -76,8 +76,8 @@ class RecordReply(NamedTuple):
     is_full: bool
     """Whether this call brought the number of pending counters over FLUSH_THRESHOLD."""
 
-    position: PositionReply | None
-    """Where the partition is between claims and settles; None if Redis knows all totals."""
+    unknown: Unknown | None
+    """What Redis holds of counters whose totals it does not know; None if it knows all."""
 
 
 def build_record_calls(
@@ -133,12 +133,13 @@ def read_reply(reply: Reply, hits: Sequence[NewHits]) -> RecordReply:
     """Convert the reply to the call that recorded ``hits``."""
     if isinstance(reply, int):
         return RecordReply([RecordResult(reply, None)], False, None)
-    is_full, totals, refusals, position = reply
+    is_full, totals, refusals, held = reply
     results = [
         RecordResult(None if total is None else int(total), hit.refusal or VERDICTS[refusal])
         for hit, total, refusal in zip(hits, totals, refusals, strict=True)
     ]
-    return RecordReply(results, bool(is_full), PositionReply(*position) if position else None)
+    missing = [hit.key for hit, result in zip(hits, results, strict=True) if result.total is None]
+    return RecordReply(results, bool(is_full), Unknown(missing, *held) if held else None)
 
 
 @lru_cache(maxsize=REMEMBERED_COUNTERS)

@@ -18,26 +18,20 @@ Command = tuple[Any, ...]
 
 FRAGMENTS = {
     "record": (
-        *(
-            "common_hit",
-            "foreign_values",
-            "batch_names",
-            "running_totals",
-            "begun_sketches",
-            "seen_before",
-        ),
+        *("common_hit", "foreign_values", "batch_names", "held_hits", "running_totals"),
+        *("begun_sketches", "seen_before"),
     ),
     "find_commands": ("batch_names",),
-    "read_totals": ("foreign_values", "batch_names"),
-    "batch_ids": ("batch_names",),
+    "read_totals": ("foreign_values", "batch_names", "held_hits"),
+    "held_totals": ("foreign_values", "batch_names", "held_hits"),
+    "keep_totals": ("foreign_values", "batch_names", "held_hits"),
     "claim": ("foreign_values", "batch_names"),
     "read_batch": ("batch_names",),
     "settle": ("foreign_values", "batch_names"),
-    "complete_totals": ("foreign_values", "held_hits"),
     "held_days": ("foreign_values", "batch_names", "held_hits"),
     "discard": ("foreign_values",),
     "read_visitors": ("foreign_values", "kept_visitors"),
-    "keep_visitors": ("foreign_values", "held_hits", "kept_visitors"),
+    "keep_visitors": ("foreign_values", "batch_names", "held_hits", "kept_visitors"),
     "drop_kept": ("kept_visitors",),
 }
 """By script, the files in ``lua/`` that its source begins with: it calls their functions."""

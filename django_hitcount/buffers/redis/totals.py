@@ -1,7 +1,8 @@
 """
 The running totals in Redis, so that a page need not add up slots.
 
-To load a total is to read its sum from the tables, add what Redis holds, and store it in Redis.
+If Redis does not know a total, it returns the hits that it holds, with the ids of their batches.
+The caller adds those to the sum from the tables that are not in it, and Redis keeps the total.
 """
 
 from __future__ import annotations
@@ -9,21 +10,18 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import TypeGuard
+from typing import NamedTuple
 
 from django_hitcount.buffers.grouping import group_by_partition, split
-from django_hitcount.buffers.redis.flush_positions import (
-    PositionReply,
-    find_held_hashes,
-    read_positions,
-)
+from django_hitcount.buffers.redis.claiming import parse_runs, read_batch_id
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.kept_visitors import build_drops
 from django_hitcount.buffers.redis.keys import database_prefix, run_keys
 from django_hitcount.buffers.redis.link import Reply
 from django_hitcount.buffers.redis.scripts import ScriptCall
-from django_hitcount.counters.batches import BufferState, FlushPosition
+from django_hitcount.counters.batches import BatchId, BufferState, FlushPosition, HeldHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.exceptions import BufferUnavailable
 
@@ -39,14 +37,25 @@ SCANNED_AT_A_TIME = 1000
 VOIDABLE = re.compile(rb"{\d+}:[^:]*:(total|kept_visitors|merged_days):")
 """The names, after the prefix, of what is read from the tables again if it is dropped."""
 
-TOTAL = re.compile(rb"-?\d{1,19}")
-
 Groups = Mapping[int, Sequence[CounterKey]]
 """Counters by partition."""
 
 
+class Unknown(NamedTuple):
+    """What Redis returns about the counters of a partition whose totals it does not know."""
+
+    keys: Sequence[CounterKey]
+    epoch: bytes
+    runs: bytes | None
+    batch: Sequence[bytes | None]
+    """The name of the batch that is set aside, and its hits of the counters."""
+
+    pending: Sequence[bytes | None]
+    """The same of the pending hits."""
+
+
 class RunningTotals:
-    """Reads running totals, and loads those that Redis does not have."""
+    """Reads running totals, and keeps those that Redis does not have."""
 
     def __init__(self, redis: GuardedRedis, *, partitions: int, ttl_seconds: int) -> None:
         self._redis = redis
@@ -55,62 +64,75 @@ class RunningTotals:
 
     def read_state(self, keys: Collection[CounterKey]) -> BufferState:
         groups = group_by_partition(keys, self._partitions)
-        try:
+        with suppress(BufferUnavailable):
             run_id, replies = self._redis.send_to_run(
                 lambda run_id: number_epochs(build_state_reads(groups, run_id))
             )
-        except BufferUnavailable:
-            return BufferState()
-        return self.read_state_replies(groups, run_id, replies)
+            return self.read_state_replies(groups, run_id, replies)
+        return BufferState()
 
     def read_state_replies(
         self, groups: Groups, run_id: str, replies: Sequence[Reply]
     ) -> BufferState:
-        """Convert the replies to build_state_reads()."""
-        totals: dict[CounterKey, int] = {}
-        positions: dict[int, PositionReply] = {}
-        for (partition, group), reply in zip(groups.items(), replies, strict=True):
-            batch_id, epoch, runs, *found = reply
-            positions[partition] = PositionReply(epoch, batch_id, runs)
-            totals |= _known_totals(group, found)
-        return BufferState(totals=totals, positions=self.read_positions(run_id, positions))
+        """Convert the replies to build_state_reads(). Costs what find_held() costs."""
+        known: dict[CounterKey, int] = {}
+        unknown: dict[int, Unknown] = {}
+        for (partition, keys), (epoch, runs, totals, *held) in zip(
+            groups.items(), replies, strict=True
+        ):
+            found = dict(zip(keys, totals, strict=True))
+            known |= {key: int(total) for key, total in found.items() if total is not None}
+            missing = [key for key, total in found.items() if total is None]
+            if missing:
+                unknown[partition] = Unknown(missing, epoch, runs, *held)
+        return self.find_held(run_id, unknown, known)
 
-    def read_positions(
-        self, run_id: str, replies: Mapping[int, PositionReply]
-    ) -> Mapping[int, FlushPosition]:
-        """Return the positions of partitions, or an empty dict if Redis does not answer."""
-        try:
-            return read_positions(self._redis, run_id, replies) if replies else {}
-        except BufferUnavailable:
-            return {}
+    def find_held(
+        self,
+        run_id: str,
+        unknown: Mapping[int, Unknown],
+        known: Mapping[CounterKey, int] | None = None,
+    ) -> BufferState:
+        """
+        Return a state with the hits that Redis holds of counters, by partition.
 
-    def complete(
-        self, sums: Mapping[CounterKey, int], *, state: BufferState, keep: bool
-    ) -> Mapping[CounterKey, int]:
-        groups = group_by_partition(sums, self._partitions)
-        asked = {p: group for p, group in groups.items() if p in state.positions}
-        totals = {key: sums[key] for p, group in groups.items() if p not in asked for key in group}
-        ttl_seconds = self._ttl_seconds if keep else 0
+        Costs nothing. While there are hits of earlier runs of Redis, costs one round trip. If Redis
+        does not answer, they are left out.
+        """
+        held, pending = [], {}
+        for partition, found in unknown.items():
+            held.append(_parse_held(partition, found.keys, found.batch))
+            may_grow = _parse_held(partition, found.keys, found.pending)
+            held.append(may_grow)
+            pending[FlushPosition(partition, run_id, found.epoch)] = may_grow
+        earlier = [
+            (partition, other)
+            for partition, found in unknown.items()
+            for other in parse_runs(found.runs) - {run_id}
+        ]
+        with suppress(BufferUnavailable):
+            calls = [_build_held_read(*place, unknown[place[0]].keys) for place in earlier]
+            for (partition, _), reply in zip(earlier, self._redis.send(calls), strict=True):
+                keys = unknown[partition].keys
+                held += [_parse_held(partition, keys, found) for found in reply]
+        return BufferState(totals=known or {}, held=held, pending=pending)
+
+    def keep(self, totals: Mapping[CounterKey, int], *, state: BufferState) -> None:
         calls = []
-        for partition, group in asked.items():
-            position = state.positions[partition]
-            names = run_keys(partition, position.run_id)
-            hashes = find_held_hashes(position)
-            args: list[str | int | bytes] = [position.epoch, len(hashes), ttl_seconds]
-            for key in group:
-                args += f"{key.content_type_id}:{key.counter}", key.object_id, sums[key]
-            keys = [names.epoch, *hashes, *(names.total(key.text) for key in group)]
-            calls.append(ScriptCall("complete_totals", keys, args))
-        runs = {position.run_id for position in state.positions.values()}
-        try:
-            # After a restart, Redis may be in an older state with the same epoch: read again.
-            _, replies = self._redis.send_to_run(lambda run_id: calls if runs == {run_id} else [])
-        except BufferUnavailable:
-            return sums
-        for group, completed in zip(asked.values(), replies, strict=False):
-            if completed is not None:
-                totals |= _known_totals(group, completed)
-        return totals
+        for position, pending in state.pending.items():
+            names = run_keys(position.partition, position.run_id)
+            args: list[str | int | bytes] = [position.epoch, self._ttl_seconds]
+            keys = [names.epoch, names.pending]
+            for key, hits in pending.hits.items():
+                if key in totals:
+                    keys.append(names.total(key.text))
+                    args += _describe(key)
+                    args.append(totals[key] - hits)
+            calls.append(ScriptCall("keep_totals", keys, args))
+        runs = {position.run_id for position in state.pending}
+        with suppress(BufferUnavailable):
+            # After a restart, Redis may be in an older state with the same epoch.
+            self._redis.send_to_run(lambda run_id: calls if runs == {run_id} else [])
 
     def discard(self, keys: Iterable[CounterKey]) -> None:
         for some in split([*keys], KEYS_AT_A_TIME):
@@ -138,7 +160,7 @@ class RunningTotals:
 
 def build_state_reads(groups: Groups, run_id: str) -> list[ScriptCall]:
     """
-    Make the calls that read the totals of counters, and the positions of partitions.
+    Make the calls that read the totals of counters, and the hits of those that have none.
 
     Pass them through number_epochs() each time that they are sent.
     """
@@ -146,14 +168,15 @@ def build_state_reads(groups: Groups, run_id: str) -> list[ScriptCall]:
     for partition, group in groups.items():
         names = run_keys(partition, run_id)
         totals = [names.total(key.text) for key in group]
-        keys = [names.batch, names.epoch, names.runs, *totals]
-        calls.append(ScriptCall("read_totals", keys))
+        keys = [names.batch, names.pending, names.epoch, names.runs, *totals]
+        args = [part for key in group for part in _describe(key)]
+        calls.append(ScriptCall("read_totals", keys, args))
     return calls
 
 
 def number_epochs(calls: Iterable[ScriptCall]) -> list[ScriptCall]:
     """Give each call a random number, with which the epoch of its partition may begin."""
-    return [call._replace(args=[random.getrandbits(EPOCH_BITS)]) for call in calls]
+    return [call._replace(args=[random.getrandbits(EPOCH_BITS), *call.args]) for call in calls]
 
 
 def build_discard_calls(
@@ -173,12 +196,21 @@ def build_discard_calls(
     return calls
 
 
-def _known_totals(
-    keys: Iterable[CounterKey], totals: Iterable[bytes | int | None]
-) -> dict[CounterKey, int]:
-    return {key: int(total) for key, total in zip(keys, totals, strict=True) if _is_total(total)}
+def _build_held_read(partition: int, run_id: str, keys: Iterable[CounterKey]) -> ScriptCall:
+    names = run_keys(partition, run_id)
+    args = [part for key in keys for part in _describe(key)]
+    return ScriptCall("held_totals", [names.batch, names.pending], args)
 
 
-def _is_total(reply: bytes | int | None) -> TypeGuard[bytes | int]:
-    """Return whether ``reply`` is a total, and not a value that somebody else wrote."""
-    return isinstance(reply, int) or (reply is not None and TOTAL.fullmatch(reply) is not None)
+def _describe(key: CounterKey) -> tuple[str, str]:
+    """Return a counter as the scripts take it."""
+    return f"{key.content_type_id}:{key.counter}", key.object_id
+
+
+def _parse_held(
+    partition: int, keys: Iterable[CounterKey], found: Sequence[bytes | None]
+) -> HeldHits[CounterKey]:
+    name, *hits = found
+    # Hits without a name are not ours. The ledger does not have them.
+    batch_id = read_batch_id(name, partition) or BatchId(partition, "", 0)
+    return HeldHits(batch_id, {key: int(n or 0) for key, n in zip(keys, hits, strict=True)})

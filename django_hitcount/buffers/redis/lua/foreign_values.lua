@@ -33,6 +33,16 @@ local function is_there(key, kind, malformed)
   return found == kind
 end
 
+-- Move a field that is not a number to the malformed fields.
+local function move_field_away(hash, field, malformed)
+  if is_there(hash, 'hash', malformed) then
+    is_there(malformed, 'hash', malformed)
+    local place = field .. '#' .. redis.call('HLEN', malformed)
+    redis.call('HSET', malformed, place, redis.call('HGET', hash, field))
+    redis.call('HDEL', hash, field)
+  end
+end
+
 -- The epoch of a partition. If there is none, begins with the number ``first``, which is used only
 -- once: after Redis has lost its memory, no epoch is one that a reader knows from before. A full or
 -- read-only Redis keeps none.

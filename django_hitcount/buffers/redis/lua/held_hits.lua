@@ -1,5 +1,5 @@
 -- Functions that find hits that are not in the tables. scripts.py puts this file, after
--- foreign_values.lua, before the scripts that call them.
+-- foreign_values.lua and batch_names.lua, before the scripts that call them.
 
 -- Whether no batch was claimed or settled since the caller read the epoch.
 local function is_still(key, epoch)
@@ -17,4 +17,24 @@ end
 local function days_in(hash)
   local days = redis.pcall('HGET', hash, 'days')
   return string.gmatch(type(days) == 'string' and days or '', '%d+:[^:%s]+:%d%d%d%d%-%d%d%-%d%d')
+end
+
+-- The name of the batch that the hits of a hash are or become (false: none), and its hits of
+-- counters. ``counters`` has for each its content type and name, as in 5:views, and its object id.
+local function held_of(hash, counters)
+  local _, _, name = name_in(hash, 'id')
+  local found, fields = {name or false}, {}
+  for model_day in days_in(hash) do
+    local counter = string.match(model_day, '^[^:]*:[^:]*')
+    fields[counter] = fields[counter] or {}
+    table.insert(fields[counter], 'd:' .. model_day .. ':')
+  end
+  for i = 1, #counters, 2 do
+    local hits = 0
+    for _, field in ipairs(fields[counters[i]] or {}) do
+      hits = hits + held_in(hash, field .. counters[i + 1])
+    end
+    found[#found + 1] = string.format('%.0f', hits)
+  end
+  return found
 end

@@ -1,21 +1,29 @@
--- Read running totals of a partition, and where it is between claims and settles.
+-- Read running totals of a partition, and of those that Redis does not have, the hits that it holds.
 --
--- KEYS: batch, epoch, runs; then the totals.
--- ARGV: a number to begin the epoch with, if there is none.
--- Returns: the name of the batch that is set aside; then the other values, nil where there is none.
+-- KEYS: batch, pending, epoch, runs; then the totals.
+-- ARGV: a number to begin the epoch with, if there is none; then, for each total, the content type
+-- and name of its counter (as in 5:views), and its object id.
+-- Returns: the epoch and the runs; the totals, nil where there is none; then what held_of says of
+-- the batch, and of the pending hits, about the others.
 --
--- epoch_in is in foreign_values.lua, and name_in is in batch_names.lua. scripts.py puts both files
--- before this script.
+-- text_in and epoch_in are in foreign_values.lua, and held_of is in held_hits.lua. scripts.py puts
+-- both files, and batch_names.lua, before this script.
 
 local AT_A_TIME = 1000 -- Lua cannot pass more than some thousand arguments.
 
-local _, _, claimed = name_in(KEYS[1], 'id')
-local reply = {claimed or false}
-epoch_in(KEYS[2], ARGV[1])
-for i = 2, #KEYS, AT_A_TIME do
-  local values = redis.call('MGET', unpack(KEYS, i, math.min(i + AT_A_TIME - 1, #KEYS)))
-  for _, value in ipairs(values) do
-    reply[#reply + 1] = value
+local totals, missing = {}, {}
+for i = 5, #KEYS, AT_A_TIME do
+  for _, total in ipairs(redis.call('MGET', unpack(KEYS, i, math.min(i + AT_A_TIME - 1, #KEYS)))) do
+    local at = #totals + 1
+    totals[at] = total and string.match(total, '^-?%d+$') and total
+    if not totals[at] then
+      totals[at] = false
+      missing[#missing + 1] = ARGV[2 * at]
+      missing[#missing + 1] = ARGV[2 * at + 1]
+    end
   end
 end
-return reply
+return {
+  epoch_in(KEYS[3], ARGV[1]), text_in(KEYS[4]), totals,
+  held_of(KEYS[1], missing), held_of(KEYS[2], missing),
+}

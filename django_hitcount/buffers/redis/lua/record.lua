@@ -4,8 +4,9 @@
 -- share, then those of each hit.
 -- Returns: 1 if this call brought the number of pending counters over the threshold, or 0; the
 -- total of each hit, or nil; for each hit, whether it counts (COUNTS, REPEAT or ADDRESS_LIMIT);
--- and, if a total is nil, the epoch, the name of the batch and the runs. Returns nil if the command
--- is sent again, and what Redis knows of its run is not what it is expected to know.
+-- and, if a total is nil, the epoch, the runs, and what held_of says of the batch and the pending
+-- hits about these counters. Returns nil if the command is sent again, and what Redis knows of its
+-- run is not what it is expected to know.
 --
 -- common_hit.lua comes first, and leaves what it has done: is_begun, counter_sum, model_sum and
 -- total_sum. All functions that are not in here are in the files that scripts.py puts before it.
@@ -81,16 +82,6 @@ local function read_hit()
   return hit
 end
 
--- Move a value that is not a number to the malformed fields.
-local function move_field(field)
-  if is_there(PENDING, 'hash', MALFORMED) then
-    is_there(MALFORMED, 'hash', MALFORMED)
-    local place = field .. '#' .. redis.call('HLEN', MALFORMED)
-    redis.call('HSET', MALFORMED, place, redis.call('HGET', PENDING, field))
-    redis.call('HDEL', PENDING, field)
-  end
-end
-
 local known = redis.pcall('HMGET', SEQUENCE, 'last_batch', recorder)
 if known.err then
   move_away(SEQUENCE, MALFORMED)
@@ -139,7 +130,7 @@ end
 local function add(field, amount, sum)
   sum = sum or redis.pcall('HINCRBY', PENDING, field, amount)
   if type(sum) == 'table' then
-    move_field(field)
+    move_field_away(PENDING, field, MALFORMED)
     sum = redis.call('HINCRBY', PENDING, field, amount)
   end
   if sum == tonumber(amount) then
@@ -267,8 +258,7 @@ local function make_decision()
 end
 
 local decide = has_visitors and make_decision()
-local all_known = true
-local totals, verdicts = {}, {}
+local totals, verdicts, missing = {}, {}, {}
 
 for n = 1, tonumber(number_of_hits) do
   local hit = read_hit()
@@ -287,14 +277,19 @@ for n = 1, tonumber(number_of_hits) do
     end
     total = known_total(hit.total)
   end
-  all_known = all_known and total
   totals[n], verdicts[n] = total, verdict
+  if not total then
+    local counter, object_id = string.match(hit.field, '^d:([^:]*:[^:]*):[^:]*:(.*)$')
+    missing[#missing + 1] = counter
+    missing[#missing + 1] = object_id
+  end
 end
 
-local position = false
-if not all_known then
-  local _, _, claimed = name_in(BATCH, 'id')
+local unknown = false
+if #missing > 0 then
   local first = string.format('%.0f', tonumber(string.sub(recorder, 1, 12), 16))
-  position = {epoch_in(EPOCH, first), claimed or false, text_in(RUNS)}
+  unknown = {
+    epoch_in(EPOCH, first), text_in(RUNS), held_of(BATCH, missing), held_of(PENDING, missing),
+  }
 end
-return {is_full, totals, verdicts, position}
+return {is_full, totals, verdicts, unknown}

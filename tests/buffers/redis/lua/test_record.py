@@ -34,7 +34,8 @@ ONE_COUNTER = {b"counters": b"1", b"days": MODEL_TODAY.encode(), b"since": NOW}
 
 
 def test_without_a_total(redis, record):
-    assert record(1, 4) == [0, [None], [COUNTS], [FIRST_EPOCH, None, RUN_ID.encode()]]
+    held = [[None, b"0"], [f"{GENERATION}:1".encode(), b"4"]]
+    assert record(1, 4) == [0, [None], [COUNTS], [FIRST_EPOCH, RUN_ID.encode(), *held]]
     assert int(redis.hget(KEYS.sequence, RECORDER.hex).split()[1]) in (day_number(), day_number(1))
     redis.hset(KEYS.sequence, RECORDER.hex, "1")
     assert content(redis) == {
@@ -77,12 +78,13 @@ def test_total_keeps_its_ttl(redis, record, before, amount):
 @pytest.mark.parametrize("name", ["", "x:007"])
 def test_while_a_batch_is_set_aside(redis, record, name):
     redis.set(KEYS.epoch, 7)
-    redis.hset(KEYS.batch, mapping=batch(6, A_TODAY))
+    redis.hset(KEYS.batch, mapping=batch(6, days=MODEL_TODAY, **{A_TODAY: 5}))
     if name:
         redis.hset(KEYS.batch, "id", name)
 
     known = None if name else f"{GENERATION}:6".encode()
-    assert record(1) == [0, [None], [COUNTS], [b"7", known, RUN_ID.encode()]]
+    held = [[known, b"5"], [f"{GENERATION}:1".encode(), b"1"]]
+    assert record(1) == [0, [None], [COUNTS], [b"7", RUN_ID.encode(), *held]]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,27 @@
+-- Keep totals that were read, with the hits that came since.
+--
+-- KEYS: epoch, pending; then the total of each counter.
+-- ARGV: the epoch when the totals were read; how many seconds to keep them; then, for each counter,
+-- its content type and name (as in 5:views), its object id, and its total without pending hits.
+-- Keeps none if the partition was claimed or settled since.
+--
+-- text_in is in foreign_values.lua, and is_still and held_of are in held_hits.lua. scripts.py puts
+-- both files, and batch_names.lua, before this script.
+
+if not is_still(KEYS[1], ARGV[1]) then
+  return
+end
+local counters = {}
+for i = 3, #ARGV, 3 do
+  counters[#counters + 1] = ARGV[i]
+  counters[#counters + 1] = ARGV[i + 1]
+end
+local held = held_of(KEYS[2], counters)
+for i = 3, #KEYS do
+  -- Another process may have kept the total since.
+  local total = text_in(KEYS[i])
+  if not total or not string.match(total, '^-?%d+$') then
+    total = string.format('%.0f', tonumber(ARGV[3 * i - 4]) + tonumber(held[i - 1]))
+    redis.call('SET', KEYS[i], total, 'EX', ARGV[2])
+  end
+end
