@@ -58,4 +58,4 @@ def sends() -> Iterator[Callable[[], int]]:
 
 def replies_to(transport: RedisTransport, commands: Sequence[ScriptCall | Command]) -> list[Reply]:
     """The replies to commands; raises the first exception among them."""
-    return raise_failures(transport.send(lambda run_id: commands).replies)
+    return raise_failures(transport.send(lambda link: commands).replies)

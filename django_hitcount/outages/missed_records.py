@@ -9,6 +9,7 @@ what it had.
 from __future__ import annotations
 
 import datetime
+import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -16,19 +17,23 @@ from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.tables import MissedRecord
-from django_hitcount.outages.command_ids import CommandId
 from django_hitcount.outages.deadlines import pause_deadline
 
 RECORDS_AT_A_TIME = 100
 """Rows that are read at a time. Each has as many hits as one command, see RedisBuffer.record()."""
 
 
-class SentCommand(NamedTuple):
-    """A command that was sent, or that failed before it was sent."""
+class CommandId(NamedTuple):
+    """The id of a record command: Redis runs each id at most once."""
 
-    id: CommandId
+    recorder: str
+    """A random id of 32 hexadecimal digits. Each recorder sends one command at a time."""
+
+    sequence: int
+    """A number that the recorder uses once. It grows."""
+
     run_id: str
-    """The run of Redis that it was for."""
+    """The run of Redis that the command was for."""
 
 
 class MissedHits(NamedTuple):
@@ -39,12 +44,9 @@ class MissedHits(NamedTuple):
     command_id: CommandId | None
     """The id of the command to send again with these hits; None if they are in the slots."""
 
-    run_id: str
-    """The run of Redis that they were sent to."""
-
 
 def make_records(
-    sent: SentCommand, in_slots: Sequence[NewHits], in_doubt: Sequence[NewHits]
+    command_id: CommandId | None, in_slots: Sequence[NewHits], in_doubt: Sequence[NewHits]
 ) -> Iterator[MissedRecord]:
     """
     Make rows for hits that Redis missed. Does not save them.
@@ -55,12 +57,10 @@ def make_records(
     counted = [hit for hit in in_slots if not hit.refusal]
     if counted:
         yield make_record_of_slots(counted)
-    if in_doubt:
+    if in_doubt and command_id:
+        recorder, sequence, run_id = command_id
         yield MissedRecord(
-            hits=_as_json(in_doubt),
-            recorder=sent.id.recorder,
-            sequence=sent.id.sequence,
-            run_id=sent.run_id,
+            hits=_as_json(in_doubt), recorder=uuid.UUID(recorder), sequence=sequence, run_id=run_id
         )
 
 
@@ -74,7 +74,7 @@ def read_oldest(*, after: int = 0) -> list[MissedHits]:
     """Read the oldest rows, of those with a greater id than ``after``. Costs one query."""
     records = MissedRecord.objects.using(hits_alias()).filter(pk__gt=after).order_by("pk")
     return [
-        MissedHits(record.pk, _from_json(record.hits), _command_id(record), record.run_id)
+        MissedHits(record.pk, _from_json(record.hits), _command_id(record))
         for record in records[:RECORDS_AT_A_TIME]
     ]
 
@@ -90,7 +90,7 @@ def drop(missed: Iterable[MissedHits]) -> int:
 def _command_id(record: MissedRecord) -> CommandId | None:
     if record.recorder is None or record.sequence is None:
         return None
-    return CommandId(record.recorder, record.sequence)
+    return CommandId(record.recorder.hex, record.sequence, record.run_id)
 
 
 def _from_json(hits: list[list[Any]]) -> list[NewHits]:

@@ -283,7 +283,7 @@ def test_only_the_command_that_is_refused_is_taken_for_refused(
     own_transport = RedisTransport("hitcount", timeout_seconds=TIMEOUT_SECONDS)
     slow_redis.rewrite = lambda answer: answer.replace(b"+PONG", refusal)
     commands = [("PING",), ("INCR", "other"), ("INCR", "other")]
-    refused, *others = own_transport.send(lambda run_id: commands).replies
+    refused, *others = own_transport.send(lambda link: commands).replies
 
     assert type(refused) is BufferUnavailable
     assert others == [1, 2]

@@ -29,9 +29,10 @@ from django_hitcount.buffers.redis.catching_up import CatchUp
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.kept_visitors import build_drops
 from django_hitcount.buffers.redis.keys import PartitionKeys
+from django_hitcount.buffers.redis.link import Link
 from django_hitcount.buffers.redis.page_reads import PageRead, read_for_page
 from django_hitcount.buffers.redis.record_call import HITS_AT_A_TIME, build_record_calls, read_reply
-from django_hitcount.buffers.redis.scripts import BuildCommands
+from django_hitcount.buffers.redis.scripts import ScriptCall
 from django_hitcount.buffers.redis.totals import RunningTotals
 from django_hitcount.buffers.redis.transport import RedisTransport, RunReplies
 from django_hitcount.counters.batches import (
@@ -56,8 +57,7 @@ from django_hitcount.counters.sketches import Sketch, SketchUnion
 from django_hitcount.exceptions import AnswerLost, BufferUnavailable
 from django_hitcount.outages import missed_records
 from django_hitcount.outages.breaker import Breaker
-from django_hitcount.outages.command_ids import CommandIdPool
-from django_hitcount.outages.missed_records import SentCommand
+from django_hitcount.outages.missed_records import CommandId
 
 if TYPE_CHECKING:
     from django.core.checks import CheckMessage
@@ -91,7 +91,6 @@ class RedisBuffer(Buffer):
         self._totals = RunningTotals(
             self.redis, partitions=self._partitions, ttl_seconds=config.total_ttl_seconds
         )
-        self._command_ids = CommandIdPool()
         self._slots = DatabaseBuffer()
 
     def record(self, hits: Sequence[NewHits]) -> list[RecordResult]:
@@ -112,16 +111,18 @@ class RedisBuffer(Buffer):
         """Record hits, and read something after that in the same round trip."""
         partitions = [hit.key.partition(self._partitions) for hit in hits]
         groups = {partitions[0]: hits} if len(hits) == 1 else group_items(partitions, hits)
-        command_id = self._command_ids.take()
-        build: BuildCommands = partial(build_record_calls, groups, command_id, self._threshold)
-        if reading:
-            build = reading.after(build)
+        command_id: CommandId | None = None
+
+        def build(link: Link) -> list[ScriptCall]:
+            nonlocal command_id
+            command_id = link.number_command()
+            calls = build_record_calls(groups, command_id, self._threshold)
+            return calls + reading.build(link) if reading else calls
+
         sent = self.redis.try_to_send(build, commands=len(groups))
         results, failed = self._read_results(groups, sent)
         if failed:
-            results |= self._record_in_slots(groups, failed, SentCommand(command_id, sent.run_id))
-        if not failed or AnswerLost not in map(type, failed.values()):
-            self._command_ids.give_back(command_id)
+            results |= self._record_in_slots(groups, failed, command_id)
         if len(groups) == 1:
             return results[partitions[0]], sent
         return restore_order(partitions, results), sent
@@ -155,7 +156,7 @@ class RedisBuffer(Buffer):
         self,
         groups: Mapping[int, Sequence[NewHits]],
         failed: Mapping[int, BufferUnavailable],
-        command: SentCommand,
+        command_id: CommandId | None,
     ) -> dict[int, list[RecordResult]]:
         """
         Write the hits that Redis did not take into the slots.
@@ -170,7 +171,7 @@ class RedisBuffer(Buffer):
             self._slots.write(
                 [hit for partition in rejected for hit in groups[partition]],
                 [hit for partition in in_doubt for hit in groups[partition]],
-                partial(missed_records.make_records, command),
+                partial(missed_records.make_records, command_id),
             )
         )
         return {p: [*islice(results, len(groups[p]))] for p in (*rejected, *in_doubt)}
@@ -247,7 +248,7 @@ class RedisBuffer(Buffer):
         return None
 
     def settle(self, batch: Batch) -> bool:
-        sent = self.redis.send_to_run(lambda run_id: [claiming.build_settle_call(batch, run_id)])
+        sent = self.redis.send_to_run(lambda link: [claiming.build_settle_call(batch, link.run_id)])
         if sent.run_id != batch.run_id:
             # Redis was restarted since the claim. Since then, it may have loaded totals without
             # hits that were in this batch, but not in the snapshot that Redis started from.
@@ -268,7 +269,8 @@ class RedisBuffer(Buffer):
             ).items()
         }
         counters = [visitors.key for visitors in known]
-        self.redis.send_to_run(partial(build_drops, counters, self._partitions))
+        of = counters, self._partitions
+        self.redis.send_to_run(lambda link: build_drops(*of, link.run_id))
         return merged
 
     def count_visitors(

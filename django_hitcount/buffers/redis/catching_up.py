@@ -23,9 +23,9 @@ from django.db import connections
 from django_hitcount.buffers.grouping import group_items
 from django_hitcount.buffers.redis.kept_visitors import build_drops
 from django_hitcount.buffers.redis.keys import run_keys
-from django_hitcount.buffers.redis.link import Reply
+from django_hitcount.buffers.redis.link import BuildCommands, Link, Reply
 from django_hitcount.buffers.redis.record_call import HITS_AT_A_TIME, build_record_call
-from django_hitcount.buffers.redis.scripts import BuildCommands, ScriptCall
+from django_hitcount.buffers.redis.scripts import ScriptCall
 from django_hitcount.buffers.redis.totals import build_discard_calls
 from django_hitcount.buffers.redis.transport import RedisTransport, raise_failures
 from django_hitcount.counters.days import open_days
@@ -35,9 +35,8 @@ from django_hitcount.db import ledger, seen_visitors
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.outages import missed_records
-from django_hitcount.outages.command_ids import CommandId
 from django_hitcount.outages.deadlines import pause_deadline
-from django_hitcount.outages.missed_records import MissedHits
+from django_hitcount.outages.missed_records import CommandId, MissedHits
 
 VISITORS_AT_A_TIME = 200
 """Visitors delivered in one round trip."""
@@ -112,7 +111,7 @@ class CatchUp:
         """Deliver a few records, and drop them. Returns how many were dropped here."""
         doubts = [doubt for record in missed for doubt in self._doubts_of(record)]
         again, lost, undecided = self._decide(doubts)
-        replies = self._send(lambda run_id: self._build_calls(again, missed, run_id))
+        replies = self._send(lambda link: self._build_calls(again, missed, link.run_id))
         undecided |= {
             doubt.record.id
             for (doubt, _), reply in zip(again, replies, strict=False)
@@ -161,13 +160,13 @@ class CatchUp:
         """Ask Redis what it knows of commands. Costs a round trip."""
         calls = []
         for doubt in doubts:
-            names = run_keys(doubt.partition, doubt.record.run_id)
-            recorder = doubt.command_id.recorder.hex
+            names = run_keys(doubt.partition, doubt.command_id.run_id)
+            recorder = doubt.command_id.recorder
             keys = [names.sequence, names.pending, names.batch]
             calls.append(ScriptCall("find_commands", keys, [recorder]))
         if not calls:
             return []
-        run_id, replies = self._transport.send(lambda run_id: calls)
+        run_id, replies = self._transport.send(lambda link: calls)
         return [
             Known(state.decode(), ledger.Applied(n, int(claim)), bool(is_set_aside), last, run_id)
             for state, n, claim, is_set_aside, last in raise_failures(replies)
@@ -184,7 +183,7 @@ class CatchUp:
         """
         calls = [
             build_record_call(
-                run_keys(doubt.partition, doubt.record.run_id),
+                run_keys(doubt.partition, doubt.command_id.run_id),
                 doubt.hits,
                 doubt.command_id,
                 self._threshold,
@@ -195,7 +194,7 @@ class CatchUp:
         stale: set[CounterKey] = set()
         others: set[CounterKey] = set()
         for record in missed:
-            is_of_this_run = record.command_id and record.run_id == run_id
+            is_of_this_run = record.command_id and record.command_id.run_id == run_id
             (others if is_of_this_run else stale).update(hit.key for hit in record.hits)
         calls += build_drops(others, self._partitions, run_id)
         return [*calls, *build_discard_calls(stale, self._partitions, run_id)]
@@ -206,16 +205,16 @@ class CatchUp:
 
         They came while Redis was away, or before it was set up.
         """
-        using, recorder, numbers = hits_alias(), uuid.uuid4(), count(1)
+        using, recorder, numbers = hits_alias(), uuid.uuid4().hex, count(1)
         number = 0
         while rows := seen_visitors.read_oldest(open_days(), VISITORS_AT_A_TIME, using=using):
-            ids = {pk: CommandId(recorder, next(numbers)) for pk in rows}
+            ids = {pk: CommandId(recorder, next(numbers), "") for pk in rows}
 
-            def build(run_id: str, rows: Any = rows, ids: Any = ids) -> list[ScriptCall]:
+            def build(link: Link, rows: Any = rows, ids: Any = ids) -> list[ScriptCall]:
                 # All visitors of a call must have one counter and day. A call each is simplest.
                 return [
                     build_record_call(
-                        run_keys(hit.key.partition(self._partitions), run_id),
+                        run_keys(hit.key.partition(self._partitions), link.run_id),
                         [hit],
                         ids[pk],
                         self._threshold,
@@ -252,7 +251,7 @@ def _split(missed: Iterable[MissedHits]) -> Iterator[list[MissedHits]]:
 @pause_deadline()
 def _read_ledger(doubts: Iterable[Doubt]) -> dict[ledger.Generation, ledger.Applied]:
     """Read which batches of the doubts' runs and partitions are in the tables. Costs a query."""
-    runs = {(doubt.partition, doubt.record.run_id) for doubt in doubts}
+    runs = {(doubt.partition, doubt.command_id.run_id) for doubt in doubts}
     return ledger.read_runs(runs, using=hits_alias()) if runs else {}
 
 
@@ -270,14 +269,14 @@ def _knows_all(
     of_run = {
         generation: applied
         for (partition, generation), applied in in_ledger.items()
-        if partition == doubt.partition and generation.startswith(f"{doubt.record.run_id}:")
+        if partition == doubt.partition and generation.startswith(f"{doubt.command_id.run_id}:")
     }
     applied = of_run.get(known.generation, ledger.Applied())
     has_lost = known.generation == LOST or not of_run.keys() <= {known.generation}
     is_other = applied.number == known.last.number and applied != known.last
     if has_lost or is_other or applied.number > known.last.number:
         return False
-    may_be_other = known.is_set_aside and doubt.record.run_id != known.run_id
+    may_be_other = known.is_set_aside and doubt.command_id.run_id != known.run_id
     return None if may_be_other and applied != known.last else True
 
 

@@ -20,7 +20,7 @@ def check(transport: RedisTransport) -> Iterator[CheckMessage]:
     yield from _check_shared()
     try:
         run_id, (pong, info, save) = transport.send(
-            lambda run_id: [("PING",), ("INFO",), ("CONFIG", "GET", "save")]
+            lambda link: [("PING",), ("INFO",), ("CONFIG", "GET", "save")]
         )
         raise_failures([pong])
     except BufferUnavailable as exc:

@@ -18,12 +18,12 @@ from typing import NamedTuple
 from django_hitcount.buffers.redis import sketches
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.keys import run_keys
+from django_hitcount.buffers.redis.link import Link
 from django_hitcount.buffers.redis.scripts import Command, ScriptCall
 from django_hitcount.counters.batches import Batch, BatchId
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, RefusedKey
 from django_hitcount.counters.parsing import parse_daily, parse_refused, parse_visitors
 from django_hitcount.db import ledger
-from django_hitcount.outages.command_ids import REMEMBERED_SECONDS
 
 FIELDS_AT_A_TIME = 2000
 """Fields that are read from a batch at a time. Each answer arrives well within the timeout."""
@@ -31,7 +31,8 @@ FIELDS_AT_A_TIME = 2000
 NAMES_AND_MOMENTS = {"id", "since", "claimed_at", "claim", "counters", "days"}
 """Fields that hold no hits. Those with the hits of models are sums of others."""
 
-SECONDS_OF_DAY = 24 * 3600
+REMEMBERED_DAYS = 7
+"""How long Redis remembers the last number of a recorder: longer than an outage should last."""
 
 CLAIM_BITS = 53
 """Length of the random number of a claim. Two are the same with a chance of 1 in 10^16."""
@@ -74,13 +75,13 @@ def _claim_of_run(
 ) -> tuple[str, bytes | None, Claim | None]:
     """Return the current run, all runs, and a claim of what was recorded in one (None: in it)."""
 
-    def build(run_id: str) -> list[ScriptCall | Command]:
-        current, names = run_keys(partition, run_id), run_keys(partition, of_run or run_id)
+    def build(link: Link) -> list[ScriptCall | Command]:
+        current = run_keys(partition, link.run_id)
+        names = run_keys(partition, of_run or link.run_id)
         keys = [current.epoch, names.sequence, names.pending, names.batch]
         keys += names.runs, names.malformed, names.epoch
-        earlier_run, days = of_run or "", REMEMBERED_SECONDS // SECONDS_OF_DAY
         number = random.getrandbits(CLAIM_BITS)
-        claim_call = ScriptCall("claim", keys, [opened, earlier_run, days, number])
+        claim_call = ScriptCall("claim", keys, [opened, of_run or "", REMEMBERED_DAYS, number])
         return [("MGET", names.runs), claim_call]  # Nil for a foreign value.
 
     run_id, ((runs,), (text, is_new, moved, *unopened)) = redis.send_to_run(build)
@@ -118,7 +119,7 @@ def read(redis: GuardedRedis, claim: Claim) -> Batch | None:
     cursor: bytes | int = 0
     runs = set()
 
-    def build(_: str) -> list[ScriptCall]:
+    def build(_: Link) -> list[ScriptCall]:
         args = [id_text(claim.id), cursor, FIELDS_AT_A_TIME]
         return [ScriptCall("read_batch", [names.batch], args)]
 

@@ -10,6 +10,7 @@ from django_hitcount.buffers.redis import claiming, sketches
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.kept_visitors import build_drops
 from django_hitcount.buffers.redis.keys import run_keys
+from django_hitcount.buffers.redis.link import Link
 from django_hitcount.buffers.redis.scripts import Command, ScriptCall
 from django_hitcount.counters.keys import CounterKey, ObjectKey
 from django_hitcount.outages import missed_records
@@ -21,8 +22,8 @@ def quick_partitions(
     """See Buffer.quick_partitions(). Costs a round trip and a query."""
     found = [*group_by_partition(map(_any_counter, objects), partitions)]
 
-    def build(run_id: str) -> list[ScriptCall | Command]:
-        names = [run_keys(partition, run_id) for partition in found]
+    def build(link: Link) -> list[ScriptCall | Command]:
+        names = [run_keys(partition, link.run_id) for partition in found]
         waiting = [ScriptCall("waiting", [own.pending, own.batch]) for own in names]
         return [*waiting, *(("MGET", own.runs) for own in names)]  # Nil for a foreign value.
 
@@ -45,7 +46,8 @@ def discard(redis: GuardedRedis, objects: Collection[ObjectKey], partitions: int
     groups = group_by_partition(map(_any_counter, objects), partitions)
     sketches_by_partition = sketches.find_names(redis, groups)
 
-    def build(run_id: str) -> list[ScriptCall]:
+    def build(link: Link) -> list[ScriptCall]:
+        run_id = link.run_id
         calls = build_drops(map(_any_counter, objects), partitions, run_id)
         for partition, keys in groups.items():
             names = run_keys(partition, run_id)

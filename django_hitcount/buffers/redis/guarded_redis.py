@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from django_hitcount.buffers.redis.link import Reply
-from django_hitcount.buffers.redis.scripts import BuildCommands, Command, ScriptCall
+from django_hitcount.buffers.redis.link import BuildCommands, Reply
+from django_hitcount.buffers.redis.scripts import Command, ScriptCall
 from django_hitcount.buffers.redis.transport import RedisTransport, RunReplies, raise_failures
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.breaker import Breaker
@@ -32,7 +32,7 @@ class GuardedRedis:
 
     def send(self, commands: Sequence[ScriptCall | Command]) -> list[Reply]:
         """Send commands that do not depend on the run of Redis; see send_to_run()."""
-        return self.send_to_run(lambda run_id: commands).replies if commands else []
+        return self.send_to_run(lambda link: commands).replies if commands else []
 
     def send_to_run(self, build: BuildCommands) -> RunReplies:
         """

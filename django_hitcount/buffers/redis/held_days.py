@@ -16,7 +16,7 @@ from contextlib import suppress
 from django_hitcount.buffers.redis.claiming import parse_runs, read_batch_id
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.keys import all_runs, run_keys
-from django_hitcount.buffers.redis.link import Reply
+from django_hitcount.buffers.redis.link import Link, Reply
 from django_hitcount.buffers.redis.scripts import ScriptCall
 from django_hitcount.counters.batches import BatchId, CounterDay, HeldHits
 from django_hitcount.counters.keys import CounterKey
@@ -45,8 +45,8 @@ def read_of_counters(
         for of, object_ids in _group_objects(keys).items()
     ]
 
-    def build(run_id: str) -> list[ScriptCall]:
-        return [_build_call((partition, run_id), args) for partition, args in wanted]
+    def build(link: Link) -> list[ScriptCall]:
+        return [_build_call((partition, link.run_id), args) for partition, args in wanted]
 
     with suppress(BufferUnavailable):
         run_id, replies = redis.send_to_run(build)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 import select
-from collections.abc import Iterator, Sequence
+import uuid
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from hiredis import PushNotification, Reader, pack_command
@@ -17,6 +18,7 @@ from redis.exceptions import ResponseError
 
 from django_hitcount.buffers.redis.scripts import Command, ScriptCall
 from django_hitcount.exceptions import AnswerLost, BufferUnavailable
+from django_hitcount.outages.missed_records import CommandId
 
 Reply = Any
 
@@ -41,21 +43,26 @@ _INCOMPLETE = object()
 
 class Link:
     """
-    An open connection, and the run of the server at its other end.
+    A connection that is opened again when it was closed, and the run of the server at its end.
 
     A run is the time of a Redis server from one start to the next. Its ``run_id`` names it.
+
+    A link numbers its record commands. Redis remembers the last number of each link, and runs a
+    command only if its number is greater. So a command can be sent again after its answer was lost,
+    by whichever link. The link itself is not used again then.
     """
 
-    def __init__(self, connection: Any) -> None:
-        """Take an open connection. Costs a round trip, that asks the server for its run."""
-        self.connection = connection
-        self._socket = connection.bounded_socket
-        self._reader = Reader(replyError=_make_rejection, notEnoughData=_INCOMPLETE)
-        self.run_id = self._read_run_id()
+    def __init__(self, pool: Any) -> None:
+        self._pool = pool
+        self._connection: Any = None
+        self._socket: Any = None
+        self._recorder = uuid.uuid4().hex
+        self._commands = 0
+        self.run_id = ""
 
     def is_usable(self) -> bool:
-        """Return whether there is nothing to read: no late answer, and no end of the connection."""
-        if self._socket is not self.connection.bounded_socket:
+        """Return whether it is open, and nothing can be read: no late answer, and no end."""
+        if self._socket is None or self._socket is not self._connection.bounded_socket:
             return False  # Somebody else has opened the connection again.
         poller = select.poll()
         try:
@@ -63,6 +70,33 @@ class Link:
         except ValueError:
             return False  # Somebody else has closed it.
         return not poller.poll(0)
+
+    def open(self) -> None:
+        """
+        Open a connection of the pool. Costs a round trip, that asks the server for its run.
+
+        Raises RedisError, OSError or HiredisError.
+        """
+        self.close()
+        self._connection = self._pool.get_connection()
+        self._socket = self._connection.bounded_socket
+        self._reader = Reader(replyError=_make_rejection, notEnoughData=_INCOMPLETE)
+        try:
+            self.run_id = self._read_run_id()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        if self._connection:
+            self._connection.disconnect()
+            self._pool.release(self._connection)
+            self._connection = self._socket = None
+
+    def number_command(self) -> CommandId:
+        """Return the id for a new record command."""
+        self._commands += 1
+        return CommandId(self._recorder, self._commands, self.run_id)
 
     def exchange(self, commands: Sequence[ScriptCall | Command], replies: list[Reply]) -> bool:
         """
@@ -143,3 +177,7 @@ def _make_rejection(text: str) -> BufferUnavailable:
 def make_answer_lost(reason: object) -> AnswerLost:
     """Make what stands for an answer that did not arrive."""
     return AnswerLost(f"Redis did not answer: {reason}")
+
+
+BuildCommands = Callable[[Link], Sequence[ScriptCall | Command]]
+"""A function that makes commands for the server at the other end of a link."""

@@ -8,8 +8,8 @@ from functools import lru_cache
 from django_hitcount.buffers.grouping import group_by_partition
 from django_hitcount.buffers.redis import kept_visitors
 from django_hitcount.buffers.redis.keys import database_prefix
-from django_hitcount.buffers.redis.link import Reply
-from django_hitcount.buffers.redis.scripts import BuildCommands, ScriptCall
+from django_hitcount.buffers.redis.link import Link, Reply
+from django_hitcount.buffers.redis.scripts import ScriptCall
 from django_hitcount.buffers.redis.totals import RunningTotals, build_state_reads, number_epochs
 from django_hitcount.counters.batches import BufferState, FlushPosition
 from django_hitcount.counters.page_numbers import BufferNumbers, LastDays, SpanCount, Wanted
@@ -25,19 +25,16 @@ class PageRead:
 
         self._built: tuple[tuple[str, str], list[ScriptCall], list[ScriptCall]] = ("", ""), [], []
 
-    def build(self, run_id: str) -> list[ScriptCall]:
+    def build(self, link: Link) -> list[ScriptCall]:
         """Make the calls. Makes those for one database and run only once, but for a number."""
         built_for, of_totals, of_ranges = self._built
+        run_id = link.run_id
         wanted = database_prefix(), run_id
         if built_for != wanted:
             of_totals = build_state_reads(self._totals, run_id)
             of_ranges = [kept_visitors.build_read(group, run_id) for group in self._ranges]
             self._built = wanted, of_totals, of_ranges
         return [*number_epochs(of_totals), *of_ranges]
-
-    def after(self, build: BuildCommands) -> BuildCommands:
-        """Make a function that makes the commands of ``build``, and then these."""
-        return lambda run_id: [*build(run_id), *self.build(run_id)]
 
     def convert(
         self, running: RunningTotals, run_id: str, replies: Sequence[Reply]

@@ -25,7 +25,7 @@ from django_hitcount.counters.days import day_of
 from django_hitcount.counters.hits import NewHits, VisitorHashes
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, RefusedKey
 from django_hitcount.counters.outcomes import ADDRESS_LIMIT, REPEAT
-from django_hitcount.outages.command_ids import CommandId
+from django_hitcount.outages.missed_records import CommandId
 
 ADDRESS_BYTES = 8
 """How many bytes of an address hash name the address in Redis. They follow the first byte, which
@@ -81,13 +81,14 @@ class RecordReply(NamedTuple):
 
 
 def build_record_calls(
-    groups: Mapping[int, Sequence[NewHits]], command_id: CommandId, threshold: int, run_id: str
+    groups: Mapping[int, Sequence[NewHits]], command_id: CommandId, threshold: int
 ) -> list[ScriptCall]:
     """
-    Make the calls of one command: each records the hits of a partition, for a run of Redis.
+    Make the calls of one command: each records the hits of a partition.
 
     Calls follow that drop the kept numbers of visitors, if there are visitors of closed days.
     """
+    run_id = command_id.run_id
     calls = [
         build_record_call(run_keys(partition, run_id), hits, command_id, threshold)
         for partition, hits in groups.items()
@@ -113,7 +114,7 @@ def build_record_call(
     command is sent again, ``expected`` is what Redis is expected to know, see find_commands.lua.
     """
     keys = [*names.for_record]
-    recorder, number = command_id.recorder.hex, command_id.sequence
+    recorder, number, _ = command_id
     args: list[Argument] = [recorder, number, expected, threshold, len(hits)]
     first = hits[0]
     if first.visitor:

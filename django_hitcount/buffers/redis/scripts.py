@@ -8,7 +8,7 @@ with these files: see FRAGMENTS.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -78,7 +78,3 @@ class ScriptCall(NamedTuple):
     def by_source(self, run_id: str) -> Command:
         """Return the command that also loads the script."""
         return ("EVAL", script(self.name, run_id).source, len(self.keys), *self.keys, *self.args)
-
-
-BuildCommands = Callable[[str], "Sequence[ScriptCall | Command]"]
-"""A function that takes the run id of a server and returns commands for it."""

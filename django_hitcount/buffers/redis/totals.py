@@ -11,7 +11,6 @@ import random
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import NamedTuple
 
 from django_hitcount.buffers.grouping import group_by_partition, split
@@ -66,7 +65,7 @@ class RunningTotals:
         groups = group_by_partition(keys, self._partitions)
         with suppress(BufferUnavailable):
             run_id, replies = self._redis.send_to_run(
-                lambda run_id: number_epochs(build_state_reads(groups, run_id))
+                lambda link: number_epochs(build_state_reads(groups, link.run_id))
             )
             return self.read_state_replies(groups, run_id, replies)
         return BufferState()
@@ -132,11 +131,15 @@ class RunningTotals:
         runs = {position.run_id for position in state.pending}
         with suppress(BufferUnavailable):
             # After a restart, Redis may be in an older state with the same epoch.
-            self._redis.send_to_run(lambda run_id: calls if runs == {run_id} else [])
+            self._redis.send_to_run(lambda link: calls if runs == {link.run_id} else [])
 
     def discard(self, keys: Iterable[CounterKey]) -> None:
         for some in split([*keys], KEYS_AT_A_TIME):
-            self._redis.send_to_run(partial(build_discard_calls, some, self._partitions))
+            self._discard_some(some)
+
+    def _discard_some(self, keys: Collection[CounterKey]) -> None:
+        of = keys, self._partitions
+        self._redis.send_to_run(lambda link: build_discard_calls(*of, link.run_id))
 
     def discard_all(self) -> None:
         """
@@ -146,7 +149,9 @@ class RunningTotals:
         """
         partitions = range(self._partitions)
         self._redis.send_to_run(
-            lambda run_id: [ScriptCall("discard", [run_keys(p, run_id).epoch]) for p in partitions]
+            lambda link: [
+                ScriptCall("discard", [run_keys(p, link.run_id).epoch]) for p in partitions
+            ]
         )
         prefix = database_prefix()
         cursor: bytes | int = 0

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -22,8 +21,8 @@ from redis.retry import Retry
 
 from django_hitcount import conf
 from django_hitcount.buffers.redis.connections import bound_waits
-from django_hitcount.buffers.redis.link import Link, Reply, make_answer_lost
-from django_hitcount.buffers.redis.scripts import BuildCommands, Command, ScriptCall
+from django_hitcount.buffers.redis.link import BuildCommands, Link, Reply, make_answer_lost
+from django_hitcount.buffers.redis.scripts import Command, ScriptCall
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.deadlines import Deadline, has_deadline, seconds_left
 
@@ -81,9 +80,9 @@ class RedisTransport:
         replies: list[Reply] = []
         is_in_step = False
         try:
-            commands = build(link.run_id)
+            commands = build(link)
             while not link.exchange(commands, replies):
-                commands = build(link.run_id)
+                commands = build(link)
             is_in_step = True
         except (HiredisError, OSError) as exc:
             replies += [make_answer_lost(exc)] * (len(commands) - len(replies))
@@ -91,42 +90,32 @@ class RedisTransport:
             if is_in_step:
                 self._idle.append(link)
             else:
-                self._drop(link.connection)  # The next command must not read an answer to these.
+                link.close()  # The next command must not read an answer to these.
         return RunReplies(link.run_id, replies)
 
     def _take(self) -> Link:
         """
-        Take the link that was used last. Raises BufferUnavailable if none can be opened.
+        Take the link that was used last. Raises BufferUnavailable if it cannot be opened.
 
-        Links that were used are kept here. To get a connection from the pool would take as long as
-        an answer from Redis.
+        Links are kept here. To get a connection from the pool would take as long as an answer from
+        Redis.
         """
-        while self._idle:
-            with suppress(IndexError):  # Another thread has taken it.
-                link = self._idle.pop()
-                if link.is_usable():
-                    return link
-                self._drop(link.connection)
-        return self._open()
-
-    def _open(self) -> Link:
         try:
-            connection = self._pool.get_connection()
-            try:
-                link = Link(connection)
-            except BaseException:
-                self._drop(connection)
-                raise
-        except (HiredisError, RedisError, OSError) as exc:
-            raise BufferUnavailable(f"Redis cannot be reached: {exc}") from exc
-        if seconds_left() == 0:
-            self._drop(connection)
-            raise BufferUnavailable("Redis cannot be reached: opening a connection took too long.")
+            link = self._idle.pop()
+        except IndexError:
+            link = Link(self._pool)
+        if not link.is_usable():
+            self._open(link)
         return link
 
-    def _drop(self, connection: Any) -> None:
-        connection.disconnect()
-        self._pool.release(connection)
+    def _open(self, link: Link) -> None:
+        try:
+            link.open()
+            if seconds_left() == 0:
+                raise TimeoutError("opening a connection took too long")
+        except (HiredisError, RedisError, OSError) as exc:
+            self._idle.append(link)
+            raise BufferUnavailable(f"Redis cannot be reached: {exc}") from exc
 
 
 def _connection_pool(alias: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from contextlib import contextmanager
 from unittest import mock
 
@@ -16,14 +15,13 @@ from django_hitcount.db import ledger
 from django_hitcount.db.ledger import Applied
 from django_hitcount.db.tables import MissedRecord
 from django_hitcount.maintenance.flushing import flush
-from django_hitcount.outages.command_ids import CommandId
-from django_hitcount.outages.missed_records import MissedHits
+from django_hitcount.outages.missed_records import CommandId, MissedHits
 from django_hitcount.recording import record_hit
 from tests.tables import slot_sums
 
 RUN = "0123456789ab"
 G, OTHER = f"{RUN}:a:1", f"{RUN}:b:1"
-DOUBT = Doubt(MissedHits(1, [], None, RUN), CommandId(uuid.UUID(int=7), 5), 3, [])
+DOUBT = Doubt(MissedHits(1, [], None), CommandId("7", 5, RUN), 3, [])
 ELSEWHERE = {(4, G): Applied(99), (3, "other:a:1"): Applied(99), (3, f"{RUN}c:a:1"): Applied(99)}
 """What the ledger has of other partitions and runs."""
 

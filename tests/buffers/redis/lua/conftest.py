@@ -11,8 +11,8 @@ from django_hitcount.buffers.redis.scripts import ScriptCall
 from django_hitcount.buffers.redis.transport import RedisTransport
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey
-from django_hitcount.outages.command_ids import CommandId
-from tests.buffers.redis.lua.partition import COUNTS, KEYS, RECORDER, TODAY
+from django_hitcount.outages.missed_records import CommandId
+from tests.buffers.redis.lua.partition import COUNTS, KEYS, RECORDER, RUN_ID, TODAY
 from tests.redis_server import replies_to
 
 
@@ -51,7 +51,7 @@ def record_on(transport):
 
     def run(path, sequence, amount=1, threshold=0, *, expected="", object_id="a", **of_hit):
         hit = NewHits(CounterKey(5, object_id, "views"), TODAY, amount, **of_hit)
-        number = CommandId(RECORDER, sequence)
+        number = CommandId(RECORDER.hex, sequence, RUN_ID)
         call = build_record_call(KEYS, [hit], number, threshold, expected=expected)
         if path == "careful":
             call = call._replace(args=["" if arg == "common" else arg for arg in call.args])

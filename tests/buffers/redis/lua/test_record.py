@@ -7,7 +7,7 @@ import pytest
 from django_hitcount.buffers.redis.record_call import build_record_call
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey
-from django_hitcount.outages.command_ids import CommandId
+from django_hitcount.outages.missed_records import CommandId
 from tests.buffers.redis.lua.partition import (
     A_TODAY,
     B_TODAY,
@@ -402,7 +402,7 @@ def test_hits_of_all_objects_of_a_model_add_up(redis, transport):
         NewHits(CounterKey(5, name, counter), TODAY, amount)
         for name, counter, amount in [("a", "views", 2), ("b:c", "views", 3), ("a", "likes", 4)]
     ]
-    replies_to(transport, [build_record_call(KEYS, hits, CommandId(RECORDER, 1), 0)])
+    replies_to(transport, [build_record_call(KEYS, hits, CommandId(RECORDER.hex, 1, RUN_ID), 0)])
 
     found = redis.hgetall(KEYS.pending)
     assert found[M_TODAY.encode()] == b"5"
@@ -413,6 +413,6 @@ def test_hits_of_all_objects_of_a_model_add_up(redis, transport):
 
 def test_day_whose_name_is_part_of_another_is_noted(redis, transport):
     hits = [NewHits(CounterKey(n, "a", "views"), TODAY, 1) for n in (15, 5, 5, 15)]
-    replies_to(transport, [build_record_call(KEYS, hits, CommandId(RECORDER, 1), 0)])
+    replies_to(transport, [build_record_call(KEYS, hits, CommandId(RECORDER.hex, 1, RUN_ID), 0)])
 
     assert redis.hget(KEYS.pending, "days") == f"1{MODEL_TODAY} {MODEL_TODAY}".encode()
