@@ -11,7 +11,6 @@ from django.http import HttpRequest
 from django.utils.functional import Promise
 
 from django_hitcount import conf
-from django_hitcount.conf.patterns import NO_PATTERNS, Patterns
 from django_hitcount.counters.outcomes import RESERVED
 from django_hitcount.visitors.sessions import is_forged
 
@@ -38,9 +37,6 @@ class Refusal:
     """The reason as a sentence."""
 
     refuses: Callable[[HitContext], bool]
-
-    patterns: Patterns = NO_PATTERNS
-    """The patterns that it searches user agents for. The check W007 finds slow ones."""
 
     uses_database: bool = True
     """Whether it may query a database. Then a savepoint protects the transaction of the page."""

@@ -126,9 +126,9 @@ def user_agents(patterns: Iterable[str]) -> Refusal:
     """
     wanted = compile_patterns(convert_texts(patterns, "patterns", "regular expressions"))
 
+    @refusal("user_agent", _("The user agent is not counted."), uses_database=False)
     def has_user_agent(context: HitContext) -> bool:
         user_agent = context.request.META.get("HTTP_USER_AGENT", "")
         return wanted.match_in(user_agent[: bots.LONGEST_USER_AGENT])
 
-    reason = _("The user agent is not counted.")
-    return Refusal("user_agent", reason, has_user_agent, wanted, uses_database=False)
+    return has_user_agent
