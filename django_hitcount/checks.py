@@ -30,7 +30,7 @@ VENDORS = ("sqlite", "postgresql", "mysql")
 def check_settings(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """E001: HITCOUNT has an unknown key or a wrong value."""
     return [
-        Error(error.message, hint=error.hint, obj=error.setting, id="django_hitcount.E001")
+        Error(error.message, hint=error.hint, obj=error.place, id="django_hitcount.E001")
         for error in conf.find_setting_errors()
     ]
 

@@ -29,7 +29,7 @@ from django_hitcount.counters.counted_models import is_unsaved
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.fresh_totals import discard_totals
 from django_hitcount.counters.hits import NewHits, check_amount
-from django_hitcount.counters.outcomes import Hit
+from django_hitcount.counters.outcomes import NO_REQUEST, UNAVAILABLE, UNSAVED, Hit
 from django_hitcount.counters.page_numbers import Wanted
 from django_hitcount.db.commits import DelayedWork, run_after_commit
 from django_hitcount.db.content_types import clear_content_types
@@ -40,16 +40,9 @@ from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.failures import is_server_away
 from django_hitcount.outages.page_reads import page_read_breaker
 from django_hitcount.outages.waits import CurrentPage, add_wait
-from django_hitcount.refusals import (
-    NO_REQUEST,
-    UNAVAILABLE,
-    UNSAVED,
-    HitContext,
-    find_refusal,
-    log_refused,
-    report_refused,
-)
-from django_hitcount.visitors.origins import RequestOrigin, add_visitors, read_origin
+from django_hitcount.refusals import HitContext, find_refusal, log_refused, report_refused
+from django_hitcount.visitors.hashing import add_visitors
+from django_hitcount.visitors.identity import RequestOrigin, read_origin
 
 __all__ = [
     "Hit",

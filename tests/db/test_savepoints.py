@@ -17,7 +17,7 @@ from django_hitcount.exceptions import TransactionLost
 from django_hitcount.outages.breaker import Breaker
 from django_hitcount.recording import record_hit
 from django_hitcount.refusals import HitContext, refusal
-from django_hitcount.visitors import sessions
+from django_hitcount.visitors import identity as identities
 from tests.app.models import Article, Plain
 from tests.browsers import BROWSER
 
@@ -219,7 +219,7 @@ def gone(model: type[Model]) -> Iterator[None]:
 
 def test_session_that_cannot_be_read_breaks_no_page(buffer, article, settings, monkeypatch):
     """The session's table is gone; the view does not ask for the session, and is atomic."""
-    monkeypatch.setattr(sessions, "_breaker", Breaker("The database of sessions"))
+    monkeypatch.setattr(identities, "_breaker", Breaker("The database of sessions"))
     settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": {"repeat": "daily"}}}
     settings.MIDDLEWARE = ["django.contrib.sessions.middleware.SessionMiddleware"]
     client = Client(headers=BROWSER)
