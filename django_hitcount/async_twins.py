@@ -1,4 +1,4 @@
-"""The async versions of methods."""
+"""The async versions of methods, and of functions that are methods of a class."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def async_twin(
     sync_to_async() alone would hide its type, and a manager would not copy it from its queryset.
     """
     run = sync_to_async(method)
-    owner, _, name = method.__qualname__.rpartition(".")
+    owner, dot, name = method.__qualname__.rpartition(".")
 
     @wraps(method)
     async def twin(self: SelfT, /, *args: P.args, **kwargs: P.kwargs) -> ResultT:
         return await run(self, *args, **kwargs)
 
-    twin.__name__, twin.__qualname__ = f"a{name}", f"{owner}.a{name}"
+    twin.__name__, twin.__qualname__ = f"a{name}", f"{owner}{dot}a{name}"
     twin.__doc__ = f"See {name}()."
     return twin
