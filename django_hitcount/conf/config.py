@@ -83,12 +83,15 @@ class CounterOptions:
         return self.visitors or self.repeat == "daily"
 
 
+NO_OPTIONS = CounterOptions()
+"""The options of a counter that has none, or that is no longer declared."""
+
 OPTIONS = {column.name: column.metadata for column in fields(CounterOptions)}
 """What is declared of the options of counters, by their names in HITCOUNT."""
 
 
 def _convert_counters(place: str, value: Mapping[object, object]) -> Mapping[str, CounterOptions]:
-    found = {DEFAULT_COUNTER: CounterOptions()}
+    found = {DEFAULT_COUNTER: NO_OPTIONS}
     for counter, options in value.items():
         if not isinstance(counter, str) or not kinds.is_counter_name(counter):
             raise SettingError(
@@ -204,7 +207,7 @@ class Config:
 
     def options_of(self, counter: str) -> CounterOptions:
         """Return the options of a counter, or the defaults if it is no longer declared."""
-        return self.counters.get(counter) or CounterOptions()
+        return self.counters.get(counter, NO_OPTIONS)
 
 
 SETTINGS = {column.name.upper(): column.metadata for column in fields(Config)}
