@@ -27,7 +27,6 @@ class HitCountConfig(AppConfig):
         register(checks.check_settings)
         register(checks.check_buffer, Tags.caches)
         register(checks.check_visitors)
-        register(checks.check_patterns)
         register(checks.check_proxies)
         register(checks.check_schedule)
         register(checks.check_database)

@@ -1,35 +1,31 @@
-"""The async versions of methods."""
+"""The async versions of methods, and of functions that are methods of a class."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
-
-SelfT = TypeVar("SelfT")
 
 P = ParamSpec("P")
 
 ResultT = TypeVar("ResultT")
 
 
-def async_twin(
-    method: Callable[Concatenate[SelfT, P], ResultT],
-) -> Callable[Concatenate[SelfT, P], Coroutine[Any, Any, ResultT]]:
+def async_twin(method: Callable[P, ResultT]) -> Callable[P, Coroutine[Any, Any, ResultT]]:
     """
     Make the async twin of a method.
 
     sync_to_async() alone would hide its type, and a manager would not copy it from its queryset.
     """
     run = sync_to_async(method)
-    owner, _, name = method.__qualname__.rpartition(".")
+    owner, dot, name = method.__qualname__.rpartition(".")
 
     @wraps(method)
-    async def twin(self: SelfT, /, *args: P.args, **kwargs: P.kwargs) -> ResultT:
-        return await run(self, *args, **kwargs)
+    async def twin(*args: P.args, **kwargs: P.kwargs) -> ResultT:
+        return await run(*args, **kwargs)
 
-    twin.__name__, twin.__qualname__ = f"a{name}", f"{owner}.a{name}"
+    twin.__name__, twin.__qualname__ = f"a{name}", f"{owner}{dot}a{name}"
     twin.__doc__ = f"See {name}()."
     return twin

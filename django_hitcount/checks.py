@@ -8,8 +8,7 @@ problem. docs/checks.rst explains them all.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -31,7 +30,7 @@ VENDORS = ("sqlite", "postgresql", "mysql")
 def check_settings(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """E001: HITCOUNT has an unknown key or a wrong value."""
     return [
-        Error(error.message, hint=error.hint, obj=error.setting, id="django_hitcount.E001")
+        Error(error.message, hint=error.hint, obj=error.place, id="django_hitcount.E001")
         for error in conf.find_setting_errors()
     ]
 
@@ -62,45 +61,6 @@ def check_visitors(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> li
         except conf.SettingError as exc:
             messages.append(Error(exc.message, hint=exc.hint, id="django_hitcount.E004"))
     return messages
-
-
-def check_patterns(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """W007: a client can send a user agent that a pattern takes long to search."""
-    from django_hitcount.visitors.bots import LONGEST_USER_AGENT
-    from django_hitcount.visitors.slow_patterns import find_slow_text
-
-    return [
-        CheckWarning(
-            f"{place} contains {pattern.pattern!r}, which takes {slow.seconds * 1000:.0f} ms to "
-            f"search a user agent of {len(slow.user_agent)} characters: "
-            f"{slow.user_agent[:60]!r}.",
-            hint=(
-                "Remove a repeat within a repeat, or one of two adjacent repeats that match the "
-                "same characters. Or use possessive quantifiers, such as a++."
-            ),
-            id="django_hitcount.W007",
-        )
-        for place, pattern in _user_agent_patterns()
-        if (slow := find_slow_text(pattern, LONGEST_USER_AGENT))
-    ]
-
-
-def _user_agent_patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
-    """Yield the project's own patterns that user agents are searched for, and where they are."""
-    from django_hitcount.refusals import get_refusals
-
-    if conf.find_setting_errors():
-        return
-    config = conf.get_config()
-    for name in ("bot_user_agents", "not_bot_user_agents"):
-        yield from ((f"HITCOUNT[{name.upper()!r}]", pattern) for pattern in getattr(config, name))
-    try:
-        refusals = get_refusals()
-    except conf.SettingError:
-        return  # Reported as E004.
-    for refusal in refusals:
-        place = f"The refusal {refusal.name!r} in HITCOUNT['REFUSALS']"
-        yield from ((place, pattern) for pattern in refusal.patterns)
 
 
 def check_database(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:

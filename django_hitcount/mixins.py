@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterable
 from typing import Any, Self
 
 from django.core.checks import CheckMessage, Error
 from django.db import models
 from django.db.models.signals import class_prepared
-from django.http import HttpRequest
 
 from django_hitcount import deletion, recording, series, totals, unique_visitors
 from django_hitcount.async_twins import async_twin
@@ -74,83 +72,31 @@ class HitCountMixin(models.Model):
             discard_totals(self)
         super().refresh_from_db(using, fields, from_queryset)
 
-    def record_hit(
-        self,
-        request: HttpRequest | None = None,
-        *,
-        counter: str = DEFAULT_COUNTER,
-        amount: int = 1,
-        at: datetime.date | datetime.datetime | None = None,
-        refuse: recording.Refuse | None = None,
-    ) -> recording.Hit:
-        """Count a hit on this object, unless it is refused; see recording.record_hit()."""
-        return recording.record_hit(
-            self, request, counter=counter, amount=amount, at=at, refuse=refuse
-        )
+    # These functions take the object first, so they are its methods as they are.
 
+    record_hit = recording.record_hit
     arecord_hit = async_twin(record_hit)
-    """See record_hit()."""
 
-    def hits_between(
-        self, first_day: datetime.date, last_day: datetime.date, *, counter: str = DEFAULT_COUNTER
-    ) -> int:
-        """Return the exact hits between two days, both included; see totals.hits_between()."""
-        return totals.hits_between(self, first_day, last_day, counter=counter)
-
+    hits_between = totals.hits_between
     ahits_between = async_twin(hits_between)
-    """See hits_between()."""
 
-    def hits_by_day(
-        self, first_day: datetime.date, last_day: datetime.date, *, counter: str = DEFAULT_COUNTER
-    ) -> dict[datetime.date, int]:
-        """Return the exact hits of each day of a range; see series.hits_by_day()."""
-        return series.hits_by_day(self, first_day, last_day, counter=counter)
-
+    hits_by_day = series.hits_by_day
     ahits_by_day = async_twin(hits_by_day)
-    """See hits_by_day()."""
 
-    def hits_by_week(
-        self, first_day: datetime.date, last_day: datetime.date, *, counter: str = DEFAULT_COUNTER
-    ) -> dict[datetime.date, int]:
-        """Return the exact hits of each week of a range; see series.hits_by_week()."""
-        return series.hits_by_week(self, first_day, last_day, counter=counter)
-
+    hits_by_week = series.hits_by_week
     ahits_by_week = async_twin(hits_by_week)
-    """See hits_by_week()."""
 
-    def hits_by_month(
-        self, first_day: datetime.date, last_day: datetime.date, *, counter: str = DEFAULT_COUNTER
-    ) -> dict[datetime.date, int]:
-        """Return the exact hits of each month of a range; see series.hits_by_month()."""
-        return series.hits_by_month(self, first_day, last_day, counter=counter)
-
+    hits_by_month = series.hits_by_month
     ahits_by_month = async_twin(hits_by_month)
-    """See hits_by_month()."""
 
-    def visitors_on(self, day: datetime.date, *, counter: str = DEFAULT_COUNTER) -> int:
-        """Return how many different visitors came on a day; see unique_visitors.visitors_on()."""
-        return unique_visitors.visitors_on(self, day, counter=counter)
-
+    visitors_on = unique_visitors.visitors_on
     avisitors_on = async_twin(visitors_on)
-    """See visitors_on()."""
 
-    def visitors_between(
-        self, first_day: datetime.date, last_day: datetime.date, *, counter: str = DEFAULT_COUNTER
-    ) -> unique_visitors.Visitors:
-        """Return how many came in a range of days; see unique_visitors.visitors_between()."""
-        return unique_visitors.visitors_between(self, first_day, last_day, counter=counter)
-
+    visitors_between = unique_visitors.visitors_between
     avisitors_between = async_twin(visitors_between)
-    """See visitors_between()."""
 
-    def visitors_by_day(
-        self, first_day: datetime.date, last_day: datetime.date, *, counter: str = DEFAULT_COUNTER
-    ) -> dict[datetime.date, int]:
-        """Return how many different visitors came on each day; see series.visitors_by_day()."""
-        return series.visitors_by_day(self, first_day, last_day, counter=counter)
-
+    visitors_by_day = series.visitors_by_day
     avisitors_by_day = async_twin(visitors_by_day)
-    """See visitors_by_day()."""
 
 
 # A model without a Meta inherits the Meta of its first base. The Meta above would so hide the

@@ -30,7 +30,7 @@ from django_hitcount.counters.days import day_of
 from django_hitcount.counters.fresh_totals import discard_totals
 from django_hitcount.counters.hits import NewHits, check_amount
 from django_hitcount.counters.keys import CounterKey
-from django_hitcount.counters.outcomes import Hit
+from django_hitcount.counters.outcomes import NO_REQUEST, UNAVAILABLE, UNSAVED, Hit
 from django_hitcount.counters.page_numbers import Wanted
 from django_hitcount.db.commits import DelayedWork, run_after_commit
 from django_hitcount.db.content_types import clear_content_types
@@ -41,16 +41,9 @@ from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.failures import is_server_away
 from django_hitcount.outages.page_reads import page_read_breaker
 from django_hitcount.outages.waits import add_wait, current_page
-from django_hitcount.refusals import (
-    NO_REQUEST,
-    UNAVAILABLE,
-    UNSAVED,
-    HitContext,
-    find_refusal,
-    log_refused,
-    report_refused,
-)
-from django_hitcount.visitors.origins import RequestOrigin, add_visitors, read_origin
+from django_hitcount.refusals import HitContext, find_refusal, log_refused, report_refused
+from django_hitcount.visitors.hashing import add_visitors
+from django_hitcount.visitors.identity import RequestOrigin, read_origin
 
 __all__ = [
     "Hit",
@@ -143,7 +136,8 @@ def record_hits(
     refusals: Sequence[str | None] = [None] * len(objs)
     if request is not None:
         refusals = [find_refusal(HitContext(request, obj, counter), refuse) for obj in objs]
-        log_refused(refusals, counter, request)
+        if any(refusals):
+            log_refused(refusals, counter, request)
     hits = [NewHits(key, day, amount, refusal) for key, refusal in zip(keys, refusals, strict=True)]
     return _record(objs, hits, request)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from math import ceil
 
-from asgiref.sync import sync_to_async
-
 from django_hitcount import conf
+from django_hitcount.async_twins import async_twin
 from django_hitcount.buffers import get_buffer
 from django_hitcount.buffers.throttling import admit
 from django_hitcount.exceptions import InvalidThrottle
@@ -72,9 +71,8 @@ class Throttle:
         """
         return admit(get_buffer(), self.name, milliseconds=self._milliseconds)
 
-    async def aadmit(self) -> bool:
-        """See admit()."""
-        return await sync_to_async(self.admit)()
+    aadmit = async_twin(admit)
+    """See admit()."""
 
 
 def _valid_name(name: str) -> str:

@@ -97,22 +97,6 @@ def test_e003_unknown_vendor(monkeypatch):
     )
 
 
-@pytest.mark.parametrize("setting", ["BOT_USER_AGENTS", "NOT_BOT_USER_AGENTS", "REFUSALS"])
-def test_w007_pattern_that_a_client_can_keep_busy(settings, hitcount, setting):
-    patterns = ["LobbyScreen/", r"^Monitor/(\d+)+$"]
-    refusal = {"NAME": "django_hitcount.refusals.user_agents", "OPTIONS": {"patterns": patterns}}
-    settings.HITCOUNT = {
-        **settings.HITCOUNT,
-        setting: [refusal] if setting == "REFUSALS" else patterns,
-    }
-
-    (message,) = hitcount_messages()
-    assert message.id == "django_hitcount.W007"
-    assert setting in message.msg
-    assert r"'^Monitor/(\\d+)+$', which takes" in message.msg
-    assert "'Monitor/1111111111" in message.msg
-
-
 def test_e006_no_autocommit(monkeypatch):
     monkeypatch.setitem(connection.settings_dict, "AUTOCOMMIT", False)
 
@@ -157,7 +141,6 @@ def test_ids_are_used_once():
         "W004",
         "W005",
         "W006",
-        "W007",
         "W008",
         "W009",
     }

@@ -128,7 +128,7 @@ def test_only_settings_are_imported_by_a_dotted_path():
     by_path = re.compile(r"\b(import_string|import_module|__import__|get_model|exec|eval)\b")
 
     importers = {module for module, source in SOURCES.items() if by_path.search(source)}
-    assert importers == {"django_hitcount.conf.loading"}
+    assert importers == {"django_hitcount.conf.kinds"}
 
 
 def test_tags_do_not_need_the_admin():

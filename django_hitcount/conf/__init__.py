@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from django_hitcount.conf.config import Config, find_setting_errors, get_config
-from django_hitcount.conf.counter_options import (
+from django_hitcount.conf.config import (
     DEFAULT_COUNTER,
+    Config,
     CounterOptions,
+    find_setting_errors,
+    get_config,
+)
+from django_hitcount.conf.kinds import (
+    SettingError,
+    import_dotted_path,
+    is_asynchronous,
     is_counter_name,
 )
-from django_hitcount.conf.errors import SettingError
 from django_hitcount.conf.limits import (
     ADDRESS_NAME_LENGTH,
     ADMISSION_NAME_MAX_LENGTH,
@@ -24,7 +30,6 @@ from django_hitcount.conf.limits import (
     USERNAME_MAX_LENGTH,
     VISITOR_KEY_MAX_LENGTH,
 )
-from django_hitcount.conf.loading import import_dotted_path, is_asynchronous
 
 __all__ = [
     "ADDRESS_NAME_LENGTH",

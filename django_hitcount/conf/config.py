@@ -1,108 +1,240 @@
-"""The values of HITCOUNT. No other module reads the setting."""
+"""
+The settings: each is declared once, with its default, its kind and what it means.
+
+No other module reads HITCOUNT. docs/settings.rst explains the settings, and a test compares it with
+the declarations.
+"""
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any, Literal, TypeVar
 
 from django.conf import settings
 
-from django_hitcount.conf import converters
+from django_hitcount.conf import kinds
 from django_hitcount.conf.caches import cached_for_settings
-from django_hitcount.conf.counter_options import (
-    ROTATION_SECONDS,
-    CounterOptions,
-    Rotation,
-    convert_counters,
+from django_hitcount.conf.kinds import Kind, SettingError
+from django_hitcount.conf.limits import COUNTER_MAX_LENGTH, MOST_PARTITIONS
+
+T = TypeVar("T")
+
+DEFAULT_COUNTER = "views"
+
+ROTATION_SECONDS = {"day": 23 * 3600, "month": 28 * 24 * 3600, "never": 366 * 24 * 3600}
+"""
+By rotation, the largest ``repeat``: the length of the shortest period.
+
+Visitors are recognised by the keys of this period and of the one before it.
+"""
+
+HITS_PER_ADDRESS = 100
+"""
+The default limit of counters with a ``repeat`` rule.
+
+It is far above what an office or a school needs, and far below what an attacker needs.
+"""
+
+
+def setting(default: object, kind: Kind[T]) -> T:
+    """Declare a setting, or an option of a counter. ``default`` is as a project would set it."""
+    return field(
+        default_factory=lambda: kind.read("a default", default),
+        metadata={"default": default, "kind": kind},
+    )
+
+
+REPEAT = Kind[Any](
+    lambda value: (
+        kinds.is_whole_number(value, 1, ROTATION_SECONDS["never"])
+        or (isinstance(value, str) and value in {"always", "daily"})
+    ),
+    "Set it to 'always', 'daily', or a whole number of seconds from 1 to "
+    f"{ROTATION_SECONDS['never']}.",
 )
-from django_hitcount.conf.errors import SettingError
-from django_hitcount.conf.limits import MOST_PARTITIONS
-from django_hitcount.conf.networks import Network
-from django_hitcount.conf.patterns import NO_PATTERNS, Patterns
+
+
+@dataclass(frozen=True, kw_only=True)
+class CounterOptions:
+    """The options of one counter: which of its hits count, and what is counted besides."""
+
+    repeat: int | Literal["always", "daily"] = setting("always", REPEAT)
+    """When a hit of the same visitor on the same object counts again."""
+
+    visitors: bool = setting(False, kinds.FLAG)
+    """Whether to count the unique visitors of each object and day as well."""
+
+    # The limit is in practice none, and a number that every database can store.
+    per_address: int | None = setting(None, kinds.whole_number_or_none(1, 1_000_000_000))
+    """How many hits of one address count on the same object in one calendar day."""
+
+    @cached_property
+    def identifies_visitors(self) -> bool:
+        """Whether hits of this counter need the identity of their visitor."""
+        return self.visitors or self.repeat != "always"
+
+    @cached_property
+    def keeps_seen_visitors(self) -> bool:
+        """Whether the hashes of the visitors of each day are kept until the day is closed."""
+        return self.visitors or self.repeat == "daily"
+
+
+NO_OPTIONS = CounterOptions()
+"""The options of a counter that has none, or that is no longer declared."""
+
+OPTIONS = {column.name: column.metadata for column in fields(CounterOptions)}
+"""What is declared of the options of counters, by their names in HITCOUNT."""
+
+
+def _convert_counters(place: str, value: Mapping[object, object]) -> Mapping[str, CounterOptions]:
+    found = {DEFAULT_COUNTER: NO_OPTIONS}
+    for counter, options in value.items():
+        if not isinstance(counter, str) or not kinds.is_counter_name(counter):
+            raise SettingError(
+                place,
+                f"{place} contains an invalid counter name: {counter!r}.",
+                "Start it with a lower case letter, followed by lower case letters, digits and "
+                f"underscores. Use {COUNTER_MAX_LENGTH} characters at most.",
+            )
+        found[counter] = _DICT_OF_OPTIONS.read(f"{place}[{counter!r}]", options)
+    return found
+
+
+def _convert_options(place: str, value: Mapping[object, object]) -> CounterOptions:
+    values, errors = _read_all(OPTIONS, place, value)
+    if errors:
+        raise errors[0]
+    if values.get("repeat", "always") != "always":
+        values.setdefault("per_address", HITS_PER_ADDRESS)
+    return CounterOptions(**values)
+
+
+_DICT_OF_OPTIONS = Kind[CounterOptions](
+    kinds.is_dict, 'Set it to a dict: {"repeat": "daily"}.', _convert_options
+)
+
+COUNTERS = Kind[Mapping[str, CounterOptions]](
+    kinds.is_dict,
+    'Set it to a dict of counter names, each with its options: {"downloads": {}}.',
+    _convert_counters,
+)
+
+DEFAULT_REFUSALS = [f"django_hitcount.refusals.{name}" for name in ("method", "prefetch", "bot")]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Config:
     """The values of HITCOUNT. Each key of the setting is a field in lower case."""
 
-    buffer: str = "django_hitcount.buffers.database.DatabaseBuffer"
-    """Dotted path of the buffer class."""
+    buffer: str = setting("django_hitcount.buffers.database.DatabaseBuffer", kinds.TEXT)
+    """Where hits wait before they reach the tables: the dotted path of a class."""
 
-    cache_alias: str = "hitcount"
-    """Name in CACHES of the Redis that RedisBuffer uses."""
+    cache_alias: str = setting("hitcount", kinds.TEXT)
+    """The name in ``CACHES`` of the Redis that ``RedisBuffer`` uses."""
 
-    counters: Mapping[str, CounterOptions] = field(
-        default_factory=lambda: convert_counters("COUNTERS", {})
+    counters: Mapping[str, CounterOptions] = setting({}, COUNTERS)
+    """The names of your counters, each with a dict of options."""
+
+    refusals: tuple[tuple[str, kinds.Options], ...] = setting(DEFAULT_REFUSALS, kinds.REFUSALS)
+    """
+    Why hits are not counted: dotted paths of refusals, in the order in which they are tried.
+    """
+
+    bot_user_agents: tuple[re.Pattern[str], ...] = setting([], kinds.PATTERNS)
+    """User agents to treat as bots, in addition to those that the library knows."""
+
+    not_bot_user_agents: tuple[re.Pattern[str], ...] = setting([], kinds.PATTERNS)
+    """User agents not to treat as bots."""
+
+    trusted_proxies: int | tuple[kinds.Network, ...] = setting(0, kinds.PROXIES)
+    """
+    Which proxies to trust for the client's address: the number of proxies in front of the site, or
+    their networks.
+    """
+
+    visitor_identity: tuple[str, ...] = setting(
+        ["user", "session", "cookie", "address"], kinds.IDENTITIES
     )
-    """Options by counter name. "views" is always among the names."""
+    """How visitors are identified: a list of identities. The first one with an answer is used."""
 
-    refusals: tuple[tuple[str, Mapping[str, object]], ...] = (
-        ("django_hitcount.refusals.method", {}),
-        ("django_hitcount.refusals.prefetch", {}),
-        ("django_hitcount.refusals.bot", {}),
+    visitor_cookie: str | None = setting(None, kinds.TEXT_OR_NONE)
+    """The name of the cookie that the identity ``"cookie"`` reads."""
+
+    visitor_key_rotation: Literal["day", "month", "never"] = setting(
+        "day", kinds.choice("day", "month", "never")
     )
-    """Dotted paths of the refusals and their options, in the order in which they are tried."""
+    """
+    How long visitors can be recognised: when the visitor key changes, under which they are hashed.
+    """
 
-    bot_user_agents: Patterns = NO_PATTERNS
-    """Further user agents that belong to bots."""
+    repeat_error_rate: float = setting(0.001, kinds.SHARE)
+    """
+    The share of new visitors that ``"repeat": "daily"`` may mistake for repeat visitors, with
+    Redis.
+    """
 
-    not_bot_user_agents: Patterns = NO_PATTERNS
-    """User agents that do not belong to bots, whatever the other patterns say."""
+    partitions: int = setting(16, kinds.whole_number(1, MOST_PARTITIONS))
+    """The number of *partitions*: the parts that the Redis buffer is split into."""
 
-    trusted_proxies: int | tuple[Network, ...] = 0
-    """How many proxies are in front of the site, or their networks."""
+    slots: int = setting(64, kinds.whole_number(1, 32_767))
+    """
+    How many rows one counter may use between two compactions, so that its writers do not wait for
+    each other.
+    """
 
-    visitor_identity: tuple[str, ...] = ("user", "session", "cookie", "address")
-    """How visitors are identified: the first identity that returns something is used."""
+    redis_timeout_seconds: float = setting(0.25, kinds.SECONDS_TO_WAIT)
+    """
+    How long a whole call to Redis may take: getting a connection, opening it, and receiving the
+    answers, even if they come in many pieces.
+    """
 
-    visitor_cookie: str | None = None
-    """Name of the cookie that the identity "cookie" reads; if None, it returns nothing."""
+    total_ttl_seconds: int = setting(3600, kinds.whole_number(1, 30 * 24 * 3600))
+    """
+    How long Redis keeps a *running total*, the total that each hit raises, after it was loaded from
+    the tables.
+    """
 
-    visitor_key_rotation: Rotation = "day"
-    """How often the key that visitors are hashed under changes."""
-
-    repeat_error_rate: float = 0.001
-    """Share of new visitors that "daily" may mistake for repeat visitors."""
-
-    partitions: int = 16
-    """Parts of the Redis buffer, flushed one by one. Change it only while the buffer is empty."""
-
-    slots: int = 64
-    """Rows that share a counter's total between compactions, not counting slot 0."""
-
-    redis_timeout_seconds: float = 0.25
-    """Longest wait for a connection to Redis and for a reply, unless the alias sets its own."""
-
-    total_ttl_seconds: int = 3600
-    """How long after loading it Redis keeps a running total, before it is loaded again."""
-
-    flush_threshold: int | None = None
-    """Number of pending counters above which a partition is flushed early."""
+    # A flush of so many counters takes about a minute.
+    flush_threshold: int | None = setting(None, kinds.whole_number_or_none(1, 1_000_000))
+    """
+    Flush a partition early, without waiting for the schedule, if it holds more pending counters
+    than this.
+    """
 
     def options_of(self, counter: str) -> CounterOptions:
         """Return the options of a counter, or the defaults if it is no longer declared."""
-        return self.counters.get(counter) or CounterOptions()
+        return self.counters.get(counter, NO_OPTIONS)
 
 
-_CONVERTERS: dict[str, converters.Converter] = {
-    "BUFFER": converters.convert_text,
-    "CACHE_ALIAS": converters.convert_text,
-    "COUNTERS": convert_counters,
-    "REFUSALS": converters.convert_refusals,
-    "BOT_USER_AGENTS": converters.convert_patterns,
-    "NOT_BOT_USER_AGENTS": converters.convert_patterns,
-    "TRUSTED_PROXIES": converters.convert_proxies,
-    "VISITOR_IDENTITY": converters.convert_identities,
-    "VISITOR_COOKIE": converters.convert_optional_text,
-    "VISITOR_KEY_ROTATION": converters.choice_converter("day", "month", "never"),
-    "REPEAT_ERROR_RATE": converters.convert_rate,
-    "PARTITIONS": converters.whole_number_converter(1, MOST_PARTITIONS),
-    "SLOTS": converters.whole_number_converter(1, 32_767),
-    "REDIS_TIMEOUT_SECONDS": converters.convert_seconds,
-    "TOTAL_TTL_SECONDS": converters.whole_number_converter(1, 30 * 24 * 3600),
-    "FLUSH_THRESHOLD": converters.convert_threshold,
-}
+SETTINGS = {column.name.upper(): column.metadata for column in fields(Config)}
+"""What is declared of the keys of HITCOUNT."""
+
+
+def _read_all(
+    declared: Mapping[str, Mapping[str, Any]], place: str, given: Mapping[Any, object]
+) -> tuple[dict[str, Any], list[SettingError]]:
+    """Check and convert all values of a dict. Return them by field, and what is wrong."""
+    values: dict[str, Any] = {}
+    errors: list[SettingError] = []
+    for name, value in given.items():
+        try:
+            if name not in declared:
+                raise _unknown_key(place, name, [*declared])
+            values[name.lower()] = declared[name]["kind"].read(f"{place}[{name!r}]", value)
+        except SettingError as error:
+            errors.append(error)
+    return values, errors
+
+
+def _unknown_key(place: str, name: object, known: list[str]) -> SettingError:
+    lowered = {key.lower(): key for key in known}
+    close = difflib.get_close_matches(str(name).lower(), lowered, n=1, cutoff=0.5)
+    hint = f"Did you mean {lowered[close[0]]!r}?" if close else f"Use one of {', '.join(known)}."
+    return SettingError(place, f"Unknown key in {place}: {name!r}.", hint)
 
 
 def find_setting_errors() -> list[SettingError]:
@@ -117,48 +249,27 @@ def get_config() -> Config:
 
     Raises ImproperlyConfigured for the first error.
     """
-    values, errors = _read_setting()
+    config, errors = _read_setting()
     if errors:
         raise errors[0]
-    return Config(**values)  # type: ignore[arg-type]
+    return config
 
 
-def _read_setting() -> tuple[dict[str, object], list[SettingError]]:
+def _read_setting() -> tuple[Config, list[SettingError]]:
     given = getattr(settings, "HITCOUNT", {})
     if not isinstance(given, Mapping):
         message = f"Invalid value for HITCOUNT: {given!r}."
-        return {}, [SettingError("HITCOUNT", message, "Set it to a dict.")]
-    values: dict[str, object] = {}
-    errors: list[SettingError] = []
-    for name, value in given.items():
-        try:
-            values[str(name).lower()] = _find_converter(name)(name, value)
-        except SettingError as error:
-            errors.append(error)
-    if not errors:
-        errors += _find_contradictions(Config(**values))  # type: ignore[arg-type]
-    return values, errors
-
-
-def _find_converter(name: str) -> converters.Converter:
-    try:
-        return _CONVERTERS[name]
-    except KeyError:
-        close = difflib.get_close_matches(str(name).upper(), _CONVERTERS, n=1, cutoff=0.5)
-        hint = f"Did you mean {close[0]!r}?" if close else f"Use one of {', '.join(_CONVERTERS)}."
-        raise SettingError(str(name), f"Unknown key in HITCOUNT: {name!r}.", hint) from None
-
-
-def _find_contradictions(config: Config) -> list[SettingError]:
-    """Return the errors of values that are valid alone but not together."""
-    return [*_check_intervals(config), *_check_cookie(config)]
+        return Config(), [SettingError("HITCOUNT", message, "Set it to a dict.")]
+    values, errors = _read_all(SETTINGS, "HITCOUNT", given)
+    config = Config(**values)
+    return config, errors or [*_check_intervals(config), *_check_cookie(config)]
 
 
 def _check_intervals(config: Config) -> list[SettingError]:
     longest = ROTATION_SECONDS[config.visitor_key_rotation]
     return [
         SettingError(
-            "COUNTERS",
+            "HITCOUNT['COUNTERS']",
             f"Invalid value for HITCOUNT['COUNTERS'][{counter!r}]['repeat']: {options.repeat}. "
             f"HITCOUNT['VISITOR_KEY_ROTATION'] is {config.visitor_key_rotation!r}, so visitors "
             f"are recognised for {longest} seconds only.",
@@ -174,7 +285,7 @@ def _check_cookie(config: Config) -> list[SettingError]:
         return []
     return [
         SettingError(
-            "VISITOR_IDENTITY",
+            "HITCOUNT['VISITOR_IDENTITY']",
             "HITCOUNT['VISITOR_IDENTITY'] only contains 'cookie', but HITCOUNT['VISITOR_COOKIE'] "
             "is not set, so visitors cannot be distinguished.",
             "Set HITCOUNT['VISITOR_COOKIE'] to the name of your cookie.",

@@ -66,7 +66,9 @@ class _LazySavepoint:
         self._id: str | None = None
 
     def __enter__(self) -> None:
-        self._connection.execute_wrappers.append(self)
+        # The first one is called first. Its SAVEPOINT passes by the blocks around it, which make
+        # theirs before.
+        self._connection.execute_wrappers.insert(0, self)
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self._connection.execute_wrappers.remove(self)

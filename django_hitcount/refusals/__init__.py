@@ -10,44 +10,30 @@ HITCOUNT["REFUSALS"] names them. To write one, decorate a function that returns 
 
 from __future__ import annotations
 
-from django_hitcount.counters.outcomes import (
-    ADDRESS_LIMIT,
-    CALLER,
-    NO_REQUEST,
-    REASONS,
-    REPEAT,
-    RESERVED,
-    UNAVAILABLE,
-    UNSAVED,
-)
 from django_hitcount.refusals.base import HitContext, Refusal, refusal
-from django_hitcount.refusals.registry import (
-    find_refusal,
-    get_refusals,
-    reasons_by_name,
-)
-from django_hitcount.refusals.reporting import log_refused, report_refused
-from django_hitcount.refusals.requests import (
+from django_hitcount.refusals.built_in import (
     addresses,
     bot,
     do_not_track,
     global_privacy_control,
+    groups,
     method,
+    owner,
+    permissions,
     prefetch,
     previews,
+    staff,
     user_agents,
 )
-from django_hitcount.refusals.users import groups, owner, permissions, staff
+from django_hitcount.refusals.registry import (
+    find_refusal,
+    get_refusals,
+    log_refused,
+    reasons_by_name,
+    report_refused,
+)
 
 __all__ = [
-    "ADDRESS_LIMIT",
-    "CALLER",
-    "NO_REQUEST",
-    "REASONS",
-    "REPEAT",
-    "RESERVED",
-    "UNAVAILABLE",
-    "UNSAVED",
     "HitContext",
     "Refusal",
     "addresses",

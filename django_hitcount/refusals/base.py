@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import NamedTuple
 
 from django.db.models import Model
 from django.http import HttpRequest
 from django.utils.functional import Promise
 
 from django_hitcount import conf
-from django_hitcount.conf.patterns import NO_PATTERNS, Patterns
 from django_hitcount.counters.outcomes import RESERVED
-from django_hitcount.visitors.sessions import is_forged
+from django_hitcount.visitors.identity import ask_protected
 
 
-@dataclass(frozen=True, slots=True)
-class HitContext:
+class HitContext(NamedTuple):
     """The hit that a refusal decides about."""
 
     request: HttpRequest
@@ -37,13 +36,7 @@ class Refusal:
     reason: str | Promise
     """The reason as a sentence."""
 
-    refuses: Callable[[HitContext], bool]
-
-    patterns: Patterns = NO_PATTERNS
-    """The patterns that it searches user agents for. The check W007 finds slow ones."""
-
-    uses_database: bool = True
-    """Whether it may query a database. Then a savepoint protects the transaction of the page."""
+    refuses: Callable[[HitContext], object]
 
     def __post_init__(self) -> None:
         if not conf.is_counter_name(self.name) or self.name in RESERVED:
@@ -53,7 +46,6 @@ class Refusal:
                 f"{conf.REFUSAL_MAX_LENGTH} characters at most. These names are reserved: "
                 f"{', '.join(map(repr, RESERVED))}."
             )
-        check_synchronous(self.refuses)
 
 
 def refusal(
@@ -70,32 +62,21 @@ def refusal(
     """
 
     def decorate(refuses: Callable[[HitContext], bool]) -> Refusal:
-        return Refusal(name, reason, refuses, uses_database=uses_database)
+        protected = protect(refuses)
+        return Refusal(name, reason, protected if uses_database else refuses)
 
     return decorate
 
 
-def check_synchronous(refuses: Callable[[HitContext], bool]) -> None:
-    """Raise ValueError if ``refuses`` is a coroutine function: every coroutine is true."""
+def protect(refuses: Callable[[HitContext], object]) -> Callable[[HitContext], object]:
+    """
+    Make a function protect the transactions of the page from its queries.
+
+    Raises ValueError if it is a coroutine function: every coroutine is true.
+    """
     if conf.is_asynchronous(refuses):
         raise ValueError(
             f"{refuses!r} is a coroutine function, which would refuse every hit: its result is "
             "not awaited. Make it a plain function."
         )
-
-
-def convert_texts(value: object, option: str, what: str) -> list[str]:
-    """Return ``value`` as a list of strings. Raises ValueError, also for a single string."""
-    items = [] if isinstance(value, str) or not isinstance(value, Iterable) else [*value]
-    if not items or not all(isinstance(item, str) and item for item in items):
-        raise ValueError(f"{option} must be a list of {what}, not {value!r}")
-    return items
-
-
-def logged_in_user(context: HitContext) -> Any:
-    """Return the user who is logged in, or None. A forged session is not read."""
-    session = getattr(context.request, "session", None)
-    if session is not None and is_forged(session):
-        return None
-    user = getattr(context.request, "user", None)
-    return user if getattr(user, "is_authenticated", False) else None
+    return partial(ask_protected, refuses)

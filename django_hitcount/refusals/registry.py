@@ -1,26 +1,39 @@
-"""Load the refusals that HITCOUNT["REFUSALS"] names, and ask them about a hit."""
+"""Load the refusals of HITCOUNT["REFUSALS"], ask them about hits, and report what they refuse."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import isawaitable, signature
+from typing import NamedTuple
+
+from django.conf import settings
+from django.db.models import Model
+from django.http import HttpRequest
 
 from django_hitcount import conf
 from django_hitcount.conf.caches import cached_for_settings
-from django_hitcount.counters.outcomes import CALLER, REASONS
-from django_hitcount.db.savepoints import protect_transactions
+from django_hitcount.counters.hits import NewHits
+from django_hitcount.counters.outcomes import CALLER, REASONS, UNAVAILABLE
 from django_hitcount.exceptions import TransactionLost
-from django_hitcount.refusals import requests, users
-from django_hitcount.refusals.base import HitContext, Refusal, check_synchronous
+from django_hitcount.refusals import built_in
+from django_hitcount.refusals.base import HitContext, Refusal, protect
+from django_hitcount.signals import hit_refused
 
-BUILT_IN = (*requests.__all__, *users.__all__)
-"""Names of the built-in refusals, with and without options."""
+PLACE = "HITCOUNT['REFUSALS']"
 
-_NO_PROTECTION = nullcontext()
+SHOWN_CHARACTERS = 200
+"""Characters of a user agent that are logged: enough to recognise a bot."""
 
 logger = logging.getLogger("django_hitcount")
+
+
+class _Caller(NamedTuple):
+    """The function that a caller of record_hit() has passed. Its name is reserved."""
+
+    refuses: Callable[[HitContext], object]
+    name: str = CALLER
 
 
 def find_refusal(
@@ -32,29 +45,22 @@ def find_refusal(
     Tries HITCOUNT["REFUSALS"] in order, then ``refuse``. Costs what these cost. Raises
     TransactionLost if one of them has broken the transaction of the page.
     """
+    refusals: Sequence[Refusal | _Caller] = get_refusals()
     if refuse:
-        check_synchronous(refuse)
-    for item in get_refusals():
-        if _applies(item.refuses, context, uses_database=item.uses_database):
-            return item.name
-    return CALLER if refuse and _applies(refuse, context, uses_database=True) else None
-
-
-def _applies(
-    refuses: Callable[[HitContext], bool], context: HitContext, *, uses_database: bool
-) -> bool:
-    try:
-        with protect_transactions() if uses_database else _NO_PROTECTION:
-            answer = refuses(context)
-            if answer and isawaitable(answer):
-                raise TypeError(f"{answer!r} must not be awaitable")
-    except TransactionLost:
-        raise
-    except Exception:
-        # Counting must not break a page, and an error in a refusal must not lose hits.
-        logger.exception("The refusal %r failed, and is ignored", refuses)
-        return False
-    return answer
+        refusals = [*refusals, _Caller(protect(refuse))]
+    for item in refusals:
+        try:
+            answer = item.refuses(context)
+            if answer:
+                if isawaitable(answer):
+                    raise TypeError(f"{answer!r} must not be awaitable")
+                return item.name
+        except TransactionLost:
+            raise
+        except Exception:
+            # Counting must not break a page, and an error in a refusal must not lose hits.
+            logger.exception("The refusal %r failed, and is ignored", item.name)
+    return None
 
 
 def reasons_by_name() -> dict[str, str]:
@@ -77,19 +83,19 @@ def _make_refusal(path: str, options: Mapping[str, object]) -> Refusal:
     try:
         found = conf.import_dotted_path(path)
     except ImportError as exc:
-        message = f"HITCOUNT['REFUSALS'] contains {path!r}, which cannot be imported: {exc}."
-        built_in = ", ".join(f"'django_hitcount.refusals.{name}'" for name in BUILT_IN)
-        raise conf.SettingError("REFUSALS", message, f"Use one of {built_in}.") from exc
+        message = f"{PLACE} contains {path!r}, which cannot be imported: {exc}."
+        known = ", ".join(f"'django_hitcount.refusals.{name}'" for name in built_in.__all__)
+        raise conf.SettingError(PLACE, message, f"Use one of {known}.") from exc
     try:
         made = found(**options) if options or _is_optionless_factory(found) else found
     except (ImportError, TypeError, ValueError) as exc:
         given = f"OPTIONS {dict(options)!r} of {path!r}"
-        message = f"Invalid {given} in HITCOUNT['REFUSALS']: {exc}."
-        raise conf.SettingError("REFUSALS", message, _describe_options(found)) from exc
+        message = f"Invalid {given} in {PLACE}: {exc}."
+        raise conf.SettingError(PLACE, message, _describe_options(found)) from exc
     if not isinstance(made, Refusal):
         raise conf.SettingError(
-            "REFUSALS",
-            f"HITCOUNT['REFUSALS'] contains {path!r}, which is not a refusal: {made!r}.",
+            PLACE,
+            f"{PLACE} contains {path!r}, which is not a refusal: {made!r}.",
             "Decorate a function with @refusal(name, reason). If the refusal takes options, set "
             "its OPTIONS.",
         )
@@ -113,3 +119,57 @@ def _describe_options(found: object) -> str:
     except (TypeError, ValueError):  # A refusal without options, or something not callable.
         return "Remove the OPTIONS: it takes none."
     return f"Use the OPTIONS {', '.join(map(repr, names))}."
+
+
+def report_refused(
+    objs: Sequence[Model],
+    hits: Sequence[NewHits],
+    refusals: Sequence[str | None],
+    *,
+    counter: str,
+    request: HttpRequest | None,
+) -> None:
+    """
+    Report which hits were refused once they have been recorded; ``refusals`` has the reasons.
+
+    Logs those that nothing refused before the buffer did, and sends hit_refused for all but those
+    that are lost.
+    """
+    found = zip(hits, refusals, strict=True)
+    log_refused((refusal for hit, refusal in found if not hit.refusal), counter)
+    if not hit_refused.receivers:
+        return
+    for obj, refusal in zip(objs, refusals, strict=True):
+        if refusal and refusal != UNAVAILABLE:
+            hit_refused.send_robust(
+                obj._meta.model, obj=obj, counter=counter, refusal=refusal, request=request
+            )
+
+
+def log_refused(
+    refusals: Iterable[str | None], counter: str, request: HttpRequest | None = None
+) -> None:
+    """
+    If DEBUG is True, log how many hits are refused, and why: a line for each reason.
+
+    The lines are warnings, since Django's default LOGGING shows the warnings of all loggers.
+    """
+    if not settings.DEBUG:
+        return
+    known = reasons_by_name()
+    for name, count in Counter(filter(None, refusals)).items():
+        logger.warning(
+            "%d of %r not counted%s, refusal %r: %s",
+            count,
+            counter,
+            _describe_sender(request),
+            name,
+            known.get(name, ""),
+        )
+
+
+def _describe_sender(request: HttpRequest | None) -> str:
+    if request is None:
+        return ""
+    user_agent = request.META.get("HTTP_USER_AGENT", "")[:SHOWN_CHARACTERS]
+    return f" ({request.method} {request.path}, User-Agent {user_agent!r})"

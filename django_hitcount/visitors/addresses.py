@@ -11,7 +11,7 @@ from typing import Any
 from python_ipware import IpWare
 
 from django_hitcount import conf
-from django_hitcount.conf.networks import Network
+from django_hitcount.conf.kinds import Network, parse_network
 
 Address = IPv4Address | IPv6Address
 
@@ -28,6 +28,15 @@ LONGEST_HOP = 100
 
 REMEMBERED_HOPS = 4096
 """Parsed addresses that a process caches. Parsing would double the cost of a visitor."""
+
+INTERNAL_NETWORKS = tuple(
+    parse_network(text)
+    for text in (
+        *("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16"),
+        *("100.64.0.0/10", "::1", "fc00::/7", "fe80::/10"),
+    )
+)
+"""Networks that a proxy may be in, but not a client of a public site."""
 
 _PARSER = IpWare(precedence=("ADDRESS",))
 
@@ -101,3 +110,10 @@ def household(address: Address) -> str:
         return str(address)
     host_bits = 128 - IPV6_PREFIX
     return f"{IPv6Address(int(address) >> host_bits << host_bits)}/{IPV6_PREFIX}"
+
+
+def is_unnamed_proxy(meta: Mapping[str, Any]) -> bool:
+    """Return whether REMOTE_ADDR is the address of a proxy that TRUSTED_PROXIES does not name."""
+    if not meta.get("HTTP_X_FORWARDED_FOR") or conf.get_config().trusted_proxies:
+        return False
+    return is_within(parse_address(str(meta.get("REMOTE_ADDR") or "")), INTERNAL_NETWORKS)

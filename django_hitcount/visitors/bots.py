@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 
 from is_bot import Bots
 
 from django_hitcount import conf
 from django_hitcount.conf.caches import cached_for_settings
+from django_hitcount.conf.kinds import match_any
 
 REMEMBERED_USER_AGENTS = 10_000
 """
@@ -33,20 +33,20 @@ def is_bot(user_agent: str) -> bool:
     HITCOUNT["NOT_BOT_USER_AGENTS"] is never a bot. Costs a dict lookup; the first time that a
     process sees a user agent, about 0.3 ms, or 2 ms for the longest ones.
     """
-    return _classifier()(user_agent[:LONGEST_USER_AGENT])
+    return classify(user_agent[:LONGEST_USER_AGENT])
 
 
-@cached_for_settings("HITCOUNT")
-def _classifier() -> Callable[[str], bool]:
-    """Return a cached classifier for the current settings."""
+@cached_for_settings("HITCOUNT", maxsize=REMEMBERED_USER_AGENTS)
+def classify(user_agent: str) -> bool:
+    """See is_bot(). ``user_agent`` has LONGEST_USER_AGENT characters at most."""
     config = conf.get_config()
-    known = Bots()
+    if match_any(config.not_bot_user_agents, user_agent):
+        return False
+    is_added = match_any(config.bot_user_agents, user_agent)
+    return bool(is_added or not user_agent.strip() or _library().is_bot(user_agent))
 
-    @lru_cache(maxsize=REMEMBERED_USER_AGENTS)
-    def classify(user_agent: str) -> bool:
-        if config.not_bot_user_agents.match_in(user_agent):
-            return False
-        is_added = config.bot_user_agents.match_in(user_agent)
-        return bool(is_added or not user_agent.strip() or known.is_bot(user_agent))
 
-    return classify
+@cache
+def _library() -> Bots:
+    """Return the patterns of is-bot. They take some milliseconds to compile."""
+    return Bots()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import datetime
 import logging
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -20,13 +21,13 @@ from django.utils.crypto import salted_hmac
 
 from django_hitcount import conf
 from django_hitcount.conf.caches import cached_for_settings
-from django_hitcount.conf.counter_options import Rotation
-from django_hitcount.counters.hits import AddressHash, AddressInterval, VisitorHashes
+from django_hitcount.counters.hits import AddressHash, AddressInterval, NewHits, VisitorHashes
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db.salts import salt_of
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.breaker import Breaker
+from django_hitcount.visitors.identity import RequestOrigin
 
 VERSION = 1
 """
@@ -43,6 +44,9 @@ SKEW_SECONDS = 60
 
 FINGERPRINT_LETTERS = 8
 """32 bits are enough to distinguish the keys that a site has had in one period."""
+
+LETTERS_OF_PERIOD = {"day": len("2026-03-10"), "month": len("2026-03"), "never": 0}
+"""How many letters of a day name its period."""
 
 logger = logging.getLogger("django_hitcount")
 
@@ -63,89 +67,74 @@ class VisitorKey(NamedTuple):
     secret: bytes
 
 
-class Keyring(NamedTuple):
+class _Keys(NamedTuple):
     """The keys that all hits of one call are hashed under."""
 
     own: VisitorKey
     """The key of the day of the hits."""
 
+    address: VisitorKey
+    """The key of the first day of the interval."""
+
     recent: tuple[VisitorKey, ...]
-    """The keys for VisitorHashes.recent."""
+    """The keys for VisitorHashes.recent, also those by a clock that is ahead of ours."""
 
-    for_addresses: tuple[VisitorKey, AddressInterval] | None = None
-    """The interval of the address limit, and the key of its first day."""
-
-    def hash_visitor(
-        self, identity: str | None, key: CounterKey, address: str | None = None
-    ) -> VisitorHashes:
-        """Hash a visitor of one counter, and the address whose hits are limited, if given."""
-        address_hash = self._hash_address(address, key) if address else None
-        if identity is None:
-            return VisitorHashes(self.own.id, None, (), address_hash)
-        text = f"{identity}\0{key.text}".encode(errors="backslashreplace")
-        recent = tuple([_hash(text, recent_key) for recent_key in self.recent])
-        return VisitorHashes(self.own.id, _hash(text, self.own), recent, address_hash)
-
-    def _hash_address(self, address: str, key: CounterKey) -> AddressHash | None:
-        if self.for_addresses is None:
-            return None
-        address_key, interval = self.for_addresses
-        text = f"address\0{address}\0{interval.name}\0{key.text}".encode()
-        return AddressHash(interval, _hash(text, address_key))
+    interval: AddressInterval
+    """The interval that the address limit currently applies to."""
 
 
-def read_keyring(
-    day: datetime.date, *, seconds: int | None, interval: AddressInterval | None = None
-) -> Keyring | None:
+def add_visitors(hits: Sequence[NewHits], origin: RequestOrigin) -> Sequence[NewHits]:
     """
-    Read the current keys. Logs an error and returns None if they cannot be read.
+    Add the hashes of the visitor to hits of one counter on one day.
 
-    Args:
-        day: the day of the hits.
-        seconds: how long after a counted hit a visitor does not count again. If the key rotates
-            within that time, the keyring also has the key that the counted hit was hashed under.
-        interval: the interval of the address limit, if there is a limit.
-
-    Costs a query when a process needs the key of a period for the first time, and what salt_of()
-    costs if no process has needed it before.
+    Logs an error and adds nothing if a visitor key cannot be read. Costs a query when a process
+    needs the key of a period for the first time, and what salt_of() costs if it is the first to.
     """
     try:
-        recent = [read_visitor_key(at) for at in _days_around(seconds)] if seconds else ()
-        for_addresses = (read_visitor_key(interval.first_day), interval) if interval else None
-        return Keyring(read_visitor_key(day), tuple(dict.fromkeys(recent)), for_addresses)
+        keys = _read_keys(hits[0].day, conf.get_config().counters[hits[0].key.counter].repeat)
     except (BufferUnavailable, *DATABASE_ERRORS) as exc:
         logger.error("Cannot read the visitor key, so visitors are not distinguished: %s", exc)
-        return None
+        return hits
+    return [
+        NewHits(hit.key, hit.day, hit.amount, hit.refusal, _hash_visitor(keys, origin, hit.key))
+        for hit in hits
+    ]
 
 
-def _days_around(seconds: int) -> list[datetime.date]:
-    """Return today, the day ``seconds`` ago, and today by a clock that is ahead of ours."""
-    zone, now = timezone.get_default_timezone(), timezone.now()
-    moments = [now + datetime.timedelta(seconds=offset) for offset in (0, -seconds, SKEW_SECONDS)]
-    return [moment.astimezone(zone).date() for moment in moments]
+def _read_keys(day: datetime.date, repeat: int | str) -> _Keys:
+    days, interval = [day, day], AddressInterval(day.isoformat(), day, day)
+    if isinstance(repeat, int):
+        now, zone = timezone.now().timestamp(), timezone.get_default_timezone()
+        number = int(now // repeat)
+        moments = [number * repeat, now, now - repeat, now + SKEW_SECONDS, (number + 1) * repeat]
+        dates = [datetime.datetime.fromtimestamp(moment, zone).date() for moment in moments]
+        days = [day, *dates[:-1]]
+        interval = AddressInterval(f"{repeat}-{number}", dates[0], dates[-1])
+    length = LETTERS_OF_PERIOD[conf.get_config().visitor_key_rotation]
+    own, of_address, *recent = [_read_key(day.isoformat()[:length] or "never") for day in days]
+    return _Keys(own, of_address, tuple(dict.fromkeys(recent)), interval)
+
+
+def _hash_visitor(keys: _Keys, origin: RequestOrigin, key: CounterKey) -> VisitorHashes:
+    """Hash a visitor of one counter, and the address whose hits are limited."""
+    name, address_hash = key.text, None
+    if origin.address:
+        text = f"address\0{origin.address}\0{keys.interval.name}\0{name}".encode()
+        address_hash = AddressHash(keys.interval, _hash(text, keys.address))
+    if origin.identity is None:
+        return VisitorHashes(keys.own.id, None, (), address_hash)
+    text = f"{origin.identity}\0{name}".encode(errors="backslashreplace")
+    recent = tuple([_hash(text, recent_key) for recent_key in keys.recent])
+    return VisitorHashes(keys.own.id, _hash(text, keys.own), recent, address_hash)
 
 
 def _hash(text: bytes, key: VisitorKey) -> bytes:
     return blake2b(text, key=key.secret, digest_size=HASH_BYTES).digest()
 
 
-def read_visitor_key(day: datetime.date) -> VisitorKey:
-    """
-    Read the key that visitors are hashed under on ``day``.
-
-    Costs a query once per period and process. Raises BufferUnavailable or a database error.
-    """
-    return _read_key(_period_of(day, conf.get_config().visitor_key_rotation))
-
-
-def _period_of(day: datetime.date, rotation: Rotation) -> str:
-    if rotation == "never":
-        return rotation
-    return day.isoformat() if rotation == "day" else day.isoformat()[:7]
-
-
 @cached_for_settings("HITCOUNT", "SECRET_KEY", maxsize=16)
 def _read_key(period: str) -> VisitorKey:
+    """Read the key of a period. Raises BufferUnavailable or a database error."""
     with _breaker.guard():
         return _derive_key(period, salt_of(period))
 

@@ -17,7 +17,8 @@ from django_hitcount.exceptions import TransactionLost
 from django_hitcount.outages.breaker import Breaker
 from django_hitcount.recording import record_hit
 from django_hitcount.refusals import HitContext, refusal
-from django_hitcount.visitors import sessions
+from django_hitcount.totals import get_total
+from django_hitcount.visitors import identity as identities
 from tests.app.models import Article, Plain
 from tests.browsers import BROWSER
 
@@ -175,6 +176,17 @@ def test_savepoint_of_who_asks_costs_two_statements(article, settings, django_as
         record_hit(article, page, refuse=lambda context: Plain.objects.exists())
 
 
+def test_refusal_that_reads_a_total_keeps_the_transaction(article):
+    """Reading has a savepoint of its own, within that of the refusal."""
+    page = RequestFactory(headers=BROWSER).get("/")
+    with transaction.atomic():
+        assert record_hit(article, page, refuse=lambda context: get_total(article) > 0).counted
+        Plain.objects.create(name="of the view")
+
+    assert record_hit(article, page, refuse=lambda context: get_total(article) > 0).refusal
+    assert names() == {"of the view"}
+
+
 def lose_the_transaction(*args: object) -> bool:
     """Do what a deadlock does on MySQL: roll everything back, savepoints included."""
     with connection.cursor() as cursor:
@@ -219,7 +231,7 @@ def gone(model: type[Model]) -> Iterator[None]:
 
 def test_session_that_cannot_be_read_breaks_no_page(buffer, article, settings, monkeypatch):
     """The session's table is gone; the view does not ask for the session, and is atomic."""
-    monkeypatch.setattr(sessions, "_breaker", Breaker("The database of sessions"))
+    monkeypatch.setattr(identities, "_breaker", Breaker("The database of sessions"))
     settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": {"repeat": "daily"}}}
     settings.MIDDLEWARE = ["django.contrib.sessions.middleware.SessionMiddleware"]
     client = Client(headers=BROWSER)

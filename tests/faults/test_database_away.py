@@ -20,7 +20,7 @@ from django_hitcount.db import content_types, slots, sums
 from django_hitcount.outages.breaker import Breaker
 from django_hitcount.recording import Hit, record_hit, record_hits
 from django_hitcount.totals import get_total
-from django_hitcount.visitors import sessions
+from django_hitcount.visitors import identity
 from tests import children
 from tests.answers import failing_at_first, lost_commit_answer
 from tests.app.models import Article
@@ -248,7 +248,7 @@ class SessionsAway(SessionStore):
 def test_sessions_that_are_away_are_read_once(redis_buffer, settings, monkeypatch, caplog):
     options = {"repeat": "daily", "visitors": True}
     settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": options}}
-    monkeypatch.setattr(sessions, "_breaker", Breaker("The database of sessions"))
+    monkeypatch.setattr(identity, "_breaker", Breaker("The database of sessions"))
     article = Article.objects.create(title="Tea")
     request = RequestFactory(headers=BROWSER).get("/")
     for _ in range(3):

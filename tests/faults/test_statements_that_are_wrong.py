@@ -19,7 +19,7 @@ from django_hitcount.outages.failures import is_server_away
 from django_hitcount.outages.page_reads import page_read_breaker
 from django_hitcount.recording import record_hit
 from django_hitcount.totals import total_or_none
-from django_hitcount.visitors import sessions
+from django_hitcount.visitors import identity
 from django_hitcount.visitors.identity import identify
 from tests.app.models import Article, Plain
 from tests.browsers import BROWSER
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def breaker(monkeypatch) -> Breaker:
     made = Breaker("The database")
-    monkeypatch.setattr(sessions, "_breaker", made)
+    monkeypatch.setattr(identity, "_breaker", made)
     return made
 
 
@@ -70,7 +70,7 @@ def test_emoji_in_a_cookie_affects_no_other_visitor(
     """Nor would it if it were looked for."""
     assert str(visitor("\U0001f36a" * 8)).startswith("address:")
     assert not caplog.records
-    with mock.patch.object(sessions, "is_forged", return_value=False):
+    with mock.patch.object(identity, "is_forged", return_value=False):
         assert str(visitor("\U0001f36a" * 8)).startswith("address:")
     assert "Illegal mix of collations" in caplog.text
 

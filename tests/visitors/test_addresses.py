@@ -9,7 +9,7 @@ from django.test import override_settings
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from django_hitcount.conf.converters import convert_networks
+from django_hitcount.conf.kinds import parse_network
 from django_hitcount.visitors.addresses import (
     LONGEST_HOP,
     MOST_HOPS,
@@ -334,7 +334,7 @@ def test_household_of_a_client_is_that_of_its_address(trust, trusted, peer, forw
 
 
 def test_address_is_within_networks_of_its_own_kind_only():
-    found = convert_networks("X", ["198.51.100.0/24", "2001:db8::/32", "192.0.2.7"])
+    found = tuple(map(parse_network, ["198.51.100.0/24", "2001:db8::/32", "192.0.2.7"]))
 
     assert [
         text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from unittest import mock
 
 import pytest
@@ -98,7 +99,8 @@ def test_library_is_called_once_for_each_user_agent(settings):
 
 def test_what_is_remembered_is_bounded(settings, monkeypatch):
     """A client that makes up user agents fills no memory."""
-    monkeypatch.setattr(bots, "REMEMBERED_USER_AGENTS", 2)
+    assert bots.classify.cache_info().maxsize == bots.REMEMBERED_USER_AGENTS
+    monkeypatch.setattr(bots, "classify", lru_cache(2)(bots.classify.__wrapped__))
     settings.HITCOUNT = {}
     with mock.patch.object(Bots, "is_bot", return_value=False) as library:
         for number in [1, 2, 3, 1]:

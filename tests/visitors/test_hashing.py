@@ -9,11 +9,13 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from django_hitcount.counters.days import day_of
+from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db import salts
 from django_hitcount.models import VisitorSalt
 from django_hitcount.outages.breaker import Breaker
 from django_hitcount.visitors import hashing
+from django_hitcount.visitors.identity import RequestOrigin
 from tests.app.models import Article
 from tests.visiting import DAY, request_of
 
@@ -33,7 +35,8 @@ class TestKeys:
         hashing._read_key.cache_clear()
 
     def hashes(self, identity="ann", key=KEY, day=DAY):
-        return hashing.read_keyring(day, seconds=None).hash_visitor(identity, key)
+        (hit,) = hashing.add_visitors([NewHits(key, day, 1)], RequestOrigin(identity, None))
+        return hit.visitor
 
     def test_same_visitor_same_hash(self):
         assert self.hashes() == self.hashes()
@@ -96,7 +99,7 @@ class TestKeys:
         settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": {"visitors": True}}}
         Article.objects.create(title="Tea").record_hit(request_of(1))
         salt = bytes(VisitorSalt.objects.get().salt)
-        secret = hashing.read_visitor_key(day_of()).secret
+        secret = hashing._read_key(day_of().isoformat()).secret
         dump = b"".join(redis.dump(key) + key for key in redis.keys("*"))
 
         assert not [s for s in (salt, secret) if s in dump or s.hex().encode() in dump]

@@ -1,0 +1,253 @@
+"""
+The kinds of values that HITCOUNT has: which are right, how to correct others, what they become.
+
+Options of refusals are networks, patterns and dotted paths, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from inspect import iscoroutinefunction
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Any, Generic, TypeVar
+
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.module_loading import import_string
+
+from django_hitcount.conf.limits import COUNTER_MAX_LENGTH
+
+T = TypeVar("T")
+
+Network = IPv4Network | IPv6Network
+
+Patterns = tuple[re.Pattern[str], ...]
+
+Options = Mapping[str, object]
+"""The options of a refusal."""
+
+_COUNTER_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+MOST_PROXIES = 20
+"""Far more proxies than a request passes through at any site."""
+
+
+class SettingError(ImproperlyConfigured):
+    """HITCOUNT has a wrong value: ``message`` says what is wrong, and ``hint`` how to fix it."""
+
+    def __init__(self, place: str, message: str, hint: str) -> None:
+        super().__init__(f"{message} {hint}")
+        self.place = place
+        self.message = message
+        self.hint = hint
+
+
+def _keep(place: str, value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True)
+class Kind(Generic[T]):
+    """A kind of values."""
+
+    accepts: Callable[[Any], bool]
+
+    hint: str
+    """How to correct a value that is not accepted."""
+
+    convert: Callable[[str, Any], Any] = _keep
+    """Converts an accepted value. May raise SettingError, for which it also gets the place."""
+
+    def read(self, place: str, value: object) -> T:
+        """Return a value of HITCOUNT, converted. Raises SettingError if it is wrong."""
+        if not self.accepts(value):
+            raise SettingError(place, f"Invalid value for {place}: {value!r}.", self.hint)
+        converted: T = self.convert(place, value)
+        return converted
+
+
+def is_counter_name(value: object) -> bool:
+    """Return whether ``value`` may be the name of a counter, declared or not."""
+    return (
+        isinstance(value, str)
+        and len(value) <= COUNTER_MAX_LENGTH
+        and _COUNTER_NAME.fullmatch(value) is not None
+    )
+
+
+def is_text(value: object) -> bool:
+    """Return whether ``value`` is a string that is not empty."""
+    return isinstance(value, str) and value != ""
+
+
+def is_whole_number(value: object, low: int, high: int) -> bool:
+    """Return whether ``value`` is a whole number from ``low`` to ``high``, and not True."""
+    return type(value) is int and low <= value <= high
+
+
+def is_number(value: object) -> bool:
+    """Return whether ``value`` is a number, and neither True nor False."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_list(value: object) -> bool:
+    """Return whether ``value`` is a list or a tuple."""
+    return isinstance(value, list | tuple)
+
+
+def is_dict(value: object) -> bool:
+    """Return whether ``value`` is a dict, or another mapping."""
+    return isinstance(value, Mapping)
+
+
+TEXT = Kind[str](is_text, "Set it to a string.")
+
+TEXT_OR_NONE = Kind[str | None](
+    lambda value: value is None or is_text(value), "Set it to a string, or to None."
+)
+
+FLAG = Kind[bool](lambda value: isinstance(value, bool), "Set it to True or False.")
+
+SECONDS_TO_WAIT = Kind[float](
+    lambda value: is_number(value) and 0 < value <= 60,
+    "Set it to a number of seconds greater than 0, 60 at most.",
+)
+"""A page must not wait longer for a counter."""
+
+SHARE = Kind[float](
+    lambda value: is_number(value) and 1e-6 <= value <= 0.1,
+    "Set it to a number from 0.000001 to 0.1, such as 0.001.",
+)
+
+
+def whole_number(low: int, high: int) -> Kind[int]:
+    """Return the kind of the whole numbers from ``low`` to ``high``."""
+    return Kind(
+        lambda value: is_whole_number(value, low, high),
+        f"Set it to a whole number from {low} to {high}.",
+    )
+
+
+def whole_number_or_none(low: int, high: int) -> Kind[int | None]:
+    """Return the kind of the whole numbers from ``low`` to ``high``, and None."""
+    return Kind(
+        lambda value: value is None or is_whole_number(value, low, high),
+        f"Set it to a whole number from {low} to {high}, or to None.",
+    )
+
+
+def choice(*choices: str) -> Kind[Any]:
+    """Return the kind of a few texts."""
+    return Kind(
+        lambda value: isinstance(value, str) and value in choices,
+        f"Use one of {', '.join(map(repr, choices))}.",
+    )
+
+
+def import_dotted_path(path: str) -> Any:
+    """Import what ``path`` names. Raises ImportError, also if ``path`` is not a dotted path."""
+    if not all(part.isidentifier() for part in path.split(".")):
+        raise ImportError(f"{path!r} is not a dotted path")
+    return import_string(path)
+
+
+def is_asynchronous(function: Callable[..., object]) -> bool:
+    """Return whether calling ``function`` returns a coroutine."""
+    return any(map(iscoroutinefunction, (function, type(function).__call__)))
+
+
+def _convert_texts(place: str, items: list[object]) -> tuple[Any, ...]:
+    for item in items:
+        if not is_text(item):
+            raise SettingError(place, f"Invalid item in {place}: {item!r}.", "Use a string.")
+    return tuple(items)
+
+
+IDENTITIES = Kind[tuple[str, ...]](
+    lambda value: is_list(value) and value,
+    'Set it to a list such as ["user", "session", "address"], in the order in which they '
+    "are tried.",
+    _convert_texts,
+)
+
+
+def compile_pattern(expression: str) -> re.Pattern[str]:
+    """Compile a regular expression that ignores case. Raises ValueError if it is invalid."""
+    try:
+        return re.compile(expression, re.IGNORECASE)
+    except (re.error, OverflowError, RecursionError) as exc:
+        raise ValueError(f"invalid regular expression: {expression!r} ({exc})") from exc
+
+
+def match_any(patterns: Patterns, text: str) -> bool:
+    """Return whether one of the patterns matches anywhere in ``text``."""
+    return any(pattern.search(text) for pattern in patterns)
+
+
+def _convert_patterns(place: str, items: list[object]) -> Patterns:
+    try:
+        return tuple(map(compile_pattern, _convert_texts(place, items)))
+    except ValueError as exc:
+        hint = "Correct it. Put a backslash before special characters that you mean literally."
+        raise SettingError(place, f"{place} contains an {exc}.", hint) from exc
+
+
+PATTERNS = Kind[Patterns](
+    is_list, 'Set it to a list of regular expressions: ["^Monitor/"].', _convert_patterns
+)
+
+
+def parse_network(text: str) -> Network:
+    """
+    Parse an IP network or a single address.
+
+    Raises ValueError if ``text`` is neither, and for IPv4 addresses mapped to IPv6: clients'
+    addresses are never compared in that form.
+    """
+    try:
+        network = ip_network(text)
+        if isinstance(network, IPv6Network) and network.network_address.ipv4_mapped is not None:
+            raise ValueError("addresses mapped to IPv6 are compared as IPv4")
+    except ValueError as exc:
+        raise ValueError(f"invalid IP address or network: {text!r} ({exc})") from exc
+    return network
+
+
+def _convert_proxies(place: str, value: int | list[object]) -> int | tuple[Network, ...]:
+    if isinstance(value, int):
+        return value
+    try:
+        return tuple(parse_network(str(item)) for item in value)
+    except ValueError as exc:
+        hint = 'Write an address ("192.0.2.1") or a network in CIDR notation ("192.0.2.0/24").'
+        raise SettingError(place, f"{place} contains an {exc}.", hint) from exc
+
+
+PROXIES = Kind[int | tuple[Network, ...]](
+    lambda value: is_list(value) or is_whole_number(value, 0, MOST_PROXIES),
+    f"Set it to the number of proxies between the visitor and Django, 0 to {MOST_PROXIES}, or to a "
+    'list of their networks: ["10.0.0.0/8"].',
+    _convert_proxies,
+)
+
+
+def _convert_refusals(place: str, items: list[object]) -> tuple[tuple[str, Options], ...]:
+    return tuple(_convert_refusal(place, item) for item in items)
+
+
+def _convert_refusal(place: str, item: object) -> tuple[str, Options]:
+    named = {"NAME": item} if is_text(item) else item
+    if isinstance(named, Mapping) and {"NAME"} <= named.keys() <= {"NAME", "OPTIONS"}:
+        path, options = named["NAME"], named.get("OPTIONS", {})
+        if isinstance(path, str) and isinstance(options, Mapping):
+            return path, options
+    hint = 'Use the dotted path of a refusal or, for options, {"NAME": path, "OPTIONS": {...}}.'
+    raise SettingError(place, f"Invalid item in {place}: {item!r}.", hint)
+
+
+REFUSALS = Kind[tuple[tuple[str, Options], ...]](
+    is_list,
+    "Set it to a list of dotted paths of refusals, in the order in which they are tried.",
+    _convert_refusals,
+)
