@@ -1,7 +1,8 @@
 """
 Measure how long Redis itself takes for a record: the rest of a record can run on many machines.
 
-What it is compared with is a script that has nothing but the commands that the record ran.
+What it is compared with is a script that has nothing but the commands that the record ran, and gets
+their keys and arguments as any script does.
 """
 
 from __future__ import annotations
@@ -29,7 +30,11 @@ def measure(client: Any, subject: Subject, *, turns: int) -> tuple[float, float]
     with subject.surroundings():
         for _ in range(WARM_UP):
             subject.run(subject.prepare())
-        script = client.script_load("\n".join(map(_write_call, _list_commands(client, subject))))
+        commands = [*_list_commands(client, subject)]
+        words = [*{word: None for _, *words in commands for word in words}]
+        script = client.script_load(
+            "\n".join(_write_call(*command, words=words) for command in commands)
+        )
         for _ in range(turns):
             prepared = [subject.prepare() for _ in range(RECORDS)]
             client.config_resetstat()
@@ -38,7 +43,7 @@ def measure(client: Any, subject: Subject, *, turns: int) -> tuple[float, float]
             ours.append(_read_microseconds(client))
             client.config_resetstat()
             for _ in range(RECORDS):
-                client.evalsha(script, 0)
+                client.evalsha(script, 0, *words)
             same.append(_read_microseconds(client))
     return median(ours), median(same)
 
@@ -63,6 +68,6 @@ def _list_commands(client: Any, subject: Subject) -> Iterator[list[bytes]]:
                 yield [ast.literal_eval(f"b{word}") for word in WORD.findall(line)]
 
 
-def _write_call(command: list[bytes]) -> str:
-    words = ["".join(f"\\{byte:03d}" for byte in word) for word in command]
-    return 'redis.call("' + '", "'.join(words) + '")'
+def _write_call(name: bytes, *arguments: bytes, words: list[bytes]) -> str:
+    places = [f"ARGV[{words.index(argument) + 1}]" for argument in arguments]
+    return f"redis.call({', '.join([repr(name.decode()), *places])})"
