@@ -151,3 +151,14 @@ def test_user_with_the_mixin_logs_in_and_is_counted(buffer, editor):
     assert editor.get(reverse("wagtailusers_users:index")).status_code == 200
     record_hit(cook)
     assert get_total(cook) == cook.hits == 1
+
+
+def test_report_leads_to_the_statistics_of_a_page_of_any_type(buffer, recipe, editor):
+    record_hit(recipe)
+    flush()
+    report = reverse("admin:django_hitcount_hitslot_changelist")
+    statistics = reverse("admin:wagtailcore_page_hit_statistics", args=(recipe.pk,))
+
+    assert statistics in editor.get(report, {"period": "today"}).content.decode()
+    page = editor.get(statistics)
+    assert (page.status_code, "Bread" in page.content.decode()) == (200, True)
