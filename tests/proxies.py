@@ -34,6 +34,10 @@ class Proxy:
     def start(self) -> None:
         threading.Thread(target=self._accept, daemon=True).start()
 
+    def lead_to(self, server_port: int) -> None:
+        """Lead new connections to another server. The open ones stay."""
+        self._server_port = server_port
+
     def stop(self) -> None:
         """End all connections, and accept no more."""
         _end(self._listener)

@@ -30,8 +30,9 @@ from tests.browsers import BROWSER
 from tests.cache_alias import change_alias
 from tests.concurrency.board import Board
 from tests.faults.conftest import TIMEOUT_SECONDS, hanging
+from tests.proxies import Proxy
 from tests.redis_server import names_of
-from tests.servers import HOST, wait_until
+from tests.servers import HOST, Valkey, wait_until
 from tests.tables import daily_sums, slot_sums
 from tests.waits import waits_for
 
@@ -180,6 +181,32 @@ def test_read_only_redis_counts_in_the_slots(own_valkey, article):
 
     assert view(article) == 1
     assert slot_sums([article]) == {article: 1}
+
+
+def test_demoted_master_is_left_for_the_server_in_its_place(
+    own_valkey, article, settings, tmp_path
+):
+    """After a failover, the old master may still answer on connections that are open."""
+    proxy = Proxy(own_valkey.port)
+    proxy.start()
+    change_alias(settings, LOCATION=f"redis://{HOST}:{proxy.port}/0")
+    view(article)
+    flush()
+    (tmp_path / "b").mkdir()
+    master = Valkey(tmp_path / "b")
+    master.start()
+    try:
+        proxy.lead_to(master.port)
+        own_valkey.ask("REPLICAOF", HOST, "1")
+        assert view(article) == 2
+        get_buffer()._breaker.try_now()
+        assert view(article) == 3
+        assert slot_sums([article]) == {article: 2}
+        flush()
+        assert slot_sums([article]) == {article: 3}
+    finally:
+        proxy.stop()
+        master.stop(signal.SIGKILL)
 
 
 def test_full_redis_counts_in_the_slots(own_valkey, article):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import select
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hiredis import PushNotification, Reader, pack_command
@@ -35,6 +35,9 @@ FOLLOWERS = ("read_totals", "read_visitors", "discard", "drop_kept")
 
 NO_SCRIPT = "NOSCRIPT"
 """How the error begins if a server has not loaded a script."""
+
+READ_ONLY = "READONLY"
+"""How the error begins if a server is a replica."""
 
 INFO: Command = ("INFO", "server")
 
@@ -112,11 +115,25 @@ class Link:
             for command in commands
         ]
         self._ask(b"".join(packed), len(packed), replies)
-        unknown = [
-            at
+        rejected = {
+            at: str(reply.__cause__)
             for at, reply in enumerate(replies)
-            if isinstance(reply, BufferUnavailable) and str(reply.__cause__).startswith(NO_SCRIPT)
-        ]
+            if isinstance(reply, BufferUnavailable)
+        }
+        return not rejected or self._handle_rejections(rejected, commands, replies)
+
+    def _handle_rejections(
+        self,
+        rejected: Mapping[int, str],
+        commands: Sequence[ScriptCall | Command],
+        replies: list[Reply],
+    ) -> bool:
+        """Load scripts that the server does not know. Returns what exchange() returns."""
+        run_id = self.run_id
+        if any(text.startswith(READ_ONLY) for text in rejected.values()):
+            self.close()  # It is a replica now. A new connection leads to the server in its place.
+            return True
+        unknown = [at for at, text in rejected.items() if text.startswith(NO_SCRIPT)]
         if not unknown:
             return True
         if (found := self._read_run_id()) != run_id:
