@@ -8,7 +8,6 @@ from math import ceil
 from django_hitcount import conf
 from django_hitcount.async_twins import async_twin
 from django_hitcount.buffers import get_buffer
-from django_hitcount.buffers.throttling import admit
 from django_hitcount.exceptions import InvalidThrottle
 
 __all__ = ["Throttle"]
@@ -69,7 +68,7 @@ class Throttle:
         Raises BufferUnavailable if Redis does not answer, and DatabaseError if the database does
         not. Then the caller is not admitted, but an interval may have begun.
         """
-        return admit(get_buffer(), self.name, milliseconds=self._milliseconds)
+        return get_buffer().admit(self.name, milliseconds=self._milliseconds)
 
     aadmit = async_twin(admit)
     """See admit()."""

@@ -28,6 +28,8 @@ from django_hitcount.counters.page_numbers import (
     Wanted,
 )
 from django_hitcount.counters.sketches import Sketch, SketchUnion
+from django_hitcount.db import admissions
+from django_hitcount.db.routing import hits_alias
 
 
 class Buffer(ABC):
@@ -182,6 +184,14 @@ class Buffer(ABC):
     def settle(self, batch: Batch) -> bool:
         """Drop a batch that is in the tables. Return False if another flusher has dropped it."""
         return False
+
+    def admit(self, name: str, *, milliseconds: int) -> bool:
+        """
+        Return whether the caller is admitted under ``name``, see Throttle. An interval begins then.
+
+        By default, the database keeps the intervals.
+        """
+        return admissions.admit(f"throttle:{name}", milliseconds * 1000, using=hits_alias())
 
     def catch_up(self) -> int:
         """Take in what the buffer missed while it was away. Return how many records that were."""

@@ -28,7 +28,7 @@ from django_hitcount.buffers.redis import (
 from django_hitcount.buffers.redis.catching_up import CatchUp
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.kept_visitors import build_drops
-from django_hitcount.buffers.redis.keys import PartitionKeys
+from django_hitcount.buffers.redis.keys import PartitionKeys, throttle_key
 from django_hitcount.buffers.redis.link import Link
 from django_hitcount.buffers.redis.page_reads import PageRead, read_for_page
 from django_hitcount.buffers.redis.record_call import HITS_AT_A_TIME, build_record_calls, read_reply
@@ -288,6 +288,11 @@ class RedisBuffer(Buffer):
             return sketches.count_unions(self.redis, names, unions)
         except BufferUnavailable:
             return None
+
+    def admit(self, name: str, *, milliseconds: int) -> bool:
+        """Keeps a key for each interval. Costs one round trip. Raises BufferUnavailable."""
+        (reply,) = self.redis.send([("SET", throttle_key(name), "1", "NX", "PX", milliseconds)])
+        return reply is not None
 
     def catch_up(self) -> int:
         return self._catch_up.deliver_all()
