@@ -10,17 +10,13 @@ from django.db.models import Model
 
 from django_hitcount.conf import get_config
 from django_hitcount.counters.keys import CounterKey, ObjectKey
-from django_hitcount.db.model_rankings import (
-    ComparedKey,
-    Order,
-    compare_objects,
-    scope_of_periods,
-    stream_objects,
-)
+from django_hitcount.counters.rankings import Order, RankedKey, weigh_days
 from django_hitcount.db.ranking_scopes import Scope
+from django_hitcount.db.rankings import compare_objects, stream_objects
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.refusals import reasons_by_name
-from django_hitcount.reports.objects import MOST_MODELS, load_objects, name_object
+from django_hitcount.reports.csv import days_csv, objects_csv, refused_csv
+from django_hitcount.reports.labels import MOST_MODELS, load_objects, name_object
 from django_hitcount.reports.overview import Overview
 from django_hitcount.reports.rows import (
     Days,
@@ -31,9 +27,8 @@ from django_hitcount.reports.rows import (
     share_of,
 )
 from django_hitcount.reports.selection import Selection
-from django_hitcount.reports.tables import changes_csv, days_csv, refused_csv, top_csv
 from django_hitcount.series import hits_by_day
-from django_hitcount.visitor_ranges import get_visitors_of_ranges
+from django_hitcount.unique_visitors import get_visitors_of_ranges
 
 ROWS = 10
 """Objects of a ranking on the page."""
@@ -62,22 +57,20 @@ def read_report(selection: Selection, overview: Overview) -> Report:
     """
     days, period = _read_days(selection), selection.period
     hits = pick_days(days, period)
-    found = compare_objects(_scope(selection, overview), ROWS)
-    keys = {row.object_key for row in (*found.top, *found.rising, *found.falling)}
+    rankings = compare_objects(_scope(selection, overview), ROWS)
+    first = {order: ranking.first(ROWS) for order, ranking in rankings.items()}
+    keys = {ranked.object_key for rows in first.values() for ranked in rows}
     objects = load_objects(keys, overview.models, most_models=MOST_MODELS)
-    top, rising, falling = (
-        _describe(ranked, objects, selection, overview)
-        for ranked in (found.top, found.rising, found.falling)
-    )
+    rows = {order: _describe(first[order], objects, selection, overview) for order in first}
     return Report(
         selection=selection,
         hits=hits,
         before=pick_days(days, period.before),
         today=None if period.is_today else days.get(period.today),
-        top=_add_visitors(_add_shares(top, sum(hits.values())), selection),
-        rising=rising,
-        falling=falling,
-        is_certain=found.is_certain,
+        top=_add_visitors(_add_shares(rows[Order.TOP], sum(hits.values())), selection),
+        rising=rows[Order.RISING],
+        falling=rows[Order.FALLING],
+        is_certain=all(ranking.proves(ROWS) for ranking in rankings.values()),
         refused=refused_rows(overview.refused, reasons_by_name()),
     )
 
@@ -91,13 +84,14 @@ def read_file(name: str, selection: Selection, overview: Overview) -> Iterator[s
     if name == "refused":
         return refused_csv(refused_rows(overview.refused, reasons_by_name()))
     if name in ("rising", "falling"):
-        return changes_csv(_stream(Order[name.upper()], selection, overview))
+        rows = _stream(Order[name.upper()], selection, overview)
+        return objects_csv(rows, has_shares=False)
     days, period = _read_days(selection), selection.period
     hits = pick_days(days, period)
     if name == "days":
         return days_csv(hits, pick_days(days, period.before))
-    rows = _stream(Order.TOP, selection, overview)
-    return top_csv(_stream_visitors(_add_shares(rows, sum(hits.values())), selection))
+    rows = _add_shares(_stream(Order.TOP, selection, overview), sum(hits.values()))
+    return objects_csv(_stream_visitors(rows, selection), has_shares=True)
 
 
 def _read_days(selection: Selection) -> Days:
@@ -109,12 +103,12 @@ def _read_days(selection: Selection) -> Days:
 def _scope(selection: Selection, overview: Overview) -> Scope:
     """Return what is ranked."""
     models = [selection.model] if selection.model else overview.models
-    period, before = selection.period, selection.period.before
-    return scope_of_periods(
-        [counted.content_type_id for counted in models],
+    before = selection.period.before
+    return Scope(
+        content_type_ids=[counted.content_type_id for counted in models],
         counter=selection.counter,
-        days=period.list_days(),
-        before=before.list_days() if before else [],
+        weights=weigh_days(selection.period.list_days()),
+        before=before.list_days() if before else (),
     )
 
 
@@ -124,13 +118,13 @@ def _stream(order: Order, selection: Selection, overview: Overview) -> Iterator[
     number = 1
     while some := [*islice(ranked, ROWS_AT_A_TIME)]:
         keys = {row.object_key for row in some}
-        objects = load_objects(keys, overview.models, most_models=None)
+        objects = load_objects(keys, overview.models)
         yield from _describe(some, objects, selection, overview, first_number=number)
         number += len(some)
 
 
 def _describe(
-    ranked: Iterable[ComparedKey],
+    ranked: Iterable[RankedKey],
     objects: Mapping[ObjectKey, Model],
     selection: Selection,
     overview: Overview,
@@ -185,7 +179,7 @@ def _read_visitors(keys: Collection[ObjectKey], selection: Selection) -> dict[Ob
     """Return the visitors of the period by object; nothing if they cannot be read."""
     if not keys or not shows_visitors(selection):
         return {}
-    days = selection.period.first_day, selection.period.last_day
+    days = selection.period.ends
     ranges = {key: (CounterKey(*key, selection.counter), *days) for key in keys}
     try:
         found = get_visitors_of_ranges(ranges.values())

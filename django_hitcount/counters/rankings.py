@@ -12,6 +12,7 @@ from __future__ import annotations
 import datetime
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
 from typing import NamedTuple
 
 from django_hitcount.counters.keys import ObjectKey
@@ -34,19 +35,51 @@ Weights = Mapping[datetime.date, int]
 """How much a hit of each day counts. The days follow each other."""
 
 
+class Order(StrEnum):
+    """
+    What a ranking orders objects by, the most first. Those with 0 or less are left out.
+
+    The values are SQL over the columns ``hits`` and ``hits_before``.
+    """
+
+    TOP = "hits"
+    RISING = "hits - hits_before"
+    FALLING = "hits_before - hits"
+
+
 class RankedKey(NamedTuple):
     """An object of a ranking, and its hits; in a trend, in units of 1/TREND_UNIT."""
 
     object_key: ObjectKey
     hits: int
+    hits_before: int = 0
+    """Its hits in the period before, if the ranking compares two."""
+
+    def score(self, order: Order) -> int:
+        """Return what a ranking orders the object by."""
+        change = self.hits - self.hits_before
+        return {Order.TOP: self.hits, Order.RISING: change, Order.FALLING: -change}[order]
 
 
 class Ranking(NamedTuple):
-    """The first objects of a ranking, those with the most hits first."""
+    """The first objects of a ranking, in its order."""
 
     keys: Sequence[RankedKey]
+    """Those that are certain: no other object comes before one of them."""
+
     is_complete: bool
-    """Whether these are all objects with hits."""
+    """Whether these are all objects of the ranking."""
+
+    likely: Sequence[RankedKey] = ()
+    """Those that follow among the objects that were read. Others may come before them."""
+
+    def proves(self, limit: int) -> bool:
+        """Return whether the first ``limit`` objects are certain."""
+        return self.is_complete or len(self.keys) >= limit
+
+    def first(self, limit: int) -> list[RankedKey]:
+        """Return the first ``limit`` objects, also those that are only likely."""
+        return [*self.keys, *self.likely][:limit]
 
 
 class Head(NamedTuple):
@@ -64,18 +97,26 @@ class Head(NamedTuple):
     """The model whose objects are in the list."""
 
 
-def sort_keys(keys: Iterable[RankedKey]) -> list[RankedKey]:
-    """Sort by hits, the most first; equal ones by content type and object id, byte by byte."""
-    return sorted(keys, key=lambda key: (-key.hits, key.object_key))
+def rank_keys(keys: Iterable[RankedKey], order: Order = Order.TOP) -> list[RankedKey]:
+    """Sort objects; equal ones by content type and object id, byte by byte."""
+    ranked = [key for key in keys if key.score(order) > 0]
+    return sorted(ranked, key=lambda key: (-key.score(order), key.object_key))
 
 
-def prove(candidates: Iterable[RankedKey], heads: Iterable[Head], *, depth: int) -> Ranking:
+def prove(
+    candidates: Iterable[RankedKey],
+    heads: Iterable[Head],
+    *,
+    depth: int,
+    order: Order = Order.TOP,
+) -> Ranking:
     """
-    Return the part of a ranking that is certain, without objects that have no hits left.
+    Rank objects, and say how far their order is certain.
 
     Args:
         candidates: all objects with a row in one of ``heads``, with all their hits.
-        heads: the first ``depth`` rows of each list; fewer if the list has no more.
+        heads: the first ``depth`` rows of each list; fewer if the list has no more. For a change,
+            those of the period that has more hits: an object in no head has at most so many more.
     """
     open_ends = [head for head in heads if head.rows == depth]
     bounds: Counter[int] = Counter()
@@ -84,8 +125,9 @@ def prove(candidates: Iterable[RankedKey], heads: Iterable[Head], *, depth: int)
         most = max(head.last_hits, 0) * head.rows_per_object * head.weight
         bounds[head.content_type_id] += most
     bound = max(bounds.values(), default=0)
-    certain = [key for key in candidates if key.hits > bound]
-    return Ranking(sort_keys(certain), is_complete=not open_ends)
+    ranked = rank_keys(candidates, order)
+    certain = sum(key.score(order) > bound for key in ranked)
+    return Ranking(ranked[:certain], not open_ends, likely=ranked[certain:])
 
 
 def weigh_days(days: Sequence[datetime.date]) -> Weights:

@@ -8,9 +8,10 @@ the rows in slots 1..N are few: a compaction folds them into slot 0.
 from __future__ import annotations
 
 import datetime
-from collections import Counter
-from collections.abc import Collection, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from django.db import models
@@ -21,6 +22,7 @@ from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db import ledger
 from django_hitcount.db.expressions import KeyText
 from django_hitcount.db.slots import match_counters
+from django_hitcount.db.sql import read_together
 from django_hitcount.db.tables import DailyHitSlot, DailyModelHits, LastBatch
 
 BATCHES_PER_SELECT = 400
@@ -55,7 +57,23 @@ def read_days_of_counters(
     One statement reads both, so both are from one instant.
     """
     rows = days.rows(DailyHitSlot).filter(match_counters(keys))
-    return _read([rows], days, batch_ids, of=models.F("counter"))
+    return _read([rows], batch_ids)
+
+
+def read_days_of_each(
+    keys: Collection[CounterKey], days: DayRange
+) -> dict[CounterKey, dict[datetime.date, int]]:
+    """Read the hits of each counter by day. Leaves out days without rows. Costs a query."""
+    rows = (
+        days.rows(DailyHitSlot)
+        .filter(match_counters(keys))
+        .values_list("content_type_id", "object_id", "counter", "day")
+        .annotate(sum=models.Sum("hits"))
+    )
+    found: dict[CounterKey, dict[datetime.date, int]] = defaultdict(dict)
+    for *key, day, hits in rows if keys else ():
+        found[CounterKey(*key)][day] = int(hits)
+    return found
 
 
 def read_days_of_objects(
@@ -70,7 +88,7 @@ def read_days_of_objects(
     rows = days.rows(DailyHitSlot).filter(
         content_type_id=content_type_id, counter=counter, object_id__in=keys.values("hitcount_key")
     )
-    found, _ = _read([rows], days, (), of=models.Value(counter))
+    found, _ = _read([rows], ())
     return found
 
 
@@ -89,49 +107,25 @@ def read_days_of_model(
         # With each day by name, an index finds the few rows. With a range alone, it reads all rows.
         each_day = list_days(days.first_day, days.last_day)
         uncompacted = uncompacted.filter(content_type_id=content_type_id, day__in=each_day)
-    return _read([compacted, uncompacted], days, batch_ids, of=models.Value(counter))
+    return _read([compacted, uncompacted], batch_ids)
 
 
-def _read(
-    tables: Iterable[Rows],
-    days: DayRange,
-    batch_ids: Collection[BatchId],
-    *,
-    of: models.F | models.Value,
-) -> tuple[Sums, set[BatchId]]:
-    """
-    Read sums and the ledger in one statement.
-
-    A row of the union is (0, "", counter, day, sum), or (partition, generation, "", no day, number
-    of the last batch). No column has texts of two tables, since MySQL and MariaDB do not unite
-    different collations. ``of`` is the counter: a column only if there is one table.
-    """
-    first, *others = (
-        rows.annotate(in_partition=models.Value(0), no_generation=models.Value(""), of=of)
-        .values_list("in_partition", "no_generation", "of", "day")
-        .annotate(sum=models.Sum("hits"))
-        for rows in tables
-    )
+def _read(tables: Sequence[Rows], batch_ids: Collection[BatchId]) -> tuple[Sums, set[BatchId]]:
+    """Read sums and the ledger in one statement."""
     wanted = sorted(batch_ids)
-    for start in range(0, len(wanted), BATCHES_PER_SELECT):
-        others.append(_last_batches(wanted[start : start + BATCHES_PER_SELECT], days.using))
+    chunks = [
+        LastBatch.objects.using(tables[0].db)
+        .filter(ledger.match_batches(wanted[start : start + BATCHES_PER_SELECT]))
+        .values_list("partition", "generation", "number")
+        for start in range(0, len(wanted), BATCHES_PER_SELECT)
+    ]
+    selects = [
+        rows.values_list("counter", "day").annotate(sum=models.Sum("hits")) for rows in tables
+    ]
+    found = read_together(*selects, *chunks)
     sums: Sums = Counter()
-    last = {}
-    union = first.union(*others, all=True) if others else first
-    for partition, generation, counter, day, number in union:
-        if day is None:
-            last[partition, generation] = number
-        else:
-            sums[counter, day] += int(number)
+    for counter, day, hits in chain.from_iterable(found[: len(tables)]):
+        sums[counter, day] += int(hits)
+    in_ledger = chain.from_iterable(found[len(tables) :])
+    last = {(partition, generation): number for partition, generation, number in in_ledger}
     return sums, ledger.find_applied(batch_ids, last)
-
-
-def _last_batches(batch_ids: Iterable[BatchId], using: str) -> Rows:
-    """Select the last batch of each generation that one of ``batch_ids`` belongs to."""
-    no_day = models.Value(None, output_field=models.DateField())
-    return (
-        LastBatch.objects.using(using)
-        .filter(ledger.match_batches(batch_ids))
-        .annotate(no_counter=models.Value(""), day=no_day)
-        .values_list("partition", "generation", "no_counter", "day", "number")
-    )

@@ -42,6 +42,10 @@ class Period:
     """One of PERIOD_NAMES; empty if somebody chose the days."""
 
     @property
+    def ends(self) -> tuple[datetime.date, datetime.date]:
+        return self.first_day, self.last_day
+
+    @property
     def days(self) -> int:
         return (self.last_day - self.first_day).days + 1
 
@@ -82,7 +86,7 @@ class Period:
         return {"first": self.first_day.isoformat(), "last": self.last_day.isoformat()}
 
     def list_days(self) -> list[datetime.date]:
-        return list_days(self.first_day, self.last_day)
+        return list_days(*self.ends)
 
 
 def named_period(name: str, *, with_today: bool = False) -> Period:

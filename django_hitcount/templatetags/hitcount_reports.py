@@ -1,4 +1,4 @@
-"""``{% load hitcount_charts %}``: charts of hits, and the numbers and days in them."""
+"""``{% load hitcount_reports %}``: charts, numbers and days on the pages in the admin."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ import datetime
 
 from django import template
 from django.utils.formats import date_format, get_format, number_format
+from django.utils.timesince import timesince
 from django.utils.translation import gettext, pgettext
 
+from django_hitcount.conf import DEFAULT_COUNTER
+from django_hitcount.counters.days import time_since
 from django_hitcount.reports.charts import BarChart, Sparkline
+from django_hitcount.reports.labels import label_counter
 from django_hitcount.short_numbers import format_short
 
 register = template.Library()
 
 MINUS = "\u2212"
+
+MINUTE = datetime.timedelta(minutes=1)
 
 
 @register.inclusion_tag("django_hitcount/charts/bar_chart.html")
@@ -111,3 +117,24 @@ def short_month(day: datetime.date) -> str:
 def _with_short_month(name: str) -> str:
     """Return a format of the active language. Django has none with short months."""
     return str(get_format(name)).replace("F", "M")
+
+
+@register.filter
+def counter_label(counter: str) -> str:
+    """Return the name of a counter for people, see label_counter()."""
+    return label_counter(counter)
+
+
+@register.filter
+def ago(moment: datetime.datetime) -> str:
+    """Say how long ago a moment was: "14 minutes ago"."""
+    if time_since(moment) < MINUTE:  # timesince() says "0 minutes".
+        return gettext("less than a minute ago")
+    return gettext("%(time)s ago") % {"time": timesince(moment)}
+
+
+@register.filter
+def template_code(counter: str) -> str:
+    """Return what counts the hits of a counter in a template."""
+    option = "" if counter == DEFAULT_COUNTER else f' counter="{counter}"'
+    return f"{{% load hitcount %}} {{% hit_count object{option} %}}"
