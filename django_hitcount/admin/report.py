@@ -40,7 +40,7 @@ from django_hitcount.db.routing import hits_alias
 from django_hitcount.reports.csv import file_name
 from django_hitcount.reports.labels import counter_choices
 from django_hitcount.reports.overview import Overview, find_day_with_hits, read_overview
-from django_hitcount.reports.periods import TODAY, Period, named_period, period_up_to
+from django_hitcount.reports.periods import PERIODS, TODAY, Period, named_period, period_up_to
 from django_hitcount.reports.rows import ObjectRow, Report
 from django_hitcount.reports.selection import Selection, read_selection, select_model
 from django_hitcount.status import BufferStatus, read_status
@@ -148,18 +148,7 @@ def _file_name(table: str, selection: Selection) -> str:
 
 def period_links(selection: Selection) -> list[PeriodLink]:
     """Return a link for each named period."""
-    labels = {
-        "today": _("Today"),
-        "yesterday": _("Yesterday"),
-        "7": _("7 days"),
-        "30": _("30 days"),
-        "90": _("90 days"),
-        "365": _("365 days"),
-        "last-week": _("Last week"),
-        "last-month": _("Last month"),
-        "this-year": _("This year"),
-    }
-    return [link_period(selection, named_period(name), label) for name, label in labels.items()]
+    return [link_period(selection, named_period(name), str(PERIODS[name])) for name in PERIODS]
 
 
 def link_period(selection: Selection, period: Period, label: str) -> PeriodLink:

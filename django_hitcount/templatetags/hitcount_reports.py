@@ -16,6 +16,8 @@ from django_hitcount.reports.labels import label_counter
 from django_hitcount.short_numbers import format_short
 
 register = template.Library()
+register.filter("counter_label", label_counter)
+register.filter("short", format_short)
 
 MINUS = "\u2212"
 
@@ -69,12 +71,6 @@ def grouped(number: float) -> str:
 
 
 @register.filter
-def short(number: int) -> str:
-    """Write a number in few characters, see format_short()."""
-    return format_short(number)
-
-
-@register.filter
 def decimal(number: float) -> str:
     """Write a number with one decimal, rounded: 1,204.5."""
     return number_format(round(number, 1) or 0, decimal_pos=1, force_grouping=True)
@@ -117,12 +113,6 @@ def short_month(day: datetime.date) -> str:
 def _with_short_month(name: str) -> str:
     """Return a format of the active language. Django has none with short months."""
     return str(get_format(name)).replace("F", "M")
-
-
-@register.filter
-def counter_label(counter: str) -> str:
-    """Return the name of a counter for people, see label_counter()."""
-    return label_counter(counter)
 
 
 @register.filter
