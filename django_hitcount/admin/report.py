@@ -29,8 +29,11 @@ from django_hitcount.admin.pages import (
 )
 from django_hitcount.admin.report_contents import (
     FILES,
+    Overview,
     counts_visitors,
+    find_day_with_hits,
     read_file,
+    read_overview,
     read_report,
     shows_visitors,
 )
@@ -39,7 +42,6 @@ from django_hitcount.counters.days import time_since
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.reports.csv import file_name
 from django_hitcount.reports.labels import counter_choices
-from django_hitcount.reports.overview import Overview, find_day_with_hits, read_overview
 from django_hitcount.reports.periods import PERIODS, TODAY, Period, named_period, period_up_to
 from django_hitcount.reports.rows import ObjectRow, Report
 from django_hitcount.reports.selection import Selection, read_selection, select_model
