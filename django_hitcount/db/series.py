@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 from django.db import models
@@ -22,7 +21,6 @@ from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db import ledger
 from django_hitcount.db.expressions import KeyText
 from django_hitcount.db.slots import match_counters
-from django_hitcount.db.sql import read_together
 from django_hitcount.db.tables import DailyHitSlot, DailyModelHits, LastBatch
 
 BATCHES_PER_SELECT = 400
@@ -57,7 +55,7 @@ def read_days_of_counters(
     One statement reads both, so both are from one instant.
     """
     rows = days.rows(DailyHitSlot).filter(match_counters(keys))
-    return _read([rows], batch_ids)
+    return _read([rows], days, batch_ids, of=models.F("counter"))
 
 
 def read_days_of_each(
@@ -88,7 +86,7 @@ def read_days_of_objects(
     rows = days.rows(DailyHitSlot).filter(
         content_type_id=content_type_id, counter=counter, object_id__in=keys.values("hitcount_key")
     )
-    found, _ = _read([rows], ())
+    found, _ = _read([rows], days, (), of=models.Value(counter))
     return found
 
 
@@ -107,25 +105,49 @@ def read_days_of_model(
         # With each day by name, an index finds the few rows. With a range alone, it reads all rows.
         each_day = list_days(days.first_day, days.last_day)
         uncompacted = uncompacted.filter(content_type_id=content_type_id, day__in=each_day)
-    return _read([compacted, uncompacted], batch_ids)
+    return _read([compacted, uncompacted], days, batch_ids, of=models.Value(counter))
 
 
-def _read(tables: Sequence[Rows], batch_ids: Collection[BatchId]) -> tuple[Sums, set[BatchId]]:
-    """Read sums and the ledger in one statement."""
+def _read(
+    tables: Iterable[Rows],
+    days: DayRange,
+    batch_ids: Collection[BatchId],
+    *,
+    of: models.F | models.Value,
+) -> tuple[Sums, set[BatchId]]:
+    """
+    Read sums and the ledger in one statement.
+
+    A row of the union is (0, "", counter, day, sum), or (partition, generation, "", no day, number
+    of the last batch). No column has texts of two tables, since MySQL and MariaDB do not unite
+    different collations. ``of`` is the counter: a column only if there is one table.
+    """
+    first, *others = (
+        rows.annotate(in_partition=models.Value(0), no_generation=models.Value(""), of=of)
+        .values_list("in_partition", "no_generation", "of", "day")
+        .annotate(sum=models.Sum("hits"))
+        for rows in tables
+    )
     wanted = sorted(batch_ids)
-    chunks = [
-        LastBatch.objects.using(tables[0].db)
-        .filter(ledger.match_batches(wanted[start : start + BATCHES_PER_SELECT]))
-        .values_list("partition", "generation", "number")
-        for start in range(0, len(wanted), BATCHES_PER_SELECT)
-    ]
-    selects = [
-        rows.values_list("counter", "day").annotate(sum=models.Sum("hits")) for rows in tables
-    ]
-    found = read_together(*selects, *chunks)
+    for start in range(0, len(wanted), BATCHES_PER_SELECT):
+        others.append(_last_batches(wanted[start : start + BATCHES_PER_SELECT], days.using))
     sums: Sums = Counter()
-    for counter, day, hits in chain.from_iterable(found[: len(tables)]):
-        sums[counter, day] += int(hits)
-    in_ledger = chain.from_iterable(found[len(tables) :])
-    last = {(partition, generation): number for partition, generation, number in in_ledger}
+    last = {}
+    union = first.union(*others, all=True) if others else first
+    for partition, generation, counter, day, number in union:
+        if day is None:
+            last[partition, generation] = number
+        else:
+            sums[counter, day] += int(number)
     return sums, ledger.find_applied(batch_ids, last)
+
+
+def _last_batches(batch_ids: Iterable[BatchId], using: str) -> Rows:
+    """Select the last batch of each generation that one of ``batch_ids`` belongs to."""
+    no_day = models.Value(None, output_field=models.DateField())
+    return (
+        LastBatch.objects.using(using)
+        .filter(ledger.match_batches(batch_ids))
+        .annotate(no_counter=models.Value(""), day=no_day)
+        .values_list("partition", "generation", "no_counter", "day", "number")
+    )

@@ -8,7 +8,6 @@ reader has taken them all would keep a connection of MySQL and MariaDB from read
 from __future__ import annotations
 
 import json
-from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from tempfile import TemporaryFile
@@ -84,7 +83,7 @@ def read_together(*selects: Rows) -> list[list[tuple[Any, ...]]]:
     nulls = [_nulls(rows, number) for number, rows in enumerate(selects)]
     first, *others = (_widen(rows, number, nulls) for number, rows in enumerate(selects))
     found: list[list[tuple[Any, ...]]] = [[] for _ in selects]
-    for number, *row in first.union(*others, all=True) if others else first:
+    for number, *row in first.union(*others, all=True):
         start = sum(map(len, nulls[:number]))
         found[number].append(tuple(row[start : start + len(nulls[number])]))
     return found
@@ -92,9 +91,6 @@ def read_together(*selects: Rows) -> list[list[tuple[Any, ...]]]:
 
 class _Null(models.Value):
     """NULL in a column of a type. PostgreSQL takes it for a text if one says no more."""
-
-    def __init__(self, *, output_field: models.Field[Any, Any]) -> None:
-        super().__init__(None, output_field=output_field)
 
     def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
         return f"NULL::{self.output_field.cast_db_type(connection)}", []
@@ -106,10 +102,10 @@ def _names(rows: Rows) -> list[str]:
 
 def _nulls(rows: Rows, number: int) -> dict[str, _Null]:
     """Return what is in the columns of a queryset in the rows of the others."""
-    columns = {name: models.F(name).resolve_expression(rows.query.clone()) for name in _names(rows)}
+    query = rows.query.clone()
     return {
-        f"null_{number}_{name}": _Null(output_field=column.output_field)
-        for name, column in columns.items()
+        f"null_{number}_{name}": _Null(None, output_field=query.resolve_ref(name).output_field)
+        for name in _names(rows)
     }
 
 
@@ -117,6 +113,9 @@ def _widen(rows: Rows, number: int, nulls: Sequence[Mapping[str, _Null]]) -> Row
     """Add the number of a queryset before its columns, and NULL in those of the others."""
     names = [[*columns] for columns in nulls]
     names[number] = _names(rows)
-    of_others = ChainMap(*(dict(of) for n, of in enumerate(nulls) if n != number))
-    wide: Rows = rows.annotate(number_of_select=models.Value(number), **of_others)
+    added: dict[str, Any] = {"number_of_select": models.Value(number)}
+    for other, columns in enumerate(nulls):
+        if other != number:
+            added |= columns
+    wide: Rows = rows.annotate(**added)
     return wide.values_list("number_of_select", *chain.from_iterable(names))
