@@ -57,8 +57,10 @@ class RankedKey(NamedTuple):
 
     def score(self, order: Order) -> int:
         """Return what a ranking orders the object by."""
+        if order is Order.TOP:
+            return self.hits
         change = self.hits - self.hits_before
-        return {Order.TOP: self.hits, Order.RISING: change, Order.FALLING: -change}[order]
+        return change if order is Order.RISING else -change
 
 
 class Ranking(NamedTuple):
@@ -70,16 +72,18 @@ class Ranking(NamedTuple):
     is_complete: bool
     """Whether these are all objects of the ranking."""
 
-    likely: Sequence[RankedKey] = ()
-    """Those that follow among the objects that were read. Others may come before them."""
+    others: Sequence[RankedKey] = ()
+    """The other objects that were read, in any order. More may come between them."""
+
+    order: Order = Order.TOP
 
     def proves(self, limit: int) -> bool:
         """Return whether the first ``limit`` objects are certain."""
         return self.is_complete or len(self.keys) >= limit
 
     def first(self, limit: int) -> list[RankedKey]:
-        """Return the first ``limit`` objects, also those that are only likely."""
-        return [*self.keys, *self.likely][:limit]
+        """Return the first ``limit`` objects that were read, also those that are not certain."""
+        return [*self.keys, *rank_keys(self.others, self.order)][:limit]
 
 
 class Head(NamedTuple):
@@ -98,7 +102,11 @@ class Head(NamedTuple):
 
 
 def rank_keys(keys: Iterable[RankedKey], order: Order = Order.TOP) -> list[RankedKey]:
-    """Sort objects; equal ones by content type and object id, byte by byte."""
+    """
+    Sort objects, and leave out those with 0 or less.
+
+    Equal ones are sorted by content type and object id, byte by byte.
+    """
     ranked = [key for key in keys if key.score(order) > 0]
     return sorted(ranked, key=lambda key: (-key.score(order), key.object_key))
 
@@ -125,9 +133,11 @@ def prove(
         most = max(head.last_hits, 0) * head.rows_per_object * head.weight
         bounds[head.content_type_id] += most
     bound = max(bounds.values(), default=0)
-    ranked = rank_keys(candidates, order)
-    certain = sum(key.score(order) > bound for key in ranked)
-    return Ranking(ranked[:certain], not open_ends, likely=ranked[certain:])
+    certain: list[RankedKey] = []
+    others: list[RankedKey] = []
+    for key in candidates:
+        (certain if key.score(order) > bound else others).append(key)
+    return Ranking(rank_keys(certain, order), not open_ends, others, order)
 
 
 def weigh_days(days: Sequence[datetime.date]) -> Weights:

@@ -159,7 +159,7 @@ def test_an_object_in_no_head_may_be_the_first(articles):
 
 
 def test_empty_tables_have_a_complete_ranking(articles):
-    assert read_all() == read_all(days=3) == [Ranking([], is_complete=True, likely=[])]
+    assert read_all() == read_all(days=3) == [Ranking([], is_complete=True, others=[])]
 
 
 @pytest.mark.parametrize("days", [None, 2])
