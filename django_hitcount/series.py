@@ -32,8 +32,7 @@ from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.series import DayRange, Sums
 from django_hitcount.exceptions import InvalidHit
 from django_hitcount.outages.page_reads import Guard
-from django_hitcount.unique_visitors import valid_visitor_counter
-from django_hitcount.visitor_ranges import count_each_day, read_visitors_of_days
+from django_hitcount.unique_visitors import read_visitors_of_days, valid_visitor_counter
 
 __all__ = [
     "ahits_by_day",
@@ -143,10 +142,10 @@ def visitors_by_day(
 
     Costs a query, and with Redis one round trip.
     """
-    list_days(first_day, last_day)
+    days = list_days(first_day, last_day)
     key = counter_key(obj, counter=valid_visitor_counter(counter))
-    of_days = read_visitors_of_days([key], first_day, last_day)
-    return count_each_day(of_days, key, first_day, last_day)
+    counts = read_visitors_of_days([key], first_day, last_day).by_day(key)
+    return {day: counts.get(day, 0) for day in days}
 
 
 def _read(source: Any, days: DayRange, counter: str) -> Sums:

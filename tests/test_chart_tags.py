@@ -12,7 +12,7 @@ from django.utils.translation import override
 
 import django_hitcount
 from django_hitcount.reports.charts import bar_chart, sparkline
-from django_hitcount.templatetags import hitcount_charts
+from django_hitcount.templatetags import hitcount_reports
 
 DAY = datetime.date(2026, 11, 22)
 CHART = bar_chart({DAY: 1204, datetime.date(2026, 11, 23): 1}, {datetime.date(2026, 11, 20): 990})
@@ -20,7 +20,7 @@ CHART = bar_chart({DAY: 1204, datetime.date(2026, 11, 23): 1}, {datetime.date(20
 
 def drawn(chart=CHART):
     template = Template(
-        '{% load hitcount_charts %}{% bar_chart chart name="daily" label="Hits per day" %}'
+        '{% load hitcount_reports %}{% bar_chart chart name="daily" label="Hits per day" %}'
     )
     return template.render(Context({"chart": chart}))
 
@@ -96,8 +96,8 @@ def test_sparkline_goes_from_right_to_left_in_hebrew():
 )
 def test_short_days_follow_the_language(language, day, month):
     with override(language):
-        assert hitcount_charts.short_day(DAY) == day
-        assert hitcount_charts.short_month(DAY) == month
+        assert hitcount_reports.short_day(DAY) == day
+        assert hitcount_reports.short_month(DAY) == month
 
 
 @pytest.mark.parametrize(
@@ -113,8 +113,8 @@ def test_short_days_follow_the_language(language, day, month):
     ],
 )
 def test_decimals_are_rounded(number, decimal, change):
-    assert hitcount_charts.decimal(number) == decimal
-    assert hitcount_charts.change(number) == change
+    assert hitcount_reports.decimal(number) == decimal
+    assert hitcount_reports.change(number) == change
 
 
 def test_templates_have_no_inline_style_or_script():

@@ -17,8 +17,7 @@ from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.models import DailyVisitors, SeenVisitor
 from django_hitcount.recording import record_hits
-from django_hitcount.unique_visitors import Visitors, get_visitors
-from django_hitcount.visitor_ranges import get_visitors_of_ranges
+from django_hitcount.unique_visitors import Visitors, get_visitors, get_visitors_of_ranges
 from tests.app.models import Article
 from tests.visiting import DAY, NOON, is_about, request_of, visit
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from django.contrib import admin
 
+from django_hitcount.admin.corrections import CorrectionAdmin
 from django_hitcount.admin.objects import HitCountAdmin
 from django_hitcount.admin.report import HitReportAdmin
-from django_hitcount.admin.tables import CorrectionAdmin
 from django_hitcount.db.tables import Correction, HitSlot
 
 __all__ = ["CorrectionAdmin", "HitCountAdmin", "HitReportAdmin"]

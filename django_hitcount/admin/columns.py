@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import datetime
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 from django.db import models, router
 from django.template.loader import render_to_string
@@ -17,10 +15,9 @@ from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import last_days, list_days
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db.counter_keys import counter_key
-from django_hitcount.db.daily_hits import read_daily_hits
 from django_hitcount.db.expressions import TotalInTables
-from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
+from django_hitcount.db.series import read_days_of_each
 from django_hitcount.db.tables import HitSlot
 from django_hitcount.db.total_columns import HitTotalField, total_columns
 from django_hitcount.db.transactions import DATABASE_ERRORS
@@ -28,6 +25,7 @@ from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.page_reads import page_read_breaker
 from django_hitcount.reports.charts import Sparkline, sparkline
 from django_hitcount.reports.labels import label_counter
+from django_hitcount.series import day_range
 from django_hitcount.totals import totals_or_none
 
 DAYS = 30
@@ -53,34 +51,14 @@ class HitsCell:
     """The address of the statistics of the object; None where a link would be in the way."""
 
 
-class CountingAdmin(Protocol):
-    """The part of HitCountAdmin that the column needs."""
-
-    hit_counter: str
-    model: Any
-
-
 class HitsColumn:
-    """
-    The column, as a method of a ModelAdmin.
-
-    It is a descriptor because its header and its order depend on the counter and the model.
-    """
-
-    def __get__(
-        self, model_admin: CountingAdmin | None, owner: type | None = None
-    ) -> HitsColumn | BoundHitsColumn:
-        return self if model_admin is None else BoundHitsColumn(model_admin)
-
-
-class BoundHitsColumn:
-    """The column of one ModelAdmin, with the attributes that Django's ``display()`` sets."""
+    """The column of a ModelAdmin, with the attributes that Django's ``display()`` sets."""
 
     __name__ = "hits_column"
 
-    def __init__(self, model_admin: CountingAdmin) -> None:
-        self._counter = model_admin.hit_counter
-        self._model: type[models.Model] = model_admin.model
+    def __init__(self, model: type[models.Model], counter: str) -> None:
+        self._model = model
+        self._counter = counter
 
     @property
     def short_description(self) -> str:
@@ -138,21 +116,17 @@ def _read_cells(
 
 def _read_lines(keys: Collection[CounterKey]) -> dict[CounterKey, Sparkline]:
     """Read the lines of counters that have hits in the tables; none if the database is away."""
-    first_day, last_day = last_days(DAYS)
-    using = hits_alias()
+    days = day_range(*last_days(DAYS))
     try:
-        with page_read_breaker().guard(), savepoint(using):
-            found = read_daily_hits(keys, first_day, last_day, using=using)
+        with page_read_breaker().guard(), savepoint(days.using):
+            found = read_days_of_each(keys, days)
     except BufferUnavailable:
         return {}  # The breaker has logged it.
     except DATABASE_ERRORS as exc:
         logger.error("Hits by day cannot be read: %s", exc)
         return {}
-    days = list_days(first_day, last_day)
-    return {key: sparkline(_fill_gaps(by_day, days)) for key, by_day in found.items()}
-
-
-def _fill_gaps(
-    hits: Mapping[datetime.date, int], days: Collection[datetime.date]
-) -> dict[datetime.date, int]:
-    return {day: hits.get(day, 0) for day in days}
+    all_days = list_days(days.first_day, days.last_day)
+    return {
+        key: sparkline({day: by_day.get(day, 0) for day in all_days})
+        for key, by_day in found.items()
+    }

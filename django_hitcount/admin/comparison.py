@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 from django import forms
+from django.contrib.admin import ModelAdmin
 from django.core.exceptions import ValidationError
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
@@ -19,6 +21,7 @@ from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.exceptions import InvalidHit
 from django_hitcount.reports.charts import BarChart, bar_chart
 from django_hitcount.reports.labels import label_object
+from django_hitcount.reports.rows import change_of
 from django_hitcount.series import hits_by_day
 from django_hitcount.totals import get_totals
 
@@ -60,9 +63,7 @@ class ComparedDays:
     @property
     def difference(self) -> float | None:
         """How many percent more hits than the other; None if there is nothing to compare with."""
-        if self.own is None or not self.other or self.other < 0:
-            return None
-        return 100 * (self.own - self.other) / self.other
+        return None if self.own is None else change_of(self.own, self.other)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,18 +101,6 @@ class Comparison:
         return [side for side in (self.own, self.other) if not side.hits]
 
 
-class ComparingAdmin(Protocol):
-    """The part of HitCountAdmin that finds the object to compare with."""
-
-    opts: Any
-
-    def get_object(self, request: HttpRequest, object_id: str, /) -> Any: ...
-
-    def has_view_or_change_permission(self, request: HttpRequest, obj: Any) -> bool: ...
-
-    def objects_before(self, request: HttpRequest, obj: Any) -> QuerySet[Any, Any]: ...
-
-
 class ComparisonForm(forms.Form):
     """Asks for the object to compare with. Its value is that object."""
 
@@ -133,7 +122,12 @@ class ComparisonForm(forms.Form):
 
 
 def find_other(
-    model_admin: ComparingAdmin, request: HttpRequest, obj: Model, counter: str, key: str
+    model_admin: ModelAdmin[Any],
+    objects_before: Callable[[HttpRequest, Any], QuerySet[Any, Any]],
+    request: HttpRequest,
+    obj: Model,
+    counter: str,
+    key: str,
 ) -> Model:
     """
     Return the object with a primary key, or without a key the nearest before ``obj`` with hits.
@@ -141,7 +135,8 @@ def find_other(
     Raises ValidationError if there is none that the user may view.
     """
     if not key:
-        return _find_before(model_admin, request, obj, counter)
+        may_view = partial(model_admin.has_view_or_change_permission, request)
+        return _find_first(filter(may_view, objects_before(request, obj)[:MOST_BEFORE]), counter)
     other: Model | None = model_admin.get_object(request, key)
     if other is None or not model_admin.has_view_or_change_permission(request, other):
         text = gettext("There is no %(model)s with the primary key “%(key)s” that you may view.")
@@ -153,16 +148,10 @@ def find_other(
     return other
 
 
-def _find_before(
-    model_admin: ComparingAdmin, request: HttpRequest, obj: Model, counter: str
-) -> Model:
-    found = [
-        before
-        for before in model_admin.objects_before(request, obj)[:MOST_BEFORE]
-        if model_admin.has_view_or_change_permission(request, before)
-    ]
-    totals = get_totals(found, counter=counter)
-    other: Model | None = next((before for before in found if totals[before] > 0), None)
+def _find_first(before: Iterable[Model], counter: str) -> Model:
+    """Return the first object with hits. Raises ValidationError."""
+    totals = get_totals(before, counter=counter)
+    other = next((obj for obj, total in totals.items() if total > 0), None)
     if other is None:
         text = gettext("No object before this one has hits. Enter the primary key of another one.")
         raise ValidationError(text)

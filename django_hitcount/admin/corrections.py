@@ -1,30 +1,45 @@
-"""The form that adds hits to an object, or takes some back."""
+"""
+The form that adds hits to an object, or takes some back, and the list of these corrections.
+
+Nobody changes a correction afterwards.
+"""
 
 from __future__ import annotations
 
 import datetime
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection
+from typing import Any
 
 from django import forms
+from django.contrib import admin
 from django.contrib.admin.helpers import AdminForm
+from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.widgets import AdminIntegerFieldWidget, AdminTextInputWidget
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ValidationError
 from django.db.models import Model
+from django.http import HttpRequest, HttpResponse
 from django.utils.formats import date_format, number_format
+from django.utils.html import format_html
 from django.utils.translation import gettext, gettext_lazy, ngettext
 
 from django_hitcount import conf
+from django_hitcount.admin.pages import ReadOnlyAdmin, find_address
 from django_hitcount.corrections import correct_hits
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.hits import AMOUNT_LIMIT
 from django_hitcount.db.tables import Correction
 from django_hitcount.exceptions import TooFewHits
-from django_hitcount.reports.labels import counter_choices, label_counter
-
-if TYPE_CHECKING:
-    from django.contrib.admin import ModelAdmin
+from django_hitcount.reports.labels import (
+    counter_choices,
+    label_counter,
+    label_key,
+    label_object,
+    load_objects,
+)
+from django_hitcount.reports.selection import CountedModel
+from django_hitcount.templatetags.hitcount_reports import signed
 
 User = AbstractBaseUser | AnonymousUser
 
@@ -135,7 +150,113 @@ def _number(number: int) -> str:
     return number_format(number, force_grouping=True)
 
 
-def make_admin_form(form: CorrectionForm, model_admin: ModelAdmin[Any]) -> AdminForm:
+def make_admin_form(form: CorrectionForm, model_admin: admin.ModelAdmin[Any]) -> AdminForm:
     """Return the form as the admin lays out forms."""
     fieldset: Any = (None, {"fields": [*form.fields]})
     return AdminForm(form, [fieldset], {}, (), model_admin=model_admin)  # type: ignore[arg-type]
+
+
+_ON_STATE = "hitcount_object"
+"""
+The attribute of ``correction._state`` that has the label of the corrected object, and its address.
+
+The column that shows them knows no request, so it cannot ask whether the user may view the object.
+"""
+
+_COLUMNS = ("corrected_object", "counter_name", "day", "hits", "reason", "made_by", "made_at")
+
+
+class CounterFilter(admin.SimpleListFilter):
+    """Filters by the counters that are declared, if there are several."""
+
+    title = gettext_lazy("counter")
+    parameter_name = "counter"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        choices = counter_choices()
+        return choices if len(choices) > 1 else []
+
+    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
+        return queryset.filter(counter=self.value()) if self.value() else queryset
+
+
+class CorrectionAdmin(ReadOnlyAdmin):
+    """
+    Lists who added or took back hits, when and why.
+
+    Corrections are made on the page of statistics of an object, and stay as they are.
+    """
+
+    list_display = [*_COLUMNS]
+    list_display_links = None
+    list_filter = [CounterFilter]
+    list_select_related = ["content_type"]
+    search_fields = ["reason", "made_by", "object_id"]
+    date_hierarchy = "day"
+    ordering = ["-made_at", "-pk"]
+    fields = [*_COLUMNS]
+
+    class Media:
+        css = {"all": ["django_hitcount/objects.css"]}
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Read the objects of all corrections of the page, with a query for each model."""
+        context = {"title": gettext("Corrections"), **(extra_context or {})}
+        response = super().changelist_view(request, context)
+        changelist = (getattr(response, "context_data", None) or {}).get("cl")
+        if changelist:
+            self._load_objects(request, changelist.result_list)
+        return response
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Correction | None:
+        """Read the object of a correction that is shown alone."""
+        correction: Correction | None = super().get_object(request, object_id, from_field)
+        if correction:
+            self._load_objects(request, [correction])
+        return correction
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        """Refuse the year 99999999999 as other invalid days; Django fails for it."""
+        try:
+            return super().get_changelist_instance(request)
+        except OverflowError as exc:
+            raise IncorrectLookupParameters(str(exc)) from exc
+
+    @admin.display(description=gettext_lazy("object"), ordering="object_id")
+    def corrected_object(self, correction: Correction) -> str:
+        """The corrected object, with a link if it is in the admin."""
+        label, url = getattr(correction._state, _ON_STATE)
+        return format_html('<a href="{}">{}</a>', url, label) if url else label
+
+    def _load_objects(self, request: HttpRequest, corrections: Collection[Correction]) -> None:
+        """Put what is shown of the object of each correction on it."""
+        keys = {each: (each.content_type_id, each.object_id) for each in corrections}
+        models = {
+            CountedModel(content_type_id=each.content_type_id, model=model)
+            for each in corrections
+            if (model := each.content_type.model_class())
+        }
+        objects = load_objects({*keys.values()}, models)
+        for correction, key in keys.items():
+            obj = objects.get(key)
+            label = label_object(obj) if obj else _label_missing(correction)
+            url = find_address(self.admin_site, request, obj) if obj else None
+            setattr(correction._state, _ON_STATE, (label, url))
+
+    @admin.display(description=gettext_lazy("counter"), ordering="counter")
+    def counter_name(self, correction: Correction) -> str:
+        return label_counter(correction.counter)
+
+    @admin.display(description=gettext_lazy("hits"), ordering="amount")
+    def hits(self, correction: Correction) -> str:
+        return format_html('<bdi dir="ltr">{}</bdi>', signed(correction.amount))
+
+
+def _label_missing(correction: Correction) -> str:
+    model = correction.content_type.model_class()
+    name = model._meta.verbose_name if model else correction.content_type.model
+    return label_key(str(name), correction.object_id)

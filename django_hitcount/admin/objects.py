@@ -33,7 +33,7 @@ from django_hitcount.admin.report import period_links
 from django_hitcount.admin.statistics import (
     Choice,
     days_csv,
-    file_name,
+    days_file_name,
     read_choice,
     read_statistics,
 )
@@ -81,8 +81,10 @@ class HitCountAdmin(ModelAdmin[ModelT]):
     hit_counter: str = DEFAULT_COUNTER
     """The counter that the column shows, and that the page of statistics begins with."""
 
-    hits_column = HitsColumn()
-    """Name it in ``list_display`` to choose its place. Otherwise it comes last."""
+    @property
+    def hits_column(self) -> HitsColumn:
+        """Name it in ``list_display`` to choose its place. Otherwise it comes last."""
+        return HitsColumn(self.model, self.hit_counter)
 
     def check(self, **kwargs: Any) -> list[CheckMessage]:
         """Report a counter that is not declared, and a model whose objects cannot be counted."""
@@ -180,7 +182,7 @@ class HitCountAdmin(ModelAdmin[ModelT]):
         if request.method == "POST":
             return self._correct(request, obj, choice)
         if request.GET.get("csv") == "days":
-            return csv_file(file_name(obj, choice), days_csv(obj, choice))
+            return csv_file(days_file_name(obj, choice), days_csv(obj, choice))
         form = None
         if can_correct(request.user):
             form = CorrectionForm(obj=obj, initial={"counter": choice.counter})
@@ -242,7 +244,8 @@ class HitCountAdmin(ModelAdmin[ModelT]):
     def _compare(self, request: HttpRequest, obj: ModelT, choice: Choice) -> dict[str, Any]:
         """Return what the page says about this object beside another, if that is asked for."""
         data = None if choice.beside is None else {"beside": choice.beside}
-        form = ComparisonForm(data, find=partial(find_other, self, request, obj, choice.counter))
+        find = partial(find_other, self, self.objects_before, request, obj, choice.counter)
+        form = ComparisonForm(data, find=find)
         if not form.is_valid():
             return {"comparison_form": form}
         other = form.cleaned_data["beside"]

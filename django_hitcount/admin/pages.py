@@ -20,6 +20,19 @@ HAS_LIST_OF_CRUMBS = django.VERSION >= (6, 1)
 """Whether the trail is an ordered list; before, it was a text with separators."""
 
 
+class ReadOnlyAdmin(ModelAdmin):  # type: ignore[type-arg]
+    """Lets nobody add, change or delete anything, whatever their permissions."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+
 class Crumb(NamedTuple):
     """One step of the trail."""
 

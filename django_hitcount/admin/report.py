@@ -20,29 +20,31 @@ from django.utils.translation import ngettext
 
 from django_hitcount.admin.pages import (
     Crumb,
+    ReadOnlyAdmin,
     crumbs_of_model,
     csv_file,
     find_address,
     name_unknown_table,
     page_context,
 )
-from django_hitcount.admin.read_only import ReadOnlyAdmin
 from django_hitcount.admin.report_contents import (
     FILES,
+    Overview,
     counts_visitors,
+    find_day_with_hits,
     read_file,
+    read_overview,
     read_report,
     shows_visitors,
 )
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import time_since
 from django_hitcount.db.routing import hits_alias
+from django_hitcount.reports.csv import file_name
 from django_hitcount.reports.labels import counter_choices
-from django_hitcount.reports.overview import Overview, find_day_with_hits, read_overview
-from django_hitcount.reports.periods import TODAY, Period, named_period, period_up_to
+from django_hitcount.reports.periods import PERIODS, TODAY, Period, named_period, period_up_to
 from django_hitcount.reports.rows import ObjectRow, Report
 from django_hitcount.reports.selection import Selection, read_selection, select_model
-from django_hitcount.reports.tables import file_name
 from django_hitcount.status import BufferStatus, read_status
 
 LATE_AFTER = datetime.timedelta(minutes=15)
@@ -72,7 +74,7 @@ class HitReportAdmin(ReadOnlyAdmin):
         selection = select_model(selection, request.GET.get("model", ""), overview.models)
         table = request.GET.get("csv", "")
         if table in FILES:
-            return csv_file(file_name(table, selection), read_file(table, selection, overview))
+            return csv_file(_file_name(table, selection), read_file(table, selection, overview))
         report = read_report(selection, overview)
         request.current_app = self.admin_site.name
         context = {
@@ -139,20 +141,16 @@ class PeriodLink:
     is_current: bool
 
 
+def _file_name(table: str, selection: Selection) -> str:
+    """Return the name of a file: the table, the counter and model if chosen, and the days."""
+    chosen = selection.parameters
+    model = chosen.get("model", "").replace(".", "-")
+    return file_name(selection.period, table, chosen.get("counter", ""), model)
+
+
 def period_links(selection: Selection) -> list[PeriodLink]:
     """Return a link for each named period."""
-    labels = {
-        "today": _("Today"),
-        "yesterday": _("Yesterday"),
-        "7": _("7 days"),
-        "30": _("30 days"),
-        "90": _("90 days"),
-        "365": _("365 days"),
-        "last-week": _("Last week"),
-        "last-month": _("Last month"),
-        "this-year": _("This year"),
-    }
-    return [link_period(selection, named_period(name), label) for name, label in labels.items()]
+    return [link_period(selection, named_period(name), str(PERIODS[name])) for name in PERIODS]
 
 
 def link_period(selection: Selection, period: Period, label: str) -> PeriodLink:

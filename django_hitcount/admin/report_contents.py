@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Any
 
-from django.db.models import Model
+from django.contrib.contenttypes.models import ContentType
+from django.db.models import Max, Model, OuterRef, QuerySet, Subquery, Sum, Value
 
 from django_hitcount.conf import get_config
+from django_hitcount.counters.days import day_of
 from django_hitcount.counters.keys import CounterKey, ObjectKey
-from django_hitcount.db.model_rankings import (
-    ComparedKey,
-    Order,
-    compare_objects,
-    scope_of_periods,
-    stream_objects,
-)
+from django_hitcount.counters.rankings import Order, RankedKey, weigh_days
 from django_hitcount.db.ranking_scopes import Scope
+from django_hitcount.db.rankings import compare_objects, stream_objects
+from django_hitcount.db.savepoints import savepoint
+from django_hitcount.db.sql import read_together
+from django_hitcount.db.tables import DailyModelHits, HitSlot, LastBatch, RefusedHitSlot
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.refusals import reasons_by_name
-from django_hitcount.reports.objects import MOST_MODELS, load_objects, name_object
-from django_hitcount.reports.overview import Overview
+from django_hitcount.reports.csv import days_csv, objects_csv, refused_csv
+from django_hitcount.reports.labels import MOST_MODELS, load_objects, name_object
+from django_hitcount.reports.periods import Period
 from django_hitcount.reports.rows import (
     Days,
     ObjectRow,
@@ -30,10 +33,9 @@ from django_hitcount.reports.rows import (
     refused_rows,
     share_of,
 )
-from django_hitcount.reports.selection import Selection
-from django_hitcount.reports.tables import changes_csv, days_csv, refused_csv, top_csv
+from django_hitcount.reports.selection import CountedModel, Selection
 from django_hitcount.series import hits_by_day
-from django_hitcount.visitor_ranges import get_visitors_of_ranges
+from django_hitcount.unique_visitors import get_visitors_of_ranges
 
 ROWS = 10
 """Objects of a ranking on the page."""
@@ -52,6 +54,78 @@ FILES = ("days", "top", "rising", "falling", "refused")
 """The tables that can be downloaded, by the name in an address."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Overview:
+    """What the small tables say."""
+
+    models: Sequence[CountedModel]
+    """The models whose objects have hits in the tables, by name."""
+
+    refused: Sequence[tuple[str, int]]
+    """The refused hits of a counter in a period, by refusal."""
+
+    last_flush_at: datetime.datetime | None
+    """When a flush last wrote hits into the tables; None if none ever did."""
+
+
+def read_overview(period: Period, *, counter: str, using: str) -> Overview:
+    """Read the models with hits, the refused hits, and when the last flush was. Costs a query."""
+    last_flush = (
+        LastBatch.objects.using(using)
+        .annotate(of_all=Value(True))
+        .values_list("of_all")
+        .annotate(last=Max("flushed_at"))
+    )
+    refused = (
+        RefusedHitSlot.objects.using(using)
+        .filter(day__range=period.ends, counter=counter)
+        .values_list("refusal")
+        .annotate(sum=Sum("hits"))
+    )
+    with savepoint(using):
+        flushes, types, sums = read_together(last_flush, _select_types(using), refused)
+    return Overview(
+        models=_find_models(types),
+        refused=[(refusal, int(hits)) for refusal, hits in sums],
+        last_flush_at=flushes[0][1],
+    )
+
+
+def find_day_with_hits(
+    models: Sequence[CountedModel], *, counter: str, using: str
+) -> datetime.date | None:
+    """Return the newest day that is over and has hits that are compacted. Costs a query."""
+    rows = DailyModelHits.objects.using(using).filter(
+        content_type_id__in=[counted.content_type_id for counted in models],
+        counter=counter,
+        day__lt=day_of(),
+        hits__gt=0,
+    )
+    with savepoint(using):
+        newest: datetime.date | None = rows.aggregate(newest=Max("day"))["newest"]
+    return newest
+
+
+def _select_types(using: str) -> QuerySet[Any, Any]:
+    """Select the content types of which there is a row of hits."""
+    # Not EXISTS: MariaDB would read a whole index for it. In the order of an index, because
+    # PostgreSQL would read all rows for each content type without hits.
+    rows = HitSlot.objects.filter(content_type=OuterRef("pk")).order_by(*HitSlot.KEY, "slot")
+    one = rows.values("content_type")[:1]
+    types = ContentType.objects.using(using).alias(counted=Subquery(one))
+    return types.filter(counted__isnull=False).values_list("pk", "app_label", "model")
+
+
+def _find_models(types: Iterable[tuple[Any, ...]]) -> list[CountedModel]:
+    """Return the models of content types, without those that the site does not have any more."""
+    found = (
+        CountedModel(content_type_id=pk, model=model)
+        for pk, app_label, name in types
+        if (model := ContentType(app_label=app_label, model=name).model_class())
+    )
+    return sorted(found, key=lambda counted: (counted.name, counted.label))
+
+
 def read_report(selection: Selection, overview: Overview) -> Report:
     """
     Read all numbers of a report about some of the models of ``overview``.
@@ -62,22 +136,20 @@ def read_report(selection: Selection, overview: Overview) -> Report:
     """
     days, period = _read_days(selection), selection.period
     hits = pick_days(days, period)
-    found = compare_objects(_scope(selection, overview), ROWS)
-    keys = {row.object_key for row in (*found.top, *found.rising, *found.falling)}
+    rankings = compare_objects(_scope(selection, overview), ROWS)
+    first = {order: ranking.first(ROWS) for order, ranking in rankings.items()}
+    keys = {ranked.object_key for rows in first.values() for ranked in rows}
     objects = load_objects(keys, overview.models, most_models=MOST_MODELS)
-    top, rising, falling = (
-        _describe(ranked, objects, selection, overview)
-        for ranked in (found.top, found.rising, found.falling)
-    )
+    rows = {order: _describe(first[order], objects, selection, overview) for order in first}
     return Report(
         selection=selection,
         hits=hits,
         before=pick_days(days, period.before),
         today=None if period.is_today else days.get(period.today),
-        top=_add_visitors(_add_shares(top, sum(hits.values())), selection),
-        rising=rising,
-        falling=falling,
-        is_certain=found.is_certain,
+        top=_add_visitors(_add_shares(rows[Order.TOP], sum(hits.values())), selection),
+        rising=rows[Order.RISING],
+        falling=rows[Order.FALLING],
+        is_certain=all(ranking.proves(ROWS) for ranking in rankings.values()),
         refused=refused_rows(overview.refused, reasons_by_name()),
     )
 
@@ -91,13 +163,14 @@ def read_file(name: str, selection: Selection, overview: Overview) -> Iterator[s
     if name == "refused":
         return refused_csv(refused_rows(overview.refused, reasons_by_name()))
     if name in ("rising", "falling"):
-        return changes_csv(_stream(Order[name.upper()], selection, overview))
+        rows = _stream(Order[name.upper()], selection, overview)
+        return objects_csv(rows, has_shares=False)
     days, period = _read_days(selection), selection.period
     hits = pick_days(days, period)
     if name == "days":
         return days_csv(hits, pick_days(days, period.before))
-    rows = _stream(Order.TOP, selection, overview)
-    return top_csv(_stream_visitors(_add_shares(rows, sum(hits.values())), selection))
+    rows = _add_shares(_stream(Order.TOP, selection, overview), sum(hits.values()))
+    return objects_csv(_stream_visitors(rows, selection), has_shares=True)
 
 
 def _read_days(selection: Selection) -> Days:
@@ -109,12 +182,12 @@ def _read_days(selection: Selection) -> Days:
 def _scope(selection: Selection, overview: Overview) -> Scope:
     """Return what is ranked."""
     models = [selection.model] if selection.model else overview.models
-    period, before = selection.period, selection.period.before
-    return scope_of_periods(
-        [counted.content_type_id for counted in models],
+    before = selection.period.before
+    return Scope(
+        content_type_ids=[counted.content_type_id for counted in models],
         counter=selection.counter,
-        days=period.list_days(),
-        before=before.list_days() if before else [],
+        weights=weigh_days(selection.period.list_days()),
+        before=before.list_days() if before else (),
     )
 
 
@@ -124,13 +197,13 @@ def _stream(order: Order, selection: Selection, overview: Overview) -> Iterator[
     number = 1
     while some := [*islice(ranked, ROWS_AT_A_TIME)]:
         keys = {row.object_key for row in some}
-        objects = load_objects(keys, overview.models, most_models=None)
+        objects = load_objects(keys, overview.models)
         yield from _describe(some, objects, selection, overview, first_number=number)
         number += len(some)
 
 
 def _describe(
-    ranked: Iterable[ComparedKey],
+    ranked: Iterable[RankedKey],
     objects: Mapping[ObjectKey, Model],
     selection: Selection,
     overview: Overview,
@@ -185,7 +258,7 @@ def _read_visitors(keys: Collection[ObjectKey], selection: Selection) -> dict[Ob
     """Return the visitors of the period by object; nothing if they cannot be read."""
     if not keys or not shows_visitors(selection):
         return {}
-    days = selection.period.first_day, selection.period.last_day
+    days = selection.period.ends
     ranges = {key: (CounterKey(*key, selection.counter), *days) for key in keys}
     try:
         found = get_visitors_of_ranges(ranges.values())

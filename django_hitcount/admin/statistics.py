@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from itertools import chain
 
 from django.db.models import Model
-from django.utils.text import slugify
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -22,13 +21,13 @@ from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.series import Sums
 from django_hitcount.db.tables import Correction
 from django_hitcount.reports.charts import BarChart, bar_chart, unit_for
-from django_hitcount.reports.csv import write_csv
+from django_hitcount.reports.csv import file_name, write_csv
 from django_hitcount.reports.labels import label_counter
 from django_hitcount.reports.periods import Period
 from django_hitcount.reports.selection import Selection, read_selection
 from django_hitcount.series import day_range, hits_by_day, read_counters
 from django_hitcount.totals import get_totals_of
-from django_hitcount.visitor_ranges import (
+from django_hitcount.unique_visitors import (
     VisitorsOfDays,
     count_ranges,
     read_visitors_of_days,
@@ -125,12 +124,9 @@ def read_choice(query: Mapping[str, str], *, default: str) -> Choice:
 
     Today is among the days, since they are not compared with those before: an object of today has
     no others.
-
-    ``days`` is a former name of ``period``, which bookmarks have.
     """
     chosen = {name: value for name, value in query.items() if value}
-    parameters = {"counter": default, "period": chosen.get("days", ""), **chosen}
-    selection = read_selection(parameters, with_today=True)
+    selection = read_selection({"counter": default, **chosen}, with_today=True)
     return Choice(
         period=selection.period,
         counter=selection.counter,
@@ -152,7 +148,7 @@ def read_statistics(obj: Model, choice: Choice) -> Statistics:
     keys = {name: counter_key(obj, counter=name) for name in conf.get_config().counters}
     key, period = keys[choice.counter], choice.period
     sums = _read_hits(keys.values(), period)
-    hits = {day: sums[choice.counter, day] for day in _list_days(period)}
+    hits = {day: sums[choice.counter, day] for day in period.list_days()}
     visitors = _read_visitors(keys.values(), key, period)
     chart = bar_chart(hits)
     corrections = _read_corrections(key)
@@ -171,41 +167,32 @@ def read_statistics(obj: Model, choice: Choice) -> Statistics:
 
 def days_csv(obj: Model, choice: Choice) -> Iterator[str]:
     """Write the hits of each chosen day, and the visitors if the counter counts them."""
-    key, days = counter_key(obj, counter=choice.counter), _first_and_last(choice.period)
+    key, days = counter_key(obj, counter=choice.counter), choice.period.ends
     hits = hits_by_day(obj, *days, counter=choice.counter)
     if not _counts_visitors(key):
         return write_csv([gettext("Day"), gettext("Hits")], hits.items())
-    visitors = _visitors_of_counted_days(read_visitors_of_days([key], *days), key)
+    visitors = read_visitors_of_days([key], *days).by_day(key)
     return write_csv(
         [gettext("Day"), gettext("Hits"), gettext("Visitors")],
         [(day, number, visitors.get(day, None if number else 0)) for day, number in hits.items()],
     )
 
 
-def file_name(obj: Model, choice: Choice) -> str:
+def days_file_name(obj: Model, choice: Choice) -> str:
     """Return the name of the file with days_csv(): the object, the counter and the days."""
-    chosen = f"{obj._meta.label_lower.replace('.', '-')}-{obj.pk}-{choice.counter}"
-    first_day, last_day = _first_and_last(choice.period)
-    return f"{slugify(f'hits-days-{chosen}-{first_day}-{last_day}')}.csv"
+    label = obj._meta.label_lower.replace(".", "-")
+    return file_name(choice.period, "days", label, str(obj.pk), choice.counter)
 
 
 def _counts_visitors(key: CounterKey) -> bool:
     return conf.get_config().counters[key.counter].visitors
 
 
-def _first_and_last(period: Period) -> tuple[datetime.date, datetime.date]:
-    return period.first_day, period.last_day
-
-
-def _list_days(period: Period) -> list[datetime.date]:
-    return list_days(*_first_and_last(period))
-
-
 def _ranges_to_read(period: Period) -> list[tuple[datetime.date, datetime.date]]:
     """Return the days of RANGES, and those of ``period``: one range, or two with days between."""
     first_day, today = last_days(max(RANGES))
     if period.last_day < first_day:
-        return [(first_day, today), _first_and_last(period)]
+        return [(first_day, today), period.ends]
     return [(min(first_day, period.first_day), today)]
 
 
@@ -237,22 +224,11 @@ def _has_bars_of_days(period: Period) -> bool:
 
 
 def _chart_visitors(visitors: VisitorsOfDays, key: CounterKey, period: Period) -> BarChart | None:
-    counted = _visitors_of_counted_days(visitors, key)
-    days = _list_days(period)
+    counted = visitors.by_day(key)
+    days = period.list_days()
     if not (_has_bars_of_days(period) and any(day in counted for day in days)):
         return None
     return bar_chart({day: counted.get(day, 0) for day in days})
-
-
-def _visitors_of_counted_days(
-    visitors: VisitorsOfDays, key: CounterKey
-) -> dict[datetime.date, int]:
-    """Return the visitors of a counter on each day on which any were counted."""
-    counts: dict[datetime.date, int] = Counter()
-    for day, count in visitors.visitors.items():
-        if day.key == key:
-            counts[day.day] += count
-    return counts
 
 
 def _count_rows(

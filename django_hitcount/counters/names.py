@@ -1,6 +1,11 @@
-"""The names of counters."""
+"""Names: whether they are declared counters, and whether a class has an attribute of one."""
 
 from __future__ import annotations
+
+import functools
+
+from django.db import models
+from django.utils.functional import cached_property
 
 from django_hitcount import conf
 from django_hitcount.exceptions import UnknownCounter
@@ -20,3 +25,15 @@ def check_counter(counter: str) -> str:
             f'HITCOUNT = {{"COUNTERS": {{{str(counter)!r}: {{}}}}}}.'
         )
     return counter
+
+
+def is_part_of_class(model: type[models.Model], name: str) -> bool:
+    """
+    Return whether an attribute ``name`` would hide a field, a method, a property or a manager.
+
+    It may hide a plain value, which is only a default, and a cached property.
+    """
+    found = next((vars(cls)[name] for cls in model.__mro__ if name in vars(cls)), None)
+    if isinstance(found, cached_property | functools.cached_property):
+        return False
+    return callable(found) or hasattr(found, "__get__")

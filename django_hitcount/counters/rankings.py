@@ -12,6 +12,7 @@ from __future__ import annotations
 import datetime
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
 from typing import NamedTuple
 
 from django_hitcount.counters.keys import ObjectKey
@@ -34,19 +35,55 @@ Weights = Mapping[datetime.date, int]
 """How much a hit of each day counts. The days follow each other."""
 
 
+class Order(StrEnum):
+    """
+    What a ranking orders objects by, the most first. Those with 0 or less are left out.
+
+    The values are SQL over the columns ``hits`` and ``hits_before``.
+    """
+
+    TOP = "hits"
+    RISING = "hits - hits_before"
+    FALLING = "hits_before - hits"
+
+
 class RankedKey(NamedTuple):
     """An object of a ranking, and its hits; in a trend, in units of 1/TREND_UNIT."""
 
     object_key: ObjectKey
     hits: int
+    hits_before: int = 0
+    """Its hits in the period before, if the ranking compares two."""
+
+    def score(self, order: Order) -> int:
+        """Return what a ranking orders the object by."""
+        if order is Order.TOP:
+            return self.hits
+        change = self.hits - self.hits_before
+        return change if order is Order.RISING else -change
 
 
 class Ranking(NamedTuple):
-    """The first objects of a ranking, those with the most hits first."""
+    """The first objects of a ranking, in its order."""
 
     keys: Sequence[RankedKey]
+    """Those that are certain: no other object comes before one of them."""
+
     is_complete: bool
-    """Whether these are all objects with hits."""
+    """Whether these are all objects of the ranking."""
+
+    others: Sequence[RankedKey] = ()
+    """The other objects that were read, in any order. More may come between them."""
+
+    order: Order = Order.TOP
+
+    def proves(self, limit: int) -> bool:
+        """Return whether the first ``limit`` objects are certain."""
+        return self.is_complete or len(self.keys) >= limit
+
+    def first(self, limit: int) -> list[RankedKey]:
+        """Return the first ``limit`` objects that were read, also those that are not certain."""
+        return [*self.keys, *rank_keys(self.others, self.order)][:limit]
 
 
 class Head(NamedTuple):
@@ -64,18 +101,30 @@ class Head(NamedTuple):
     """The model whose objects are in the list."""
 
 
-def sort_keys(keys: Iterable[RankedKey]) -> list[RankedKey]:
-    """Sort by hits, the most first; equal ones by content type and object id, byte by byte."""
-    return sorted(keys, key=lambda key: (-key.hits, key.object_key))
-
-
-def prove(candidates: Iterable[RankedKey], heads: Iterable[Head], *, depth: int) -> Ranking:
+def rank_keys(keys: Iterable[RankedKey], order: Order = Order.TOP) -> list[RankedKey]:
     """
-    Return the part of a ranking that is certain, without objects that have no hits left.
+    Sort objects, and leave out those with 0 or less.
+
+    Equal ones are sorted by content type and object id, byte by byte.
+    """
+    ranked = [key for key in keys if key.score(order) > 0]
+    return sorted(ranked, key=lambda key: (-key.score(order), key.object_key))
+
+
+def prove(
+    candidates: Iterable[RankedKey],
+    heads: Iterable[Head],
+    *,
+    depth: int,
+    order: Order = Order.TOP,
+) -> Ranking:
+    """
+    Rank objects, and say how far their order is certain.
 
     Args:
         candidates: all objects with a row in one of ``heads``, with all their hits.
-        heads: the first ``depth`` rows of each list; fewer if the list has no more.
+        heads: the first ``depth`` rows of each list; fewer if the list has no more. For a change,
+            those of the period that has more hits: an object in no head has at most so many more.
     """
     open_ends = [head for head in heads if head.rows == depth]
     bounds: Counter[int] = Counter()
@@ -84,8 +133,11 @@ def prove(candidates: Iterable[RankedKey], heads: Iterable[Head], *, depth: int)
         most = max(head.last_hits, 0) * head.rows_per_object * head.weight
         bounds[head.content_type_id] += most
     bound = max(bounds.values(), default=0)
-    certain = [key for key in candidates if key.hits > bound]
-    return Ranking(sort_keys(certain), is_complete=not open_ends)
+    certain: list[RankedKey] = []
+    others: list[RankedKey] = []
+    for key in candidates:
+        (certain if key.score(order) > bound else others).append(key)
+    return Ranking(rank_keys(certain, order), not open_ends, others, order)
 
 
 def weigh_days(days: Sequence[datetime.date]) -> Weights:

@@ -14,7 +14,7 @@ from typing import Any
 
 from django.db import connections
 
-from django_hitcount.counters.rankings import Head, RankedKey, Ranking, prove
+from django_hitcount.counters.rankings import Head, Order, RankedKey, Ranking, prove
 from django_hitcount.db.fields import match_uncompacted
 from django_hitcount.db.ranking_scopes import (
     RowList,
@@ -26,7 +26,7 @@ from django_hitcount.db.ranking_scopes import (
 )
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.slots import CORRECTION_SLOT
-from django_hitcount.db.sql import Sql
+from django_hitcount.db.sql import Sql, read_rows
 
 FEW_UNCOMPACTED = 2000
 """How many rows that are not compacted are summed up at first, over a range of days."""
@@ -46,23 +46,25 @@ Ends = dict[int, tuple[Any, Any]]
 """For each list with rows: the hits of the last row that was read, and how many were read."""
 
 
-def select_heads(scope: Scope, depth: int) -> Sql:
-    """Return a statement of the first ``depth`` rows of each list; split_rows() takes its rows."""
-    return _select_with_sums(scope, depth) if _is_mariadb() else _select_and_join(scope, depth)
+def read_heads(scope: Scope, depth: int, orders: Iterable[Order]) -> dict[Order, Ranking]:
+    """
+    Rank the objects in the first ``depth`` rows of each list, as far as their order is certain.
+
+    Costs a query.
+    """
+    if _is_mariadb():
+        candidates, ends = _read_sums(read_rows(*_select_with_sums(scope, depth)))
+    else:
+        candidates, ends = _read_joined(read_rows(*_select_and_join(scope, depth)))
+    keys = to_keys(candidates)
+    rankings = {}
+    for order in orders:
+        heads = _find_heads(scope, ends, is_before=order is Order.FALLING)
+        rankings[order] = prove(keys, heads, depth=depth, order=order)
+    return rankings
 
 
-def split_rows(rows: Rows) -> tuple[Rows, Ends]:
-    """Return the content type id, object id, hits and hits before of each object, and the ends."""
-    return _read_sums(rows) if _is_mariadb() else _read_joined(rows)
-
-
-def rank_heads(rows: Rows, scope: Scope, depth: int) -> Ranking:
-    """Rank the objects in the rows of select_heads(), as far as their order is sure."""
-    candidates, ends = split_rows(rows)
-    return prove(to_keys(row[:3] for row in candidates), find_heads(scope, ends), depth=depth)
-
-
-def find_heads(scope: Scope, ends: Ends, *, is_before: bool = False) -> list[Head]:
+def _find_heads(scope: Scope, ends: Ends, *, is_before: bool) -> list[Head]:
     """Return the heads that bound the hits of one of the periods of a scope."""
     highest_slot, uncompacted = ends.get(NO_LIST, (1, 0))
     has_sums = scope.weights is not None and uncompacted <= FEW_UNCOMPACTED
@@ -88,10 +90,11 @@ def _weight_of(scope: Scope, row_list: RowList) -> int:
     return scope.weights[row_list.day]
 
 
-def to_keys(rows: Iterable[tuple[int, str, Any]]) -> list[RankedKey]:
+def to_keys(rows: Iterable[Sequence[Any]]) -> list[RankedKey]:
+    """Return ranked objects of content type ids, object ids, hits, and hits before."""
     return [
-        RankedKey((content_type_id, object_id), int(hits))
-        for content_type_id, object_id, hits in rows
+        RankedKey((content_type_id, object_id), int(hits), int(before))
+        for content_type_id, object_id, hits, before in rows
     ]
 
 

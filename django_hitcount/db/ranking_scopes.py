@@ -11,7 +11,6 @@ from django.db import connections
 
 from django_hitcount.counters.rankings import Weights, weigh_days
 from django_hitcount.db.routing import hits_alias
-from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.sql import Sql
 from django_hitcount.db.tables import DailyHitSlot, HitSlot
 
@@ -130,12 +129,3 @@ def match_scope(scope: Scope) -> Sql:
 def to_param(day: datetime.date) -> Any:
     """Return a day as the driver of the database takes it."""
     return connections[hits_alias()].ops.adapt_datefield_value(day)
-
-
-def read_rows(sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """Run a SELECT in the database of the counts. A transaction around it survives an error."""
-    using = hits_alias()
-    with savepoint(using), connections[using].cursor() as cursor:
-        cursor.execute(sql, params)
-        rows: list[tuple[Any, ...]] = cursor.fetchall()
-    return rows

@@ -8,7 +8,7 @@ the rows in slots 1..N are few: a compaction folds them into slot 0.
 from __future__ import annotations
 
 import datetime
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -56,6 +56,22 @@ def read_days_of_counters(
     """
     rows = days.rows(DailyHitSlot).filter(match_counters(keys))
     return _read([rows], days, batch_ids, of=models.F("counter"))
+
+
+def read_days_of_each(
+    keys: Collection[CounterKey], days: DayRange
+) -> dict[CounterKey, dict[datetime.date, int]]:
+    """Read the hits of each counter by day. Leaves out days without rows. Costs a query."""
+    rows = (
+        days.rows(DailyHitSlot)
+        .filter(match_counters(keys))
+        .values_list("content_type_id", "object_id", "counter", "day")
+        .annotate(sum=models.Sum("hits"))
+    )
+    found: dict[CounterKey, dict[datetime.date, int]] = defaultdict(dict)
+    for *key, day, hits in rows if keys else ():
+        found[CounterKey(*key)][day] = int(hits)
+    return found
 
 
 def read_days_of_objects(

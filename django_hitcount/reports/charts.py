@@ -11,10 +11,8 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import count, groupby
 from typing import Literal, NamedTuple
-
-from django_hitcount.reports.scales import nice_ticks
 
 HEIGHT = 216
 TOP = 30
@@ -33,6 +31,9 @@ MOST_LABELS = 6
 
 FURTHEST_MIDDLE = 94
 """In percent of the chart. A day written around a later point would be cut off at the edge."""
+
+MOST_INTERVALS = 4
+"""Intervals between the numbers of the axis: few enough to be quiet, many enough to read."""
 
 WIDEST_BAR = 6.0
 """In percent of the chart. A few days are not drawn as a wall."""
@@ -245,6 +246,19 @@ def _label_days(days: Sequence[datetime.date], step: float) -> Iterator[DayTick]
         anchor: Position = "end" if middle > FURTHEST_MIDDLE else "middle"
         start = round(middle, 3)
         yield DayTick(day=days[number], number=number + 1, start=start, anchor=anchor)
+
+
+def nice_ticks(lowest: int, highest: int) -> list[int]:
+    """
+    Return whole numbers, equally far apart, that begin at or below ``lowest`` and end above.
+
+    They are multiples of 1, 2 or 5 times a power of ten, so people read them at a glance. At
+    least 0 and 1 are among them.
+    """
+    low, high = min(lowest, 0), max(highest, 1)
+    steps = (digit * 10**power for power in count() for digit in (1, 2, 5))
+    step = next(step for step in steps if high - low <= MOST_INTERVALS * step)
+    return [*range(low // step * step, -(-high // step) * step + 1, step)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

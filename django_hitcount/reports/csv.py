@@ -1,4 +1,4 @@
-"""Tables as CSV, for spreadsheets."""
+"""The tables of reports as CSV, for spreadsheets: numbers have no separators."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ import datetime
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, zip_longest
+
+from django.utils.text import slugify
+from django.utils.translation import gettext as _
+
+from django_hitcount.reports.periods import Period
+from django_hitcount.reports.rows import Days, ObjectRow, RefusedRow
 
 BYTE_ORDER_MARK = "\ufeff"
 """
@@ -68,3 +74,50 @@ def defuse(cell: Cell) -> Cell:
     and quotes do not hold a title together that begins after a comma.
     """
     return FORMULAS.sub("'", cell) if isinstance(cell, str) else cell
+
+
+def days_csv(hits: Days, before: Days) -> Iterator[str]:
+    """Write the hits of each day, beside those of the same day of the period before."""
+    days = zip_longest(hits.items(), before.items(), fillvalue=())
+    return write_csv(
+        [_("Day"), _("Hits"), _("Day of the period before"), _("Hits before")],
+        [(*day, *day_before) for day, day_before in days],
+    )
+
+
+def objects_csv(rows: Iterable[ObjectRow], *, has_shares: bool) -> Iterator[str]:
+    """Write the objects of a ranking, perhaps with their shares and their visitors."""
+    more = [_("Share in percent"), _("Visitors")] if has_shares else []
+    return write_csv(
+        [
+            *(_("Rank"), _("Object"), _("Model"), _("Primary key"), _("Hits")),
+            *(*more, _("Hits before"), _("Change")),
+        ],
+        (
+            (
+                *(row.number, row.name, row.model_name, row.key[1], row.hits),
+                *((_decimal(row.share), row.visitors) if has_shares else ()),
+                *(row.before, row.more),
+            )
+            for row in rows
+        ),
+    )
+
+
+def refused_csv(rows: Iterable[RefusedRow]) -> Iterator[str]:
+    """Write the refused hits by reason."""
+    return write_csv(
+        [_("Refusal"), _("Reason"), _("Hits"), _("Share in percent")],
+        [(row.refusal, row.reason, row.hits, _decimal(row.share)) for row in rows],
+    )
+
+
+def _decimal(number: float | None) -> str:
+    return "" if number is None else f"{number:.1f}"
+
+
+def file_name(period: Period, *parts: str) -> str:
+    """Return the name of a file: what it is about, without empty parts, and the days."""
+    # slugify() leaves ASCII letters, digits, "_" and single hyphens. A model may have any letters.
+    name = "-".join(["hits", *parts, f"{period.first_day}", f"{period.last_day}"])
+    return f"{slugify(name)}.csv"

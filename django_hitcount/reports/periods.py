@@ -9,17 +9,25 @@ from dataclasses import dataclass
 from django.utils.dateparse import parse_date
 from django.utils.formats import date_format, number_format
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from django_hitcount.counters.days import LONGEST_RANGE_DAYS, day_of, days_until, list_days
 from django_hitcount.exceptions import InvalidDay
 
 TODAY, THIS_YEAR = "today", "this-year"
 
-PERIOD_NAMES = (
-    *(TODAY, "yesterday", "7", "30", "90", "365"),
-    *("last-week", "last-month", THIS_YEAR),
-)
-"""A number is one of days."""
+PERIODS = {
+    TODAY: gettext_lazy("Today"),
+    "yesterday": gettext_lazy("Yesterday"),
+    "7": gettext_lazy("7 days"),
+    "30": gettext_lazy("30 days"),
+    "90": gettext_lazy("90 days"),
+    "365": gettext_lazy("365 days"),
+    "last-week": gettext_lazy("Last week"),
+    "last-month": gettext_lazy("Last month"),
+    THIS_YEAR: gettext_lazy("This year"),
+}
+"""What named periods are called, by their names. A number is one of days."""
 
 DEFAULT_PERIOD = "30"
 
@@ -39,7 +47,11 @@ class Period:
     """The day on which the report is made."""
 
     name: str = ""
-    """One of PERIOD_NAMES; empty if somebody chose the days."""
+    """One of PERIODS; empty if somebody chose the days."""
+
+    @property
+    def ends(self) -> tuple[datetime.date, datetime.date]:
+        return self.first_day, self.last_day
 
     @property
     def days(self) -> int:
@@ -82,12 +94,12 @@ class Period:
         return {"first": self.first_day.isoformat(), "last": self.last_day.isoformat()}
 
     def list_days(self) -> list[datetime.date]:
-        return list_days(self.first_day, self.last_day)
+        return list_days(*self.ends)
 
 
 def named_period(name: str, *, with_today: bool = False) -> Period:
     """
-    Return the days of one of PERIOD_NAMES.
+    Return the days of one of PERIODS.
 
     They are over, or are today alone, because a running day beside a full one looks like a slump.
     ``with_today`` is for days that are compared with none: those up to now end with today.
@@ -144,8 +156,8 @@ def read_period(parameters: Mapping[str, str], *, with_today: bool = False) -> P
     if parameters.get("first") or parameters.get("last"):
         return _read_chosen_days(parameters, with_today=with_today)
     name = parameters.get("period") or DEFAULT_PERIOD
-    if name not in PERIOD_NAMES:
-        known = ", ".join(PERIOD_NAMES)
+    if name not in PERIODS:
+        known = ", ".join(PERIODS)
         raise InvalidDay(
             _("Invalid period: “%(name)s”. Use one of %(known)s.") % {"name": name, "known": known}
         )

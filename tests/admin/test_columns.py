@@ -231,7 +231,7 @@ def test_counts_in_another_database_are_shown_but_not_sorted(admin, articles, ce
     assert re.search(r'class="[^"]*sortable[^"]*column-hits_column', page.content.decode())
 
 
-@pytest.mark.parametrize("name", ["totals_or_none", "read_daily_hits", "counter_key"])
+@pytest.mark.parametrize("name", ["totals_or_none", "read_days_of_each", "counter_key"])
 def test_the_list_stays_when_the_counts_are_away(admin, articles, name):
     def fail(*args, **kwargs):
         raise OperationalError("away")
@@ -262,7 +262,7 @@ def test_the_list_sorts_by_a_total_column_only_if_that_is_written():
     """The one that a history app copied stays 0."""
 
     def order_of(model):
-        return columns.BoundHitsColumn(ArticleAdmin(model, site)).admin_order_field
+        return ArticleAdmin(model, site).hits_column.admin_order_field
 
     assert order_of(Dessert) == "views"
     assert isinstance(order_of(RecipeHistory), TotalInTables)

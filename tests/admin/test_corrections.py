@@ -64,9 +64,9 @@ def test_the_history_of_the_object_has_the_correction(admin, article, url):
 
 
 def test_the_page_keeps_its_days(admin, url):
-    response = admin.post(f"{url}?days=90&counter=downloads", form(amount=1))
+    response = admin.post(f"{url}?period=90&counter=downloads", form(amount=1))
 
-    assert response["Location"] == f"{url}?days=90&counter=downloads"
+    assert response["Location"] == f"{url}?period=90&counter=downloads"
 
 
 def test_the_form_begins_with_today_and_the_chosen_counter(admin, url):

@@ -18,7 +18,7 @@ from django_hitcount.admin.report_contents import FILES
 from django_hitcount.compaction import compact
 from django_hitcount.models import HitSlot
 from django_hitcount.recording import record_hit
-from django_hitcount.reports.periods import PERIOD_NAMES
+from django_hitcount.reports.periods import PERIODS
 from tests.app.models import Article, OldPhoto, Page, Photo, Plain, Tag
 
 URL = "/admin/django_hitcount/hitslot/"
@@ -307,7 +307,7 @@ def test_links_to_other_periods_keep_model_and_counter(admin):
     links = re.findall(r'<li><a href="\?([^"]*)"', page.content.decode())
 
     assert [html.unescape(link) for link in links] == [
-        f"period={name}&counter=downloads&model=app.article" for name in PERIOD_NAMES
+        f"period={name}&counter=downloads&model=app.article" for name in PERIODS
     ]
 
 

@@ -12,7 +12,7 @@ from django_hitcount.counters.rankings import (
     RankedKey,
     check_limit,
     prove,
-    sort_keys,
+    rank_keys,
     weigh_trend,
 )
 from django_hitcount.exceptions import InvalidRanking
@@ -69,7 +69,7 @@ def test_no_hits_are_no_place():
 def test_equal_hits_are_in_the_order_of_bytes():
     unordered = [RankedKey((1, text), 5) for text in ("b", "é", "10", "9", "B")]
 
-    assert [key.object_key[1] for key in sort_keys(unordered)] == ["10", "9", "B", "b", "é"]
+    assert [key.object_key[1] for key in rank_keys(unordered)] == ["10", "9", "B", "b", "é"]
 
 
 def test_weights_halve():

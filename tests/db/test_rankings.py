@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import time_machine
 
-from django_hitcount.counters.rankings import weigh_days
+from django_hitcount.counters.rankings import Ranking, weigh_days
 from django_hitcount.db import ranking_heads, rankings
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.ranking_scopes import Scope
@@ -141,7 +141,9 @@ def test_a_table_has_objects_without_hits_left(articles, monkeypatch):
     monkeypatch.setattr(rankings, "MOST_ROWS", 0)
     add_totals({(article, 0): 2 - n for n, article in enumerate(articles)})
 
-    assert read_all() == [([(key_of(articles[0]), 2), (key_of(articles[1]), 1)], True)]
+    (found,) = read_all()
+    assert found.keys == [(key_of(articles[0]), 2, 0), (key_of(articles[1]), 1, 0)]
+    assert found.is_complete
 
 
 def test_an_object_in_no_head_may_be_the_first(articles):
@@ -151,12 +153,13 @@ def test_an_object_in_no_head_may_be_the_first(articles):
     add_daily(rows)
 
     first, second = read_all(days=5)
-    assert first == ([], False)
+    assert hits(first) == []
+    assert not first.is_complete
     assert hits(second) == [100] + [50] * 5 + [49] * 5 + [48] * 5 + [47] * 5
 
 
 def test_empty_tables_have_a_complete_ranking(articles):
-    assert read_all() == read_all(days=3) == [([], True)]
+    assert read_all() == read_all(days=3) == [Ranking([], is_complete=True, others=[])]
 
 
 @pytest.mark.parametrize("days", [None, 2])

@@ -11,8 +11,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from django_hitcount.counters.days import day_of
+from django_hitcount.counters.rankings import weigh_days
 from django_hitcount.db.counter_keys import content_type_id_of
-from django_hitcount.db.model_rankings import compare_objects, scope_of_periods
+from django_hitcount.db.ranking_scopes import Scope
+from django_hitcount.db.rankings import compare_objects
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.rankings import most_viewed, trending
 from django_hitcount.recording import record_hit
@@ -37,7 +39,8 @@ FEW_ROWS = re.compile(
 def report() -> object:
     today, yesterday = day_of(), day_of() - datetime.timedelta(days=1)
     models = [content_type_id_of(Article)]
-    scope = scope_of_periods(models, counter="views", days=[today], before=[yesterday])
+    weights = weigh_days([today])
+    scope = Scope(content_type_ids=models, counter="views", weights=weights, before=[yesterday])
     return compare_objects(scope, 10)
 
 

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
+from django_hitcount import rankings
 from django_hitcount.counters.rankings import TREND_UNIT
-from django_hitcount.db import ranked_objects, rankings
+from django_hitcount.db import rankings as db_rankings
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.rankings import most_viewed, trending
 from tests.app.models import Article, Page
@@ -43,8 +44,8 @@ class TestRankings(TestCase):
 
     def read_as(self, reading, few):
         for name, value in reading.items():
-            self.patch.setattr(rankings, name, value)
-        self.patch.setattr(ranked_objects, "FEW", few)
+            self.patch.setattr(db_rankings, name, value)
+        self.patch.setattr(rankings, "FEW", few)
 
     def check(self, found, attribute, expected, limit, unit=1):
         numbered = [(obj, getattr(obj, attribute)) for obj in found]

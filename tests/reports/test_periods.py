@@ -7,7 +7,7 @@ import time_machine
 from django.utils.translation import override
 
 from django_hitcount.exceptions import InvalidDay
-from django_hitcount.reports.periods import PERIOD_NAMES, named_period, read_period
+from django_hitcount.reports.periods import PERIODS, named_period, read_period
 
 
 def day(text):
@@ -72,7 +72,7 @@ def test_days_that_are_not_compared_may_include_today(parameters, days):
 
 
 def test_all_names_are_read():
-    assert [read_period({"period": name}).name for name in PERIOD_NAMES] == [*PERIOD_NAMES]
+    assert [read_period({"period": name}).name for name in PERIODS] == [*PERIODS]
 
 
 @pytest.mark.parametrize("language", ["en", "de", "ar"])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from django_hitcount.reports.scales import nice_ticks
+from django_hitcount.reports.charts import nice_ticks
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""``{% load hitcount_charts %}``: charts of hits, and the numbers and days in them."""
+"""``{% load hitcount_reports %}``: charts, numbers and days on the pages in the admin."""
 
 from __future__ import annotations
 
@@ -6,14 +6,22 @@ import datetime
 
 from django import template
 from django.utils.formats import date_format, get_format, number_format
+from django.utils.timesince import timesince
 from django.utils.translation import gettext, pgettext
 
+from django_hitcount.conf import DEFAULT_COUNTER
+from django_hitcount.counters.days import time_since
 from django_hitcount.reports.charts import BarChart, Sparkline
+from django_hitcount.reports.labels import label_counter
 from django_hitcount.short_numbers import format_short
 
 register = template.Library()
+register.filter("counter_label", label_counter)
+register.filter("short", format_short)
 
 MINUS = "\u2212"
+
+MINUTE = datetime.timedelta(minutes=1)
 
 
 @register.inclusion_tag("django_hitcount/charts/bar_chart.html")
@@ -63,12 +71,6 @@ def grouped(number: float) -> str:
 
 
 @register.filter
-def short(number: int) -> str:
-    """Write a number in few characters, see format_short()."""
-    return format_short(number)
-
-
-@register.filter
 def decimal(number: float) -> str:
     """Write a number with one decimal, rounded: 1,204.5."""
     return number_format(round(number, 1) or 0, decimal_pos=1, force_grouping=True)
@@ -111,3 +113,18 @@ def short_month(day: datetime.date) -> str:
 def _with_short_month(name: str) -> str:
     """Return a format of the active language. Django has none with short months."""
     return str(get_format(name)).replace("F", "M")
+
+
+@register.filter
+def ago(moment: datetime.datetime) -> str:
+    """Say how long ago a moment was: "14 minutes ago"."""
+    if time_since(moment) < MINUTE:  # timesince() says "0 minutes".
+        return gettext("less than a minute ago")
+    return gettext("%(time)s ago") % {"time": timesince(moment)}
+
+
+@register.filter
+def template_code(counter: str) -> str:
+    """Return what counts the hits of a counter in a template."""
+    option = "" if counter == DEFAULT_COUNTER else f' counter="{counter}"'
+    return f"{{% load hitcount %}} {{% hit_count object{option} %}}"

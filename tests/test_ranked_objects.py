@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from django_hitcount.db import ranked_objects, rankings
+from django_hitcount import rankings
+from django_hitcount.db import rankings as db_rankings
 from django_hitcount.db.counter_keys import content_type_id_of
-from django_hitcount.db.ranked_objects import rank_queryset
 from django_hitcount.db.ranking_scopes import Scope
+from django_hitcount.rankings import rank_queryset
 from tests.app.models import Article
 from tests.ranked import add_totals
 
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture(autouse=True)
 def articles(monkeypatch):
     """Articles with 100, 50, 33 ... hits."""
-    monkeypatch.setattr(rankings, "FEWEST_ROWS", 4)
+    monkeypatch.setattr(db_rankings, "FEWEST_ROWS", 4)
     articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(40))
     add_totals({(article, 0): 1000 // (n + 1) for n, article in enumerate(articles)})
     return articles
@@ -55,7 +56,7 @@ def test_few_objects_are_ranked_alone(scope, django_assert_num_queries):
 
 
 def test_many_objects_are_found_further_down(scope, monkeypatch, django_assert_num_queries):
-    monkeypatch.setattr(ranked_objects, "FEW", 5)
+    monkeypatch.setattr(rankings, "FEW", 5)
     later = Article.objects.filter(pk__gt=Article.objects.order_by("pk")[9].pk)
 
     # The ranking and two chunks of it, six keys, a longer ranking and a chunk of objects that are
@@ -65,12 +66,12 @@ def test_many_objects_are_found_further_down(scope, monkeypatch, django_assert_n
 
 
 def test_keys_are_looked_up_once_and_in_limited_numbers(scope, monkeypatch):
-    monkeypatch.setattr(ranked_objects, "FEW", 0)
-    monkeypatch.setattr(ranked_objects, "LARGEST_CHUNK", 3)
+    monkeypatch.setattr(rankings, "FEW", 0)
+    monkeypatch.setattr(rankings, "LARGEST_CHUNK", 3)
     looked_up = []
-    look_up = ranked_objects.filter_by_texts
+    look_up = rankings.filter_by_texts
     monkeypatch.setattr(
-        ranked_objects,
+        rankings,
         "filter_by_texts",
         lambda queryset, texts: [looked_up.append([*texts]), look_up(queryset, texts)][1],
     )
