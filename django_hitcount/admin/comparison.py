@@ -137,7 +137,10 @@ def find_other(
     if not key:
         may_view = partial(model_admin.has_view_or_change_permission, request)
         return _find_first(filter(may_view, objects_before(request, obj)[:MOST_BEFORE]), counter)
-    other: Model | None = model_admin.get_object(request, key)
+    try:
+        other: Model | None = model_admin.get_object(request, key)
+    except OverflowError:  # SQLite, of a key that fits no column.
+        other = None
     if other is None or not model_admin.has_view_or_change_permission(request, other):
         text = gettext("There is no %(model)s with the primary key “%(key)s” that you may view.")
         named = {"model": model_admin.opts.verbose_name, "key": key}

@@ -64,7 +64,7 @@ class ObjectRow:
     """Percent of all hits of the period, if the table shows it."""
 
     visitors: int | None = None
-    """None if they are not counted, not shown, or cannot be read now."""
+    """None if nobody counted them, if they are not shown, or cannot be read now."""
 
     @property
     def more(self) -> int | None:
@@ -116,6 +116,11 @@ class Report:
             best_day=best,
             best_hits=self.hits[best],
         )
+
+    @property
+    def lacks_visitors(self) -> bool:
+        """Whether nobody counted the visitors of some of the objects."""
+        return None in [row.visitors for row in self.top]
 
     @property
     def refused_hits(self) -> int:

@@ -196,6 +196,14 @@ def test_an_unknown_key_is_named(admin, articles, key):
     assert rows(page) == {}
 
 
+def test_a_key_of_a_child_that_is_too_large(admin, articles):
+    """SQLite raises an error of Python for it."""
+    child = Review.objects.create(title="Tea")
+    page = admin.get(url_of(child), {"beside": str(2**63)})
+
+    assert f"There is no review with the primary key “{2**63}”" in words(page)
+
+
 def test_a_key_that_no_column_holds(admin, articles):
     assert "Null characters are not" in words(admin.get(url_of(articles[0]), {"beside": "1\0"}))
 

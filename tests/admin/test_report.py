@@ -242,6 +242,16 @@ def test_visitors_are_shown_if_they_are_counted(admin, text, settings):
     assert "To see visitors, choose fewer days." in text(admin.get(f"{URL}?period=365"))
 
 
+def test_visitors_that_nobody_counted_are_not_zero(admin, text, settings):
+    """As of imported hits."""
+    settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": {"visitors": True}}}
+    article = make(Article, 5)
+
+    page = text(admin.get(URL))
+    assert f"{article} article 5 100.0% – A dash in place of visitors" in page
+    assert table(admin.get(f"{URL}?csv=top"))[1][4:7] == ["5", "100.0", ""]
+
+
 def test_without_visitors_it_says_which_setting_counts_them(admin, text):
     make(Article, 1)
     expected = 'set HITCOUNT = {"COUNTERS": {"views": {"visitors": True}}}.'
