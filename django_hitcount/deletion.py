@@ -108,9 +108,6 @@ class _Deletion:
         self._expected: dict[ObjectKey, str] = {}
         """Objects that have no row yet, each with the database that it was last read from."""
 
-        self._written: set[ObjectKey] = set()
-        """Objects whose row was written before their own post_delete signal came."""
-
         self._objects: dict[ObjectKey, None] = {}
         """All objects with a row, in order."""
 
@@ -134,14 +131,12 @@ class _Deletion:
 
     def write(self, key: ObjectKey, instance: models.Model) -> None:
         """Write the rows of this object and of all expected ones, unless they are written."""
-        if key not in self._written:
+        if key not in self._objects:
             self.expect(key, instance)
         if self._expected:
             _write_rows(self._expected, self.using)
-            self._written |= self._expected.keys()
             self._objects |= dict.fromkeys(self._expected)
             self._expected.clear()
-        self._written.discard(key)
 
 
 _last_deletions: WeakKeyDictionary[BaseDatabaseWrapper, _Deletion] = WeakKeyDictionary()
