@@ -17,7 +17,7 @@ from django.db.models import Case, Max, Value, When
 
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.primary_keys import convert_key, find_by_texts
-from django_hitcount.db import locks, stale_totals
+from django_hitcount.db import locks
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.sums import read_sums
@@ -102,7 +102,8 @@ def fill_totals(model: type[models.Model]) -> Iterator[Written]:
     remaining = rows
     while pks := [*remaining.values_list("pk", flat=True)[:OBJECTS_AT_A_TIME]]:
         written = write_totals(model, fields, {convert_key(model, pk) for pk in pks})
-        stale_totals.mark(_keys(model, fields, written.locked), using=hits_alias())
+        stale = [StaleTotal(**key._asdict()) for key in _keys(model, fields, written.locked)]
+        StaleTotal.objects.using(hits_alias()).bulk_create(stale, batch_size=OBJECTS_AT_A_TIME)
         yield written
         remaining = rows.filter(pk__gt=pks[-1])
 
