@@ -23,7 +23,7 @@ from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.sums import read_sums
 from django_hitcount.db.tables import StaleTotal
 from django_hitcount.db.total_columns import HitTotalField, total_columns
-from django_hitcount.db.transactions import in_transaction
+from django_hitcount.db.transactions import in_transaction, take_write_lock
 from django_hitcount.maintenance.error_collection import collect_errors
 
 OBJECTS_AT_A_TIME = 300
@@ -132,7 +132,7 @@ def _write(
     """See write_totals(). The caller opens the transaction."""
     names = [field.attname for field in fields]
     with locks.limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
-        _take_write_lock(model, fields[0], using)
+        take_write_lock(using, model)
         rows = find_by_texts(model, object_ids, using=using).order_by("pk")
         found = {
             convert_key(model, pk): (pk, values)
@@ -162,15 +162,6 @@ def _keys(
         for object_id in object_ids
         for field in fields
     ]
-
-
-def _take_write_lock(model: type[models.Model], field: HitTotalField, using: str) -> None:
-    """Take the write lock of SQLite, which has no locks of rows. See transactions.py."""
-    connection = connections[using]
-    if not connection.features.has_select_for_update:
-        table, column = map(connection.ops.quote_name, (model._meta.db_table, str(field.column)))
-        with connection.cursor() as cursor:
-            cursor.execute(f"UPDATE {table} SET {column} = {column} WHERE 1 = 0")  # noqa: S608
 
 
 def _lock(rows: models.QuerySet[Any, Any], using: str) -> models.QuerySet[Any, Any]:
