@@ -20,8 +20,8 @@ from benchmarks.traffic_files import COUNTER
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey
+from django_hitcount.db import slots
 from django_hitcount.db.counter_keys import content_type_id_of
-from django_hitcount.maintenance import compaction
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.models import DailyHitSlot, LastBatch
@@ -108,7 +108,7 @@ def _draw_hits(objects: int) -> list[NewHits]:
 
 @contextmanager
 def _no_model_hits() -> Iterator[None]:
-    with patch.object(compaction.model_hits, "add", lambda sums, *, using: None):
+    with patch.object(slots, "add_to_models", lambda sums, *, using: None):
         yield
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.util import find_spec
+from os import environ
 from typing import Any
 
 from django.apps import AppConfig, apps
@@ -17,14 +18,38 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error
 from django.core.checks import Warning as CheckWarning
 from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_hitcount import conf
 from django_hitcount.counters.primary_keys import HINT, key_type
-from django_hitcount.db import timeouts
 from django_hitcount.exceptions import InvalidKey
 
 VENDORS = ("sqlite", "postgresql", "mysql")
 """Vendors, as Django calls them, whose upserts and locks the tests cover."""
+
+ADVISED: dict[str, dict[str, object]] = {
+    "postgresql": {
+        "connect_timeout": 2,
+        "tcp_user_timeout": 2000,
+        "options": "-c lock_timeout=1s -c statement_timeout=5s",
+    },
+    "mysql": {
+        "connect_timeout": 2,
+        "read_timeout": 5,
+        "write_timeout": 5,
+        "init_command": "SET innodb_lock_wait_timeout=1, lock_wait_timeout=1",
+    },
+}
+"""OPTIONS that limit how long a page waits, by vendor. docs/operations.rst explains them."""
+
+TIMEOUT_NAMES = ("timeout", "max_statement_time", "max_execution_time")
+"""The names of all settings that limit a wait contain one of these."""
+
+TIMEOUT_FILES = ("service", "read_default_file", "read_default_group")
+"""Options that name a file, which may contain such settings."""
+
+TIMEOUT_VARIABLES = ("PGCONNECT_TIMEOUT", "PGOPTIONS", "PGSERVICE")
+"""Variables from which libpq reads further options."""
 
 
 def check_settings(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
@@ -104,8 +129,8 @@ def check_timeouts(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> li
     from django_hitcount.db.routing import hits_alias
 
     connection = connections[hits_alias()]
-    advised = timeouts.ADVISED.get(connection.vendor)
-    if not advised or timeouts.has_timeout(connection):
+    advised = ADVISED.get(connection.vendor)
+    if not advised or _has_timeout(connection):
         return []
     return [
         CheckWarning(
@@ -118,6 +143,21 @@ def check_timeouts(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> li
             id="django_hitcount.W009",
         )
     ]
+
+
+def _has_timeout(connection: BaseDatabaseWrapper) -> bool:
+    """
+    Return whether the settings of a database contain a timeout of any kind, or may do so.
+
+    Looks for one of the names in any text in OPTIONS: there are too many drivers and spellings to
+    know them all. A project that sets one timeout is expected to know the others.
+    """
+    options = connection.settings_dict["OPTIONS"]
+    if any(option in options for option in TIMEOUT_FILES):
+        return True
+    if connection.vendor == "postgresql" and any(name in environ for name in TIMEOUT_VARIABLES):
+        return True
+    return any(name in str(dict(options)) for name in TIMEOUT_NAMES)
 
 
 def check_keys(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:

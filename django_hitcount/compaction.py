@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django_hitcount.maintenance.compaction import Compaction, compact
-from django_hitcount.maintenance.pruning import prune
-from django_hitcount.maintenance.upkeep import run_upkeep
+from django_hitcount.maintenance.upkeep import prune, run_upkeep
 
 __all__ = ["Compaction", "compact", "prune", "run_upkeep"]

@@ -2,8 +2,9 @@
 Forget deleted objects: delete their counts, in the tables and in the buffer.
 
 1. The transaction that deletes objects writes a DeletedObject row for each: _Deletion.
-2. After its COMMIT, the page forgets as many of them as it can in a short time: forget_now().
-3. flush_hits and compact_hits forget the others.
+2. With Redis, the next flush forgets the objects of these rows: forgetting.forget_deleted().
+3. Without Redis, the process that deletes them calls it after the COMMIT: forget_now(). What that
+   leaves, compact_hits does.
 """
 
 from __future__ import annotations
@@ -29,15 +30,10 @@ from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.tables import DeletedObject
 from django_hitcount.db.transactions import DATABASE_ERRORS, take_write_lock
-from django_hitcount.exceptions import BufferUnavailable, InvalidKey
+from django_hitcount.exceptions import InvalidKey
 from django_hitcount.maintenance import forgetting
-from django_hitcount.maintenance.flushing import flush_partition
-from django_hitcount.maintenance.living_objects import find_model
 
 __all__ = ["connect", "forget"]
-
-COUNTERS_PER_PAGE = 1000
-"""A page flushes at most this number of counters before it forgets. That takes about 50 ms."""
 
 OBJECTS_PER_PAGE = forgetting.OBJECTS_AT_A_TIME
 """A page forgets at most this number of deleted objects: one query per table finds them."""
@@ -112,9 +108,6 @@ class _Deletion:
         self._expected: dict[ObjectKey, str] = {}
         """Objects that have no row yet, each with the database that it was last read from."""
 
-        self._written: set[ObjectKey] = set()
-        """Objects whose row was written before their own post_delete signal came."""
-
         self._objects: dict[ObjectKey, None] = {}
         """All objects with a row, in order."""
 
@@ -138,14 +131,12 @@ class _Deletion:
 
     def write(self, key: ObjectKey, instance: models.Model) -> None:
         """Write the rows of this object and of all expected ones, unless they are written."""
-        if key not in self._written:
+        if key not in self._objects:
             self.expect(key, instance)
         if self._expected:
             _write_rows(self._expected, self.using)
-            self._written |= self._expected.keys()
             self._objects |= dict.fromkeys(self._expected)
             self._expected.clear()
-        self._written.discard(key)
 
 
 _last_deletions: WeakKeyDictionary[BaseDatabaseWrapper, _Deletion] = WeakKeyDictionary()
@@ -229,8 +220,9 @@ def forget(objects: Iterable[ObjectKey]) -> None:
     """
     Delete the counts of objects that were not deleted by Django's delete(), but in another way.
 
-    Takes pairs of content type id and primary key as text. In a transaction, waits for the COMMIT.
-    Leaves what would take too long for a page to flush_hits and compact_hits.
+    Takes pairs of content type id and primary key as text. With Redis, the next flush_hits does it.
+    Without Redis, it is done at once, or after the COMMIT if a transaction is open; compact_hits
+    does what would take too long for a page.
 
     Costs an INSERT per 500 objects, and then what forget_now() costs.
 
@@ -248,50 +240,27 @@ def forget(objects: Iterable[ObjectKey]) -> None:
 
 
 def _database_of(content_type_id: int) -> str:
-    model = find_model(content_type_id)
+    model = forgetting.find_model(content_type_id)
     return router.db_for_write(model) if model else hits_alias()
 
 
 def forget_now(objects: Iterable[ObjectKey]) -> None:
     """
-    Forget as many deleted objects as a page has time for.
+    Without Redis, forget the first 500 of deleted objects. Leave the others to compact_hits.
 
-    These are the first 500, if the hits that wait in their partitions can be flushed quickly.
-    Leaves all others to the next flush_hits or compact_hits. If a server is away, leaves all
-    objects to them, and does not raise.
+    With Redis, leave all of them to the next flush_hits: earlier hits must be flushed first, and
+    that may take too long for a page. If the database is away, leave them to compact_hits, and do
+    not raise.
 
-    Costs what forgetting.forget_deleted() costs. With Redis, also costs a round trip and a query,
-    and, if few counters wait in the partitions of these objects, a flush of these partitions.
+    Costs a query, and what forgetting.forget_deleted() costs. Costs nothing with Redis.
     """
+    if get_buffer().keeps_hits:
+        return
     keys = [*islice(objects, OBJECTS_PER_PAGE)]
-    with _log_server_errors(keys):
-        if _flush_partitions_of(keys):
-            for deleted in forgetting.read_deleted(keys):
-                forgetting.forget_deleted(deleted, patience_seconds=PAGE_PATIENCE_SECONDS)
-
-
-@contextmanager
-def _log_server_errors(objects: list[ObjectKey]) -> Iterator[None]:
-    """Log errors of Redis and the database. The rows stay, so the next flush finds them."""
     try:
-        yield
-    except (BufferUnavailable, *DATABASE_ERRORS) as exc:
+        deleted = forgetting.read_deleted(keys)
+        forgetting.forget_deleted(deleted, patience_seconds=PAGE_PATIENCE_SECONDS)
+    except DATABASE_ERRORS as exc:
         logger.warning(
-            "Hits of %d deleted objects are left to the next flush_hits or compact_hits: %s",
-            len(objects),
-            exc,
+            "Hits of %d deleted objects are left to the next compact_hits: %s", len(keys), exc
         )
-
-
-def _flush_partitions_of(objects: list[ObjectKey]) -> bool:
-    """
-    Flush all hits of objects into the tables. Return False if that takes too long for a page.
-
-    Without it, another flusher could apply a batch that it has read already after the counts are
-    deleted from the tables, and so bring hits of these objects back.
-    """
-    buffer = get_buffer()
-    partitions = buffer.quick_partitions(objects, counters=COUNTERS_PER_PAGE)
-    for partition in partitions or ():
-        flush_partition(buffer, partition, patience_seconds=PAGE_PATIENCE_SECONDS)
-    return partitions is not None

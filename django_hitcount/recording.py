@@ -33,8 +33,7 @@ from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.outcomes import NO_REQUEST, UNAVAILABLE, UNSAVED, Hit
 from django_hitcount.counters.page_numbers import Wanted
 from django_hitcount.db.commits import DelayedWork, run_after_commit
-from django_hitcount.db.content_types import clear_content_types
-from django_hitcount.db.counter_keys import counter_key
+from django_hitcount.db.counter_keys import clear_content_types, counter_key
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.transactions import DATABASE_ERRORS, require_autocommit
 from django_hitcount.exceptions import BufferUnavailable

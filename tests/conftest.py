@@ -179,7 +179,7 @@ def reads_are_patient(monkeypatch) -> None:
 
 @pytest.fixture(autouse=True)
 def deletions_are_patient(monkeypatch) -> None:
-    """Let pages wait for locks, so that they leave nothing to the next flush."""
+    """Let pages wait for locks, so that they leave nothing to the next compaction."""
     monkeypatch.setattr(deletion, "PAGE_PATIENCE_SECONDS", 20.0)
 
 

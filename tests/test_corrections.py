@@ -317,6 +317,7 @@ def test_deleting_the_object_deletes_its_corrections(buffer, user, article):
     correct(other, 3, user)
 
     article.delete()
+    flush()
 
     assert [kept.object_id for kept in Correction.objects.all()] == [str(other.pk)]
 

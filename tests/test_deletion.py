@@ -11,7 +11,7 @@ from django.db.models.signals import post_delete
 from django_hitcount import deletion
 from django_hitcount.buffers.redis.buffer import RedisBuffer
 from django_hitcount.db import row_deletion
-from django_hitcount.db.content_types import clear_content_types
+from django_hitcount.db.counter_keys import clear_content_types
 from django_hitcount.db.tables import DailyHitSlot, HitSlot
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance import flushing
@@ -97,7 +97,7 @@ def test_deletion_in_a_savepoint_that_is_rolled_back_keeps_the_hits(buffer):
     assert [is_forgotten(revived(articles[n])) for n in (0, 2)] == [True, True]
 
 
-def test_hundreds_of_objects_cost_a_few_queries(redis_buffer, django_assert_max_num_queries):
+def test_hundreds_of_objects_cost_a_few_queries(buffer, django_assert_max_num_queries):
     articles = Article.objects.bulk_create(
         Article(title=str(n)) for n in range(deletion.OBJECTS_PER_PAGE)
     )
@@ -106,6 +106,7 @@ def test_hundreds_of_objects_cost_a_few_queries(redis_buffer, django_assert_max_
 
     with django_assert_max_num_queries(80):
         Article.objects.all().delete()
+        flush()
 
     assert not HitSlot.objects.exists()
     assert not DailyHitSlot.objects.exists()
@@ -133,6 +134,7 @@ def test_cascade_deletes_counts_too(buffer):
 
     photo.delete()
 
+    flush()
     assert not HitSlot.objects.exists()
 
 
@@ -147,6 +149,7 @@ def test_model_without_mixin_is_forgotten_once_connected(buffer):
         for model in (Plain, PlainProxy):
             post_delete.disconnect(sender=model, dispatch_uid="django_hitcount.deletion")
 
+    flush()
     assert not HitSlot.objects.exists()
 
 
@@ -194,6 +197,7 @@ def test_batch_that_a_flusher_has_read_does_not_come_back(redis_buffer):
         flush()
 
     assert deleted
+    flush()
     assert not HitSlot.objects.exists()
 
 
@@ -209,14 +213,15 @@ def test_batch_of_a_dead_flusher_does_not_come_back(redis_buffer):
     assert not HitSlot.objects.exists()
 
 
-def test_deletion_works_while_redis_is_away(redis_buffer, caplog):
+def test_deletion_works_while_redis_is_away(redis_buffer):
     article = Article.objects.create(title="Tea")
     record_hit(article)
     with mock.patch.object(RedisBuffer, "discard_objects", side_effect=BufferUnavailable("away")):
         article.delete()
+        with pytest.raises(ExceptionGroup):
+            flush()
 
     assert not Article.objects.exists()
-    assert "left to the next flush_hits or compact_hits: away" in caplog.text
     flush()
     assert not HitSlot.objects.exists()
     assert get_total(revived(article)) == 0
@@ -232,22 +237,24 @@ def test_deletion_works_though_forgetting_fails(buffer, caplog):
     assert [record.exc_info[0] for record in caplog.records] == [ZeroDivisionError]
 
 
-def test_deletion_that_meets_a_lock_is_tried_again(redis_buffer):
+def test_deletion_that_meets_a_lock_is_tried_again(buffer):
     article = Article.objects.create(title="Tea")
     record_hit(article)
     flush()
     error = OperationalError("deadlock detected")
     with failing_at_first(row_deletion, "_delete_rows", error, times=2):
         article.delete()
+        flush()
 
     assert not HitSlot.objects.exists()
 
 
-def test_signal_outside_of_a_transaction_deletes_counts_at_once(redis_buffer):
+def test_signal_outside_of_a_transaction_deletes_counts(buffer):
     article = Article.objects.create(title="Tea")
     record_hit(article)
     post_delete.send(Article, instance=article, using="default")
 
+    flush()
     assert article.hits == 0
 
 

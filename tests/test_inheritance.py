@@ -156,6 +156,7 @@ def test_parent_without_the_mixin_is_connected_with_its_child(buffer, way):
     flush()
 
     DELETED_EVENTS[way](concert.pk)
+    flush()
 
     assert not HitSlot.objects.exists()
 

@@ -374,6 +374,7 @@ class TestHitsThatWait:
     def test_deleted_object(self, found, articles):
         record_hits(articles)
         articles[0].delete()
+        flush()
         record_hit(articles[1])
 
         today = day_of()

@@ -126,17 +126,6 @@ class Buffer(ABC):
         """As read_days(), for all objects of a model; None: of all models."""
         return ()
 
-    def quick_partitions(
-        self, objects: Collection[ObjectKey], *, counters: int
-    ) -> Collection[int] | None:
-        """
-        Return the partitions that hold the hits of ``objects``, if a page can flush them quickly.
-
-        Returns None if more than ``counters`` counters wait in them, or if the buffer has to catch
-        up first.
-        """
-        return ()
-
     def discard_objects(self, objects: Collection[ObjectKey]) -> None:
         """Drop what the buffer keeps of objects whose hits have been deleted from the tables."""
         return

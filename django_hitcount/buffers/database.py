@@ -19,7 +19,7 @@ from django_hitcount.counters.batches import RecordResult
 from django_hitcount.counters.hits import AddressHash, NewHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.outcomes import UNAVAILABLE
-from django_hitcount.db import locks, seen_visitors, slot_locks, slots
+from django_hitcount.db import locks, seen_visitors, slots
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.tables import MissedRecord
 from django_hitcount.db.transactions import DATABASE_ERRORS, LockPatience, in_transaction
@@ -222,7 +222,7 @@ class _Write:
             checked = seen_visitors.refuse_repeats(hits, self.beyond, using=using)
         with locks.limit_waits(using, seconds=self._next_lock_wait(), is_at_begin=not has_visitors):
             sure, unsure = checked[: len(self._hits)], checked[len(self._hits) :]
-            slot_locks.check_locks(sure, slot=slot, using=using)
+            slots.check_locks(sure, slot=slot, using=using)
             slots.add_hits(sure, slot=slot, using=using)
             for record in self._make_records(sure, unsure) if self._make_records else ():
                 record.save(using=using, force_insert=True)

@@ -17,7 +17,12 @@ from django.db import connections, models
 from django_hitcount.db import upserts
 from django_hitcount.db.clock import Clock
 from django_hitcount.db.tables import Admission
-from django_hitcount.db.transactions import delete_in_batches, in_transaction, take_write_lock
+from django_hitcount.db.transactions import (
+    delete_in_batches,
+    in_transaction,
+    is_in_transaction,
+    take_write_lock,
+)
 
 PATIENCE_SECONDS = 0.5
 """How long to retry an admission that meets a deadlock or a locked database: a page waits."""
@@ -79,14 +84,13 @@ def admit(name: str, microseconds: int, *, using: str, backdated: int = 0) -> bo
 
     Raises DatabaseError. If the answer to a COMMIT was lost, an interval may have begun.
     """
-    is_in_transaction = not connections[using].get_autocommit()
-    if is_in_transaction:
+    if is_in_transaction(using):
         take_write_lock(using)
     interval = _read(name, using)
     if interval and not (interval.is_over or interval.is_ahead):
         return False
     take = partial(_take, name, microseconds, backdated, interval, using)
-    if is_in_transaction:
+    if is_in_transaction(using):
         return take()
     return in_transaction(take, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=False)
 

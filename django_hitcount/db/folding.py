@@ -10,17 +10,22 @@ sums are inserted, and they are deleted by their ids, since other sessions add r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from django.db import connections
 
-from django_hitcount.db import slots, stale_totals
+from django_hitcount.db import locks, slots
 from django_hitcount.db.fields import match_uncompacted
-from django_hitcount.db.model_hits import ModelDay, match_rows
+from django_hitcount.db.slots import ModelDay
 from django_hitcount.db.sql import Sql
 from django_hitcount.db.tables import DailyHitSlot, DailyModelHits, HitSlot, SlotRow
+from django_hitcount.db.total_columns import make_marks, mark_stale
 from django_hitcount.db.transactions import take_write_lock
+from django_hitcount.db.upserts import match_rows
+
+LOCK_WAIT_SECONDS = 0.05
+"""How long a fold waits for locks: not as long as hits wait for the rows that it has locked."""
 
 Position: TypeAlias = tuple[Any, ...]
 """The key and the slot of a row: its place in the lock order."""
@@ -40,29 +45,26 @@ class Folded(NamedTuple):
 
 
 def fold_rows(
-    model: type[SlotRow],
-    *,
-    after: Position | None,
-    newest: int,
-    limit: int,
-    columns: Collection[tuple[int, str]],
-    using: str,
+    model: type[SlotRow], after: Position | None, *, newest: int, limit: int, using: str
 ) -> Folded:
     """
     Fold the next rows in lock order into slot 0: add their hits to it, and delete them.
 
     Locks the rows of slots 1..N first, and then those of slot 0, both in lock order. Leaves out
     rows that another session has locked, if the database can do that, rows with an id above
-    ``newest``, and corrections of days. Marks totals of HitSlot that are in ``columns`` as stale.
+    ``newest``, and corrections of days. Marks totals that have columns as stale, and adds the hits
+    of days to DailyModelHits.
 
     The caller opens a transaction. Costs two statements on PostgreSQL, and three to five on other
-    databases: on MariaDB and MySQL, one more for each further thousand sums.
+    databases: on MariaDB and MySQL, one more for each further thousand sums. Days cost one more.
     """
-    take_write_lock(using)
     folds = {"postgresql": _fold_at_once, "sqlite": _fold_in_steps, "mysql": _fold_by_id}
     fold = folds[connections[using].vendor]
-    piece = _select_piece(model, after, newest, limit, using)
-    return fold(model, piece, columns if model is HitSlot else (), using)
+    with locks.limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
+        take_write_lock(using)
+        folded = fold(model, _select_piece(model, after, newest, limit, using), using)
+        slots.add_to_models(folded.sums, using=using)
+    return folded
 
 
 def _select_piece(
@@ -86,9 +88,7 @@ def _select_piece(
     return f"{select} WHERE {where} ORDER BY {position} LIMIT {limit} {lock}".rstrip(), params
 
 
-def _fold_at_once(
-    model: type[SlotRow], piece: Sql, columns: Collection[tuple[int, str]], using: str
-) -> Folded:
+def _fold_at_once(model: type[SlotRow], piece: Sql, using: str) -> Folded:
     """
     Lock the rows of ``piece`` and fold them in one statement of PostgreSQL.
 
@@ -100,8 +100,7 @@ def _fold_at_once(
     delete = f"DELETE FROM {table} WHERE id = ANY(ARRAY(SELECT id FROM piece)) RETURNING *"
     upsert = _add_to_slot_0(model, "deleted", using)
     parts = [f"piece AS ({select})", f"deleted AS ({delete})", f"added AS ({upsert})"]
-    if columns:
-        mark, mark_params = stale_totals.make_mark(columns, "deleted", using=using)
+    for mark, mark_params in make_marks("deleted", using=using) if model is HitSlot else ():
         parts.append(f"marked AS ({mark})")
         params = [*params, *mark_params]
     _find_by_index(using)
@@ -124,9 +123,7 @@ def _find_by_index(using: str) -> None:
         cursor.execute(f"SELECT {settings}")
 
 
-def _fold_in_steps(
-    model: type[SlotRow], piece: Sql, columns: Collection[tuple[int, str]], using: str
-) -> Folded:
+def _fold_in_steps(model: type[SlotRow], piece: Sql, using: str) -> Folded:
     """
     Fold the rows of ``piece`` in SQLite, whose one lock for writers is held.
 
@@ -136,7 +133,7 @@ def _fold_in_steps(
     table = connections[using].ops.quote_name(model._meta.db_table)
     statements: list[tuple[str, Sequence[Any]]] = [
         (_add_to_slot_0(model, "piece", using), ()),
-        *([stale_totals.make_mark(columns, "piece", using=using)] if columns else []),
+        *(make_marks("piece", using=using) if model is HitSlot else ()),
         (f"DELETE FROM {table} WHERE id IN (SELECT id FROM piece)", ()),
     ]
     with connections[using].cursor() as cursor:
@@ -186,9 +183,7 @@ def _read_description(model: type[SlotRow], rows: Sequence[Any]) -> Folded:
     )
 
 
-def _fold_by_id(
-    model: type[SlotRow], piece: Sql, columns: Collection[tuple[int, str]], using: str
-) -> Folded:
+def _fold_by_id(model: type[SlotRow], piece: Sql, using: str) -> Folded:
     """Lock the rows of ``piece`` and fold them in MariaDB or MySQL, by their ids."""
     with connections[using].cursor() as cursor:
         cursor.execute(*piece)
@@ -204,7 +199,8 @@ def _fold_by_id(
             content_type_id, _, counter, day = key
             sums[content_type_id, counter, day] += hits
     slots.add_to_slots(model, [(*key, 0, amount) for key, amount in amounts.items()], using)
-    stale_totals.mark_counters_of(pks, columns, using=using)
+    if model is HitSlot:
+        mark_stale(pks, using=using)
     _delete_by_id(model, pks, using)
     return Folded(len(rows), tuple(rows[-1][1:-1]), sums)
 

@@ -23,7 +23,7 @@ from django_hitcount.db.tables import LastBatch
 from django_hitcount.db.transactions import in_transaction
 
 PATIENCE_SECONDS = 2.0
-"""How long to retry when the row meets locks. A page that forgets objects may wait for it."""
+"""How long to retry when the row meets locks. After that, the next flush does it."""
 
 COLUMNS = ("partition", "generation", "number", "claim")
 

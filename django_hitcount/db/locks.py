@@ -62,7 +62,7 @@ def limit_waits(using: str, *, seconds: float, is_at_begin: bool = False) -> Ite
 
     A statement that waits longer raises an error for which is_conflict() is true. On PostgreSQL
     the limit holds for the rest of the transaction. MySQL has no limit for a single statement
-    (see slot_locks.check_locks()). SQLite has one lock for the whole file, and each connection
+    (see slots.check_locks()). SQLite has one lock for the whole file, and each connection
     waits for it as long as its settings say.
 
     If the transaction ``is_at_begin`` (it has run no statement yet), it becomes READ COMMITTED on

@@ -11,7 +11,7 @@ from operator import itemgetter
 from django.db import models
 
 from django_hitcount.counters.keys import ObjectKey
-from django_hitcount.db import locks, model_hits, stale_totals
+from django_hitcount.db import locks, slots
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.tables import (
     Correction,
@@ -22,7 +22,7 @@ from django_hitcount.db.tables import (
     SeenVisitor,
     SlotRow,
 )
-from django_hitcount.db.total_columns import counters_in_columns
+from django_hitcount.db.total_columns import mark_stale
 from django_hitcount.db.transactions import in_transaction, take_write_lock
 
 ROWS_PER_TRANSACTION = 500
@@ -75,14 +75,14 @@ def _delete_rows(
     order = (*model.KEY, "slot" if issubclass(model, SlotRow) else "pk")
     with locks.limit_waits(using, seconds=lock_wait_seconds):
         locked = [*rows.order_by(*order).select_for_update().values_list("pk", flat=True)]
-        sums: Counter[model_hits.ModelDay] = Counter()
+        sums: Counter[slots.ModelDay] = Counter()
         if model is DailyHitSlot and locked:
-            sums = model_hits.sum_slot_0(locked, using=using)
+            sums = slots.sum_slot_0(locked, using=using)
         if model is HitSlot:
             # If an object was created again with the same key, its column may have the old total.
-            stale_totals.mark_counters_of(locked, counters_in_columns(), using=using)
+            mark_stale(locked, using=using)
         rows.filter(pk__in=locked)._raw_delete(using)
-        model_hits.add(Counter({key: -sums[key] for key in sums}), using=using)
+        slots.add_to_models(Counter({key: -sums[key] for key in sums}), using=using)
 
 
 def match_objects(objects: Iterable[ObjectKey]) -> models.Q:

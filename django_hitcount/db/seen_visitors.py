@@ -2,8 +2,8 @@
 SQL on visitors: find repeats and limit addresses, without Redis and while Redis is away.
 
 A row of SeenVisitor says that a visitor came to a counter on a day. A row of Admission says that a
-visitor does not count again for some seconds. The first session that inserts a row wins.
-counted_addresses.py counts the hits of each address.
+visitor does not count again for some seconds. The first session that inserts a row wins. A row of
+CountedAddress has the number of hits of an address.
 """
 
 from __future__ import annotations
@@ -12,16 +12,19 @@ import datetime
 import secrets
 from collections.abc import Collection, Iterable, Sequence
 
-from django.db import connections
+from django.db import connections, models
 
 from django_hitcount import conf
 from django_hitcount.counters import jitter
+from django_hitcount.counters.days import open_days
 from django_hitcount.counters.hits import AddressHash, NewHits, VisitorHashes
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.outcomes import ADDRESS_LIMIT, REPEAT
-from django_hitcount.db import admissions, counted_addresses, upserts
-from django_hitcount.db.tables import SeenVisitor
-from django_hitcount.db.transactions import take_write_lock
+from django_hitcount.db import admissions, upserts
+from django_hitcount.db.tables import CountedAddress, SeenVisitor
+from django_hitcount.db.transactions import delete_in_batches, take_write_lock
+
+AddressRows = models.QuerySet[CountedAddress, CountedAddress]
 
 COLUMNS = ("id", "content_type_id", "object_id", "counter", "day", "visitor_key", "visitor")
 
@@ -64,15 +67,43 @@ def _refuse_repeat(hit: NewHits, beyond: Collection[AddressHash], using: str) ->
     address = hit.visitor.address
     known = None
     if limit and address:
-        known = counted_addresses.read_hits(address, using=using)
+        known = _read_hits(address, using)
         # Check the limit first. Otherwise a client that invents visitors could fill the table.
         if address in beyond or (known or 0) >= limit:
             return hit._replace(refusal=ADDRESS_LIMIT)
     if hit.visitor.of_day and not _remember_visitor(hit, hit.visitor, using):
         return hit._replace(refusal=REPEAT)
-    if limit and address and not counted_addresses.add_hit(address, known, limit, using=using):
+    if limit and address and not _add_hit(address, known, limit, using):
         raise LimitReached(address)
     return hit
+
+
+def _read_hits(address: AddressHash, using: str) -> int | None:
+    """Read how many hits of an address were counted; None if there are none. Costs a query."""
+    take_write_lock(using)
+    return _row_of_address(address, using).values_list("hits", flat=True).first()
+
+
+def _add_hit(address: AddressHash, known: int | None, limit: int, using: str) -> bool:
+    """
+    Count one more hit of an address. Returns False if other sessions have reached ``limit`` since.
+
+    The caller opens the transaction, and has read ``known`` in it. Costs one statement, or two for
+    the first hit. Waits for other sessions that count the same address on the same object.
+    """
+    row = _row_of_address(address, using)
+    if known is not None:
+        return bool(row.filter(hits__lt=limit).update(hits=models.F("hits") + 1))
+    upserts.insert_or_add(CountedAddress, ("name", "hits"), [(_name(address), 1)], using)
+    return row.values_list("hits", flat=True).get() <= limit
+
+
+def _row_of_address(address: AddressHash, using: str) -> AddressRows:
+    return CountedAddress.objects.using(using).filter(name=_name(address))
+
+
+def _name(address: AddressHash) -> str:
+    return f"{address.interval.last_day.isoformat()}:{address.hash.hex()}"
 
 
 def _remember_visitor(hit: NewHits, visitor: VisitorHashes, using: str) -> bool:
@@ -107,13 +138,10 @@ def _admit(recent: Iterable[bytes], seconds: int, using: str) -> bool:
 def _insert(hit: NewHits, visitor: VisitorHashes, using: str) -> bool:
     """Insert the visitor of a hit. Return False if the row exists already."""
     day = connections[using].ops.adapt_datefield_value(hit.day)
-    values = [make_primary_key(), *hit.key, day, visitor.key_id, (visitor.of_day or b"").hex()]
+    # The primary key is random, so that keys do not show which rows were written together.
+    pk = 1 + secrets.randbelow(2**62)
+    values = [pk, *hit.key, day, visitor.key_id, (visitor.of_day or b"").hex()]
     return upserts.insert_or_ignore(SeenVisitor, COLUMNS, values, using)
-
-
-def make_primary_key() -> int:
-    """Make a random primary key, so that keys do not show which rows were written together."""
-    return 1 + secrets.randbelow(2**62)
 
 
 def read_oldest(days: Sequence[datetime.date], limit: int, *, using: str) -> dict[int, NewHits]:
@@ -141,3 +169,17 @@ def read_oldest(days: Sequence[datetime.date], limit: int, *, using: str) -> dic
 def drop_rows(pks: Iterable[int], *, using: str) -> None:
     """Delete rows whose visitors Redis has now. Costs a query."""
     SeenVisitor.objects.using(using).filter(pk__in=[*pks]).delete()
+
+
+def prune_addresses(*, using: str) -> int:
+    """
+    Delete rows whose interval was over before yesterday. Returns the number of rows.
+
+    Costs a read, and per 500 rows a read and a transaction of one statement.
+
+    Raises OperationalError if a batch meets locks for longer than 5 seconds.
+    """
+    first_open_day, _ = open_days()
+    rows = CountedAddress.objects.using(using)
+    old = rows.filter(name__lt=first_open_day.isoformat())
+    return delete_in_batches(old.order_by("name"), using=using)

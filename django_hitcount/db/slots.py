@@ -1,5 +1,5 @@
 """
-SQL on the tables of slots: add hits in bulk.
+SQL on the tables of slots: add hits in bulk, and the sums of slot 0 by model.
 
 Lock order: every writer locks rows in the order of CounterKey, then day, then slot. So no two of
 them can end in a deadlock.
@@ -12,15 +12,25 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeAlias
 
-from django.db import models
+from django.db import connections, models
 
 from django_hitcount import conf
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey, RefusedKey
-from django_hitcount.db.tables import DailyHitSlot, HitSlot, RefusedHitSlot, SlotRow
-from django_hitcount.db.upserts import insert_or_add
+from django_hitcount.db import locks
+from django_hitcount.db.tables import (
+    DailyHitSlot,
+    DailyModelHits,
+    HitSlot,
+    RefusedHitSlot,
+    SlotRow,
+)
+from django_hitcount.db.upserts import insert_or_add, match_rows
+
+ModelDay: TypeAlias = tuple[int, str, datetime.date]
+"""A content type id, a counter and a day: the key of DailyModelHits."""
 
 CORRECTION_SLOT = 32_767
 """The slot of all corrections. Only with the largest SLOTS does a writer of hits choose it, too."""
@@ -91,6 +101,57 @@ def add_refused(amounts: Mapping[RefusedKey, int], *, slot: int, using: str) -> 
 def add_to_slots(model: type[SlotRow], rows: Sequence[tuple[Any, ...]], using: str) -> None:
     """Insert rows of (*model.KEY, slot, hits). If a row exists, add the hits to it."""
     insert_or_add(model, (*model.KEY, "slot", "hits"), rows, using)
+
+
+def sum_slot_0(pks: Sequence[int], *, using: str) -> Counter[ModelDay]:
+    """Sum up those of these rows of DailyHitSlot that are in slot 0. Costs a query."""
+    connection, key = connections[using], ", ".join(DailyModelHits.KEY)
+    table = connection.ops.quote_name(DailyHitSlot._meta.db_table)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT {key}, SUM(hits) FROM {table} "  # noqa: S608 - our own names
+            f"WHERE is_compacted = true AND {match_rows(pks)} GROUP BY {key}"
+        )
+        return Counter({(model, name, day): int(n) for model, name, day, n in cursor.fetchall()})
+
+
+def add_to_models(amounts: Counter[ModelDay], *, using: str) -> None:
+    """
+    Add to DailyModelHits, in the order of keys. An amount may be negative.
+
+    Whatever adds to slot 0 of DailyHitSlot, or deletes from it, does this in the same transaction.
+    So together with slots 1..N, these rows are the hits of a model at any instant.
+
+    Call it last in a transaction: all that fold hits of these days wait for the same few rows.
+    Costs a statement per thousand amounts, and none without one.
+    """
+    rows = [(*key, amounts[key]) for key in sorted(amounts)]
+    insert_or_add(DailyModelHits, (*DailyModelHits.KEY, "hits"), rows, using)
+
+
+def check_locks(hits: Iterable[NewHits], *, slot: int, using: str) -> None:
+    """
+    Raise OperationalError if another session has locked a row that ``hits`` go to in ``slot``.
+
+    For MySQL, which can only limit how long a SELECT waits. Costs two statements there, and one
+    more if hits are refused. Does nothing on other databases.
+    """
+    if not locks.is_mysql(connections[using]):
+        return
+    counting = [hit for hit in hits if not hit.refusal]
+    refused = [hit for hit in hits if hit.refusal]
+    _check_table(HitSlot, match_counters({hit.key for hit in counting}), slot, using)
+    for day in sorted({hit.day for hit in counting}):
+        keys = match_counters({hit.key for hit in counting if hit.day == day})
+        _check_table(DailyHitSlot, keys & models.Q(day=day), slot, using)
+    for hit in refused:
+        one = models.Q(day=hit.day, counter=hit.key.counter, refusal=hit.refusal)
+        _check_table(RefusedHitSlot, one, slot, using)
+
+
+def _check_table(model: type[SlotRow], rows: models.Q, slot: int, using: str) -> None:
+    found = model._default_manager.using(using).filter(rows, slot=slot)
+    [*found.order_by(*model.KEY).select_for_update(nowait=True).values_list("pk")]
 
 
 def match_counters(keys: Iterable[CounterKey]) -> models.Q:

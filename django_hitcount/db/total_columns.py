@@ -1,4 +1,8 @@
-"""Columns of a project's own models that hold the total of a counter: HitTotalField."""
+"""
+Columns of a project's own models that hold the total of a counter: HitTotalField.
+
+StaleTotal names the totals that have changed since their columns were written.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
 from django.core.checks import CheckMessage, Error
-from django.db import models
+from django.db import connections, models
 
 from django_hitcount import conf
 from django_hitcount.conf.caches import cached_for_settings
@@ -16,6 +20,9 @@ from django_hitcount.counters.counted_models import counted_model
 from django_hitcount.counters.names import check_counter
 from django_hitcount.counters.primary_keys import key_type
 from django_hitcount.db.counter_keys import content_type_id_of
+from django_hitcount.db.sql import Sql
+from django_hitcount.db.tables import HitSlot, StaleTotal
+from django_hitcount.db.upserts import match_rows
 from django_hitcount.exceptions import InvalidKey, UnknownCounter
 
 if TYPE_CHECKING:
@@ -123,3 +130,34 @@ def counters_in_columns() -> set[tuple[int, str]]:
         for model, fields in total_columns().items()
         for field in fields
     }
+
+
+def mark_stale(pks: Sequence[int], *, using: str) -> None:
+    """
+    Mark the totals of rows of HitSlot as stale, if there are columns for them.
+
+    Call it in the transaction that folds or deletes the rows, before they are deleted. Costs a
+    statement, and nothing if there are no columns.
+    """
+    source = connections[using].ops.quote_name(HitSlot._meta.db_table)
+    with connections[using].cursor() as cursor:
+        for statement, params in make_marks(source, using=using) if pks else ():
+            cursor.execute(f"{statement} AND {match_rows(pks)}", params)
+
+
+def make_marks(source: str, *, using: str) -> list[Sql]:
+    """
+    Return a statement that marks the totals of ``source`` that have columns; none without columns.
+
+    It ends with a condition, so the caller may add others by AND.
+    """
+    columns = counters_in_columns()
+    if not columns:
+        return []
+    table, key = connections[using].ops.quote_name(StaleTotal._meta.db_table), StaleTotal.KEY
+    wanted = " OR ".join(["content_type_id = %s AND counter = %s"] * len(columns))
+    statement = (
+        f"INSERT INTO {table} ({', '.join(key)}) "  # noqa: S608 - our own names
+        f"SELECT DISTINCT {', '.join(key)} FROM {source} WHERE ({wanted})"
+    )
+    return [(statement, [value for column in columns for value in column])]

@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from django.db import (
     DatabaseError,
@@ -41,9 +41,6 @@ DATABASE_AWAY = (*RETRYABLE_ERRORS, InternalError)
 
 DATABASE_ERRORS = (DatabaseError, InterfaceError)
 """All errors of a database. None of them may reach a page."""
-
-NO_ROW = 0
-"""A primary key that no row has, for an UPDATE that changes nothing."""
 
 T = TypeVar("T")
 
@@ -81,12 +78,15 @@ def in_transaction(
     require_autocommit(using)
     patience = _Patience(patience_seconds, lock_patience or LockPatience(patience_seconds, tries=1))
     while True:
-        attempt = _Attempt(work)
+        is_at_commit = False
         try:
             with transaction.atomic(using=using, durable=True):
-                return attempt()
+                result = work()
+                is_at_commit = True
+            return result
         except RETRYABLE_ERRORS as exc:
-            if not patience.allows_retry(exc) or not (repeatable or attempt.is_undone(exc)):
+            is_undone = not is_at_commit or locks.has_rolled_back(exc)
+            if not patience.allows_retry(exc) or not (repeatable or is_undone):
                 raise
             if connection.in_atomic_block:
                 raise  # The transaction of a test case: a retry within it cannot succeed.
@@ -144,32 +144,19 @@ def delete_in_batches(old: models.QuerySet[Any, Any], *, using: str) -> int:
     return deleted
 
 
-def take_write_lock(using: str) -> None:
+def take_write_lock(using: str, model: type[models.Model] = LastBatch) -> None:
     """
     Take the write lock of SQLite, before the transaction reads anything.
 
     On SQLite, a transaction that has read fails at once when it writes, if another one has written
-    since. Does nothing on other databases, which lock rows.
+    since. Does nothing on other databases, which lock rows. ``model`` has a table in the database.
     """
-    if not connections[using].features.has_select_for_update:
-        LastBatch.objects.using(using).filter(pk=NO_ROW).update(number=0)
-
-
-class _Attempt(Generic[T]):
-    """One run of ``work``."""
-
-    def __init__(self, work: Callable[[], T]) -> None:
-        self._work = work
-        self._is_at_commit = False
-
-    def __call__(self) -> T:
-        result = self._work()
-        self._is_at_commit = True
-        return result
-
-    def is_undone(self, error: BaseException) -> bool:
-        """Return whether the transaction was certainly not committed when ``error`` came."""
-        return not self._is_at_commit or locks.has_rolled_back(error)
+    connection = connections[using]
+    if not connection.features.has_select_for_update:
+        meta = model._meta
+        table, key = map(connection.ops.quote_name, (meta.db_table, str(meta.pk.column)))
+        with connection.cursor() as cursor:
+            cursor.execute(f"UPDATE {table} SET {key} = {key} WHERE 1 = 0")  # noqa: S608
 
 
 class _Patience:

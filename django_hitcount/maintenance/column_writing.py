@@ -17,13 +17,13 @@ from django.db.models import Case, Max, Value, When
 
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.primary_keys import convert_key, find_by_texts
-from django_hitcount.db import locks, stale_totals
+from django_hitcount.db import locks
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.sums import read_sums
 from django_hitcount.db.tables import StaleTotal
 from django_hitcount.db.total_columns import HitTotalField, total_columns
-from django_hitcount.db.transactions import in_transaction
+from django_hitcount.db.transactions import in_transaction, take_write_lock
 from django_hitcount.maintenance.error_collection import collect_errors
 
 OBJECTS_AT_A_TIME = 300
@@ -102,7 +102,8 @@ def fill_totals(model: type[models.Model]) -> Iterator[Written]:
     remaining = rows
     while pks := [*remaining.values_list("pk", flat=True)[:OBJECTS_AT_A_TIME]]:
         written = write_totals(model, fields, {convert_key(model, pk) for pk in pks})
-        stale_totals.mark(_keys(model, fields, written.locked), using=hits_alias())
+        stale = [StaleTotal(**key._asdict()) for key in _keys(model, fields, written.locked)]
+        StaleTotal.objects.using(hits_alias()).bulk_create(stale, batch_size=OBJECTS_AT_A_TIME)
         yield written
         remaining = rows.filter(pk__gt=pks[-1])
 
@@ -131,7 +132,7 @@ def _write(
     """See write_totals(). The caller opens the transaction."""
     names = [field.attname for field in fields]
     with locks.limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
-        _take_write_lock(model, fields[0], using)
+        take_write_lock(using, model)
         rows = find_by_texts(model, object_ids, using=using).order_by("pk")
         found = {
             convert_key(model, pk): (pk, values)
@@ -161,15 +162,6 @@ def _keys(
         for object_id in object_ids
         for field in fields
     ]
-
-
-def _take_write_lock(model: type[models.Model], field: HitTotalField, using: str) -> None:
-    """Take the write lock of SQLite, which has no locks of rows. See transactions.py."""
-    connection = connections[using]
-    if not connection.features.has_select_for_update:
-        table, column = map(connection.ops.quote_name, (model._meta.db_table, str(field.column)))
-        with connection.cursor() as cursor:
-            cursor.execute(f"UPDATE {table} SET {column} = {column} WHERE 1 = 0")  # noqa: S608
 
 
 def _lock(rows: models.QuerySet[Any, Any], using: str) -> models.QuerySet[Any, Any]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 
 from django.db.models import Max
 
-from django_hitcount.db import daily_visitors, folding, locks, model_hits
+from django_hitcount.db import daily_visitors, folding
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.tables import DailyHitSlot, HitSlot, RefusedHitSlot, SlotRow
-from django_hitcount.db.total_columns import counters_in_columns
 from django_hitcount.db.transactions import in_transaction
 
 BATCH_SIZE = 1000
@@ -23,9 +21,6 @@ VISITORS_BATCH_SIZE = 500
 
 PATIENCE_SECONDS = 30.0
 """How long to retry a batch that meets locks before the compaction fails."""
-
-LOCK_WAIT_SECONDS = 0.05
-"""How long a fold waits for locks: not as long as hits wait for the rows that it has locked."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,11 +67,12 @@ def compact(*, batch_size: int = BATCH_SIZE) -> Compaction:
 
 def _fold_all(model: type[SlotRow], batch_size: int, using: str) -> list[int]:
     newest = model._default_manager.using(using).aggregate(newest=Max("pk"))["newest"]
-    columns = counters_in_columns() if model is HitSlot else set()
     after: folding.Position | None = None
     sizes: list[int] = []
     while newest is not None:
-        fold = partial(_fold, model, after, newest, batch_size, columns, using)
+        fold = partial(
+            folding.fold_rows, model, after, newest=newest, limit=batch_size, using=using
+        )
         size, after, _ = in_transaction(
             fold, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True
         )
@@ -84,25 +80,3 @@ def _fold_all(model: type[SlotRow], batch_size: int, using: str) -> list[int]:
             break
         sizes.append(size)
     return sizes
-
-
-def _fold(
-    model: type[SlotRow],
-    after: folding.Position | None,
-    newest: int,
-    batch_size: int,
-    columns: Collection[tuple[int, str]],
-    using: str,
-) -> folding.Folded:
-    """
-    Fold the next ``batch_size`` rows, and add their hits to DailyModelHits.
-
-    Does not wait long for rows of slot 0 that another session has locked: meanwhile, hits would
-    wait for the rows that it has locked itself.
-    """
-    with locks.limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
-        folded = folding.fold_rows(
-            model, after=after, newest=newest, limit=batch_size, columns=columns, using=using
-        )
-        model_hits.add(folded.sums, using=using)
-    return folded

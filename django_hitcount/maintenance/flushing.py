@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from django.contrib.contenttypes.models import ContentType
@@ -110,14 +109,8 @@ def flush(partitions: Iterable[int] | None = None) -> Flush:
     return done
 
 
-def flush_partition(
-    buffer: Buffer, partition: int, *, patience_seconds: float | None = None
-) -> Flush:
-    """
-    Claim, apply and settle the hits of one partition.
-
-    ``patience_seconds`` is for a page, see apply().
-    """
+def flush_partition(buffer: Buffer, partition: int) -> Flush:
+    """Claim, apply and settle the hits of one partition."""
     done = Flush()
     claimed: set[BatchId] = set()
     # A claim first returns what earlier flushers and runs of Redis have left. Claim again after
@@ -126,16 +119,16 @@ def flush_partition(
         if batch.id in claimed:
             raise HitCountError(f"The buffer offers {batch.id} again although it was settled.")
         claimed.add(batch.id)
-        done += flush_batch(buffer, batch, patience_seconds=patience_seconds)
+        done += flush_batch(buffer, batch)
         if not batch.is_left_over:
             break
     return done
 
 
-def flush_batch(buffer: Buffer, batch: Batch, *, patience_seconds: float | None = None) -> Flush:
-    """Apply and settle one batch; ``patience_seconds`` is for a page, see apply()."""
+def flush_batch(buffer: Buffer, batch: Batch) -> Flush:
+    """Apply and settle one batch."""
     batch = merge_known_visitors(buffer, set_aside_unknown_models(batch))
-    is_applied_here = apply(batch, patience_seconds=patience_seconds)
+    is_applied_here = apply(batch)
     if is_applied_here:
         hits_flushed.send_robust(type(buffer), totals=batch.totals, daily=batch.daily)
     is_settled_here = buffer.settle(batch)
@@ -212,34 +205,27 @@ def merge_known_visitors(buffer: Buffer, batch: Batch) -> Batch:
     return replace(batch, visitors={**batch.visitors, **buffer.merge_sketches(known)})
 
 
-def apply(batch: Batch, *, patience_seconds: float | None = None) -> bool:
+def apply(batch: Batch) -> bool:
     """
     Write a batch into the slots. Return False if another flusher has applied it already.
 
     First adds the batch to the ledger. If another flusher is applying the same batch, this waits
-    for its COMMIT, and then changes nothing. So nothing is written twice.
-
-    A page sets ``patience_seconds``, its longest wait for locks, including that of another flusher.
-    A flush has its own limit, and waits for another flusher as long as that one needs.
+    for its COMMIT, however long it takes, and then changes nothing. So nothing is written twice.
 
     Raises the error of the database.
     """
     using = hits_alias()
-    is_page = patience_seconds is not None
-    patience = PATIENCE_SECONDS if patience_seconds is None else patience_seconds
-    lock_wait = min(LOCK_WAIT_SECONDS, patience)
     choice = slots.SlotChoice()
 
     def write() -> bool:
-        with locks.limit_waits(using, seconds=lock_wait) if is_page else nullcontext():
-            if not ledger.add_batch(batch.id, batch.claim, using=using):
-                return False
+        if not ledger.add_batch(batch.id, batch.claim, using=using):
+            return False
         slot = choice.next()
-        with locks.limit_waits(using, seconds=lock_wait):
+        with locks.limit_waits(using, seconds=LOCK_WAIT_SECONDS):
             slots.add_totals(batch.totals, slot=slot, using=using)
             slots.add_daily(batch.daily, slot=slot, using=using)
             slots.add_refused(batch.refused, slot=slot, using=using)
             daily_visitors.write_sketches(batch.visitors, using=using)
         return True
 
-    return in_transaction(write, using=using, patience_seconds=patience, repeatable=True)
+    return in_transaction(write, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True)

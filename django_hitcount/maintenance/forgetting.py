@@ -3,31 +3,37 @@ Forget deleted objects: delete their counts, then their rows of DeletedObject.
 
 A row is deleted only when nothing is left of its object, so a process may die at any time. Hits
 from before the deletion are deleted in any case. Hits that a page records after the deletion are
-deleted unless an object with the same key exists again.
+deleted unless an object with the same key exists: it may have been created again, or moved.
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import islice
+import logging
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
 
+from django.contrib.contenttypes.models import ContentType
+from django.db import connections, models, router
 from django.utils import timezone
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import get_config
 from django_hitcount.counters.keys import CounterKey, ObjectKey
+from django_hitcount.counters.primary_keys import convert_key, find_by_texts
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.row_deletion import delete_rows_of, match_objects
+from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.tables import DeletedObject
-from django_hitcount.maintenance.living_objects import Location, find_living
+from django_hitcount.db.transactions import DATABASE_ERRORS
+from django_hitcount.exceptions import InvalidKey
 
 KEPT_FOR = datetime.timedelta(hours=1)
 """How long to look for new counts of a deleted object. A page may still show it, or a replica or a
 transaction may be late."""
 
 FIRST_PAUSE = datetime.timedelta(seconds=10)
-"""The pause before the second look at a deleted object. Each further pause is twice as long."""
+"""The pause before the second look at an object that is gone. Each further one is twice as long."""
 
 DUE_PER_FLUSH = 5000
 """How many rows one flush looks at. So it stays short even after many objects were deleted."""
@@ -36,8 +42,13 @@ OBJECTS_AT_A_TIME = 500
 """Few enough for the 999 parameters of an old SQLite, and to keep few rows in memory."""
 
 PATIENCE_SECONDS = 2.0
-"""How long a flush retries a transaction that meets locks. After that, it leaves the rest to the
-next flush. A page retries for a shorter time."""
+"""How long to retry a transaction that meets locks. After that, the rest is left to the next flush
+or compaction. A page retries for a shorter time."""
+
+Location = tuple[int, str]
+"""A content type id, and a database that may have objects of this model."""
+
+logger = logging.getLogger("django_hitcount")
 
 
 def read_due() -> list[DeletedObject]:
@@ -50,12 +61,9 @@ def read_due() -> list[DeletedObject]:
     return [*rows.order_by("due_at")[:DUE_PER_FLUSH]]
 
 
-def read_deleted(objects: Iterable[ObjectKey]) -> Iterator[list[DeletedObject]]:
-    """Yield the rows of deleted objects, 500 at a time. Costs a query for each 500 objects."""
-    rows = DeletedObject.objects.using(hits_alias())
-    iterator = iter(objects)
-    while chunk := [*islice(iterator, OBJECTS_AT_A_TIME)]:
-        yield [*rows.filter(match_objects(chunk))]
+def read_deleted(objects: Iterable[ObjectKey]) -> list[DeletedObject]:
+    """Read the rows of deleted objects. Costs a query."""
+    return [*DeletedObject.objects.using(hits_alias()).filter(match_objects(objects))]
 
 
 def forget_deleted(
@@ -86,9 +94,11 @@ def forget_deleted(
     for start in range(0, len(deleted), OBJECTS_AT_A_TIME):
         chunk = deleted[start : start + OBJECTS_AT_A_TIME]
         ready = [row for row in chunk if _partition_of(row, partitions) not in unflushed]
-        known = [*find_living(ready, unanswered)]
-        _leave_to_next_flush({*chunk} - {row for row, _ in known})
-        _forget_known(known, patience_seconds)
+        living, unknown = _find_living(ready, unanswered)
+        known = [row for row in ready if row not in unknown]
+        _leave_to_next_flush({*chunk} - {*known})
+        if known:
+            _forget_known(known, living, patience_seconds)
 
 
 def _partition_of(row: DeletedObject, partitions: int) -> int:
@@ -102,16 +112,15 @@ def _leave_to_next_flush(deleted: Collection[DeletedObject]) -> None:
         rows.filter(pk__in=[row.pk for row in deleted]).update(due_at=timezone.now())
 
 
-def _forget_known(known: Sequence[tuple[DeletedObject, bool]], patience_seconds: float) -> None:
-    """Forget the objects of rows. With each row comes whether its object exists again."""
-    deleted = [row for row, _ in known]
-    living = {row for row, is_living in known if is_living}
+def _forget_known(
+    deleted: Sequence[DeletedObject], living: set[DeletedObject], patience_seconds: float
+) -> None:
+    """Forget the objects of rows, but for those that are ``living``."""
     gone = [row for row in deleted if row not in living]
     found = delete_rows_of({row.object_key for row in gone}, patience_seconds=patience_seconds)
     # Do this after deleting the rows: until then, a page may load an old total again.
     get_buffer().discard_objects(found | {row.object_key for row in gone if not row.swept_at})
-    if deleted:
-        _finish_or_postpone(deleted, living, found)
+    _finish_or_postpone(deleted, living, found)
 
 
 def _finish_or_postpone(
@@ -126,13 +135,101 @@ def _finish_or_postpone(
         if (row.swept_at and row in living)  # Its counts were deleted, and it exists again.
         or (now - row.deleted_at > KEPT_FOR and (row in living or _is_clean(row, found)))
     }
-    pause = max(FIRST_PAUSE, now - max(row.deleted_at for row in deleted))
+    pause = now - max(row.deleted_at for row in deleted)
     kept = [row for row in deleted if row not in finished]
     swept = [row.pk for row in kept if row not in living]
     rows.filter(pk__in=[row.pk for row in finished]).delete()
-    rows.filter(pk__in=swept).update(swept_at=now)
-    rows.filter(pk__in=[row.pk for row in kept]).update(due_at=now + pause)
+    # Objects that exist were moved, or their deletion is not committed yet.
+    rows.filter(pk__in=[row.pk for row in kept if row in living]).update(due_at=now + pause)
+    rows.filter(pk__in=swept).update(swept_at=now, due_at=now + max(FIRST_PAUSE, pause))
 
 
 def _is_clean(row: DeletedObject, found: set[ObjectKey]) -> bool:
     return row.swept_at is not None and row.object_key not in found
+
+
+def _find_living(
+    deleted: Iterable[DeletedObject], unanswered: set[Location]
+) -> tuple[set[DeletedObject], set[DeletedObject]]:
+    """
+    Return the rows whose objects exist, and those that a database would have to answer for.
+
+    Does not ask the locations in ``unanswered``, and adds those that do not answer now.
+
+    Costs a query per model and database that an object may be in.
+    """
+    by_location: dict[Location, list[DeletedObject]] = defaultdict(list)
+    for row in deleted:
+        for database in _databases_of(row):
+            by_location[row.content_type_id, database].append(row)
+    living: set[DeletedObject] = set()
+    unknown: set[DeletedObject] = set()
+    for location, rows in by_location.items():
+        existing = _find_existing(location, rows, unanswered)
+        if existing is None:
+            unknown |= {*rows}
+        else:
+            living |= {row for row in rows if row.object_id in existing}
+    return living, unknown
+
+
+def _find_existing(
+    location: Location, rows: Iterable[DeletedObject], unanswered: set[Location]
+) -> set[str] | None:
+    """Return the ids of those objects that exist; None if the database does not answer."""
+    if location in unanswered:
+        return None
+    try:
+        return _read_existing(*location, [row.object_id for row in rows])
+    except DATABASE_ERRORS as exc:
+        unanswered.add(location)
+        logger.error(
+            "Hits of deleted objects of content type %d are left to the next flush_hits or "
+            "compact_hits, since database %r does not say whether the objects exist: %s",
+            *location,
+            exc,
+        )
+        return None
+
+
+def _databases_of(row: DeletedObject) -> set[str]:
+    """
+    Return the databases that may have the object.
+
+    If the row is in the database that the object was deleted from, both were committed together.
+    If the object exists there, it was created again. The hits from before the deletion are not its
+    own, so until they are deleted, that database is left out.
+    """
+    model = find_model(row.content_type_id)
+    if not model:
+        return set()
+    databases = {row.database, row.saved_in, router.db_for_write(model)}
+    if row.database == hits_alias() and not row.swept_at:
+        databases.discard(row.database)
+    return databases & {*connections}
+
+
+def find_model(content_type_id: int) -> type[models.Model] | None:
+    """Return a content type's model; None if its app is gone. Costs a query once per process."""
+    content_types = ContentType.objects.db_manager(hits_alias())
+    try:
+        return content_types.get_for_id(content_type_id).model_class()
+    except ContentType.DoesNotExist:
+        return None
+
+
+def _read_existing(content_type_id: int, database: str, object_ids: Iterable[str]) -> set[str]:
+    """
+    Return the ids of those objects that are in the database.
+
+    Does not use the model's managers: some hide drafts, or objects that were deleted softly.
+    """
+    model = find_model(content_type_id)
+    if not model:
+        return set()
+    try:
+        rows = find_by_texts(model, object_ids, using=database)
+    except InvalidKey:
+        return set()  # The model has a primary key of another type now.
+    with savepoint(database):
+        return {convert_key(model, pk) for pk in rows.values_list("pk", flat=True)}

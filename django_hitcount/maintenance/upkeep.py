@@ -1,13 +1,16 @@
-"""Upkeep: what the task and the command compact_hits do."""
+"""Upkeep: what the task and the command compact_hits do. Each table is pruned by its own limit."""
 
 from __future__ import annotations
 
 from django_hitcount.buffers import get_buffer
+from django_hitcount.db.admissions import prune_admissions
+from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.salts import prune_salts
+from django_hitcount.db.seen_visitors import prune_addresses
 from django_hitcount.maintenance import forgetting
 from django_hitcount.maintenance.column_writing import write_stale_totals
 from django_hitcount.maintenance.compaction import Compaction, compact
 from django_hitcount.maintenance.error_collection import collect_errors
-from django_hitcount.maintenance.pruning import prune
 
 
 def run_upkeep() -> Compaction:
@@ -34,3 +37,26 @@ def run_upkeep() -> Compaction:
     if errors:
         raise ExceptionGroup("Some steps failed: run compact_hits again.", errors)
     return done
+
+
+def prune() -> None:
+    """
+    Delete old visitor salts, admissions and counted addresses.
+
+    Deletes the salts first: after that, nobody can find out which visitor a hash belongs to. If a
+    step fails, still runs the others.
+
+    Costs four queries or more; see prune_salts(), prune_admissions() and prune_addresses().
+
+    Raises an ExceptionGroup of the errors of the database. Then call it again.
+    """
+    using = hits_alias()
+    errors: list[Exception] = []
+    with collect_errors(errors, "deleting old salts"):
+        prune_salts()
+    with collect_errors(errors, "deleting old admissions"):
+        prune_admissions(using=using)
+    with collect_errors(errors, "deleting old addresses"):
+        prune_addresses(using=using)
+    if errors:
+        raise ExceptionGroup("Some old rows were not deleted.", errors)

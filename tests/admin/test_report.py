@@ -248,7 +248,7 @@ def test_visitors_that_nobody_counted_are_not_zero(admin, text, settings):
     article = make(Article, 5)
 
     page = text(admin.get(URL))
-    assert f"{article} article 5 100.0% – A dash in place of visitors" in page
+    assert f"{article} article 5 100.0% \N{EN DASH} A dash in place of visitors" in page
     assert table(admin.get(f"{URL}?csv=top"))[1][4:7] == ["5", "100.0", ""]
 
 

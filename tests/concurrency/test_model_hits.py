@@ -17,7 +17,7 @@ from django.db.models import Sum
 from django_hitcount import corrections
 from django_hitcount.corrections import correct_hits
 from django_hitcount.counters.days import day_of
-from django_hitcount.db.content_types import content_type_id
+from django_hitcount.db.counter_keys import content_type_id
 from django_hitcount.db.tables import DailyHitSlot, DailyModelHits
 from django_hitcount.exceptions import TooFewHits
 from django_hitcount.maintenance.compaction import compact

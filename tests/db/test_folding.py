@@ -27,7 +27,7 @@ def test_postgresql_finds_rows_by_index_even_if_it_knows_of_few():
 
     with transaction.atomic(), CaptureQueriesContext(connection) as queries:
         folded = folding.fold_rows(
-            DailyHitSlot, after=None, newest=10**9, limit=10, columns=(), using="default"
+            DailyHitSlot, after=None, newest=10**9, limit=10, using="default"
         )
         read = next(q["sql"] for q in queries.captured_queries if "SKIP LOCKED" in q["sql"])
         with connection.cursor() as cursor:

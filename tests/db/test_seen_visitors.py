@@ -27,8 +27,8 @@ def test_counter_that_is_gone_leaves_its_visitors_to_the_end_of_the_day(redis, s
         "BUFFER": REDIS_BUFFER,
         "COUNTERS": {"views": {"visitors": True}},
     }
-    flush()
     other.delete()
+    flush()
 
     assert article.visitors_on(day_of()) == 1
     assert [*SeenVisitor.objects.values_list("counter", flat=True)] == ["likes"]

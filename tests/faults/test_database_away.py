@@ -16,7 +16,7 @@ from django.test import Client, RequestFactory
 from django.utils.functional import SimpleLazyObject
 
 from django_hitcount.buffers import get_buffer
-from django_hitcount.db import content_types, slots, sums
+from django_hitcount.db import counter_keys, slots, sums
 from django_hitcount.outages.breaker import Breaker
 from django_hitcount.recording import Hit, record_hit, record_hits
 from django_hitcount.totals import get_total
@@ -67,7 +67,7 @@ def test_first_page_of_a_process_is_served_without_a_count(article, tag, request
     context = Context({"article": article, "request": request_})
     template = Template("{% load hitcount %}[{% " + tag + " article %}]")
 
-    with mock.patch.object(content_types, "_content_types", away):
+    with mock.patch.object(counter_keys, "_content_types", away):
         assert template.render(context) == "[]"
 
 

@@ -12,7 +12,7 @@ from django.template import Context, Template
 from django.test import RequestFactory
 
 from django_hitcount.buffers import get_buffer
-from django_hitcount.db.timeouts import ADVISED
+from django_hitcount.checks import ADVISED
 from django_hitcount.outages import breaker
 from django_hitcount.recording import record_hit
 from tests.app.models import Article

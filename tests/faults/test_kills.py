@@ -16,7 +16,7 @@ from django.test import RequestFactory
 from django_hitcount.buffers.redis import claiming
 from django_hitcount.buffers.redis.buffer import RedisBuffer
 from django_hitcount.counters.days import day_of
-from django_hitcount.db import daily_visitors, folding, ledger, model_hits, slots, upserts
+from django_hitcount.db import daily_visitors, folding, ledger, slots, upserts
 from django_hitcount.db.daily_visitors import fold_closed_days
 from django_hitcount.db.tables import DailyVisitors, HitSlot, SeenVisitor
 from django_hitcount.maintenance.compaction import compact
@@ -195,8 +195,8 @@ def test_totals_loaded_while_a_dead_flush_lies_there_are_exact(redis, redis_buff
 COMPACT_STEPS = {
     "before rows are folded": lambda: dies_before(folding, "fold_rows"),
     "after rows are folded": lambda: dies_after(folding, "fold_rows"),
-    "before the hits of models are written": lambda: dies_before(model_hits, "add"),
-    "after the hits of models are written": lambda: dies_after(model_hits, "add"),
+    "before the hits of models are written": lambda: dies_before(slots, "add_to_models"),
+    "after the hits of models are written": lambda: dies_after(slots, "add_to_models"),
     "before the COMMIT": lambda: dies_before(wrapper(), "_commit"),
     "after the COMMIT": lambda: dies_after(wrapper(), "_commit"),
 }

@@ -63,7 +63,8 @@ class Machine(RuleBasedStateMachine):
         hitcount = {**settings.HITCOUNT, **own, **options}
         self.stack.enter_context(override_settings(HITCOUNT=hitcount))
         get_redis_connection("hitcount").flushall()
-        for model in (*apps.get_app_config("django_hitcount").get_models(), Article, Page):
+        # Objects first: deleting them writes rows of DeletedObject.
+        for model in (Article, Page, *apps.get_app_config("django_hitcount").get_models()):
             model._base_manager.all().delete()
 
     def teardown(self) -> None:

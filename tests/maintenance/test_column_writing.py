@@ -18,7 +18,7 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.counters import counted_models
 from django_hitcount.db import total_columns
 from django_hitcount.db.tables import HitSlot, StaleTotal
-from django_hitcount.maintenance import column_writing, compaction
+from django_hitcount.maintenance import column_writing
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.maintenance.upkeep import run_upkeep
@@ -144,7 +144,7 @@ class TestCompactHits:
         assert views() == [0, 5, 5]
 
     def test_costs_a_fold_nothing_if_no_model_has_a_column(self, recipes, monkeypatch):
-        monkeypatch.setattr(compaction, "counters_in_columns", lambda: set())
+        monkeypatch.setattr(total_columns, "counters_in_columns", lambda: set())
         record_hits(recipes)
         compact()
 

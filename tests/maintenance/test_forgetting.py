@@ -48,7 +48,6 @@ def fail() -> None:
 class TestWhoeverDies:
     STEPS = {
         "after the COMMIT": (deletion, "forget_now"),
-        "before the buffer": (deletion, "_flush_partitions_of"),
         "before the tables": (forgetting, "delete_rows_of"),
         "within the tables": (row_deletion, "take_write_lock"),
         "before it is over": (forgetting, "_finish_or_postpone"),
@@ -57,7 +56,7 @@ class TestWhoeverDies:
     @pytest.mark.parametrize("step", STEPS)
     def test_hits_go_though_the_process_dies(self, article, step):
         with mock.patch.object(*self.STEPS[step], side_effect=children.die):
-            assert children.run(article.delete) == -signal.SIGKILL
+            assert children.run(lambda: (article.delete(), flush())) == -signal.SIGKILL
         assert not Article.objects.filter(pk=article.pk).exists()
 
         flush()
@@ -112,11 +111,10 @@ class TestWhoeverDies:
 
     def test_locked_tables(self, article):
         error = OperationalError("lock timeout")
-        with (
-            mock.patch.object(row_deletion, "in_transaction", side_effect=error),
-            mock.patch.object(get_buffer(), "quick_partitions", return_value=None),
-        ):
+        with mock.patch.object(row_deletion, "in_transaction", side_effect=error):
             article.delete()
+            with pytest.raises(ExceptionGroup):
+                flush()
         assert HitSlot.objects.exists()
 
         flush()
@@ -130,6 +128,7 @@ class TestHitsFromAfter:
         """The deleted article, as a page may still have it."""
         stale = Article.objects.get()
         article.delete()
+        flush()
         return stale
 
     def test_hits_of_a_page_that_still_shows_the_object_go_too(self, stale):
@@ -154,6 +153,7 @@ class TestHitsFromAfter:
 
     def test_object_is_looked_at_less_and_less_often(self, article):
         article.delete()
+        flush()
         looks = 1
         while DeletedObject.objects.exists():
             flush()
@@ -216,8 +216,10 @@ class TestWhoLives:
         record_hits([page], amount=5)
         return page
 
-    def test_object_created_again_at_once_begins_at_zero_and_keeps_its_hits(self, page):
+    def test_object_created_again_begins_at_zero_and_keeps_its_hits(self, page):
         page.delete()
+        if get_buffer().keeps_hits:  # Without Redis, it may be created again at once.
+            flush()
         page = Page.objects.create(path="/tea")
         record_hit(page)
         let_pass(FIRST_PAUSE)
@@ -248,6 +250,7 @@ class TestWhoLives:
         article = Article.objects.create(title="Tea")
         record_hit(article)
         article.delete()
+        flush()
         article.save(force_insert=True)
         record_hit(article)
         let_pass(FIRST_PAUSE)
@@ -264,6 +267,7 @@ class TestForgetByHand:
         Article.objects.all()._raw_delete("default")
         deletion.forget([pair])
 
+        flush()
         assert is_nothing_left()
 
     def test_within_a_transaction_it_waits_for_the_commit(self, article):
@@ -273,13 +277,14 @@ class TestForgetByHand:
             deletion.forget([pair])
             assert article.hits == 6
 
+        flush()
         assert is_nothing_left()
 
     def test_object_of_a_model_that_is_gone(self, article):
         deletion.forget([(content_type_id_of(article), str(article.pk)), (2**31 - 1, "1")])
 
-        assert is_nothing_left()
         flush()
+        assert is_nothing_left()
 
 
 @pytest.mark.parametrize("put", ["set", "rpush", "sadd"])

@@ -13,12 +13,15 @@ from django.db.models.signals import pre_delete
 from django_hitcount import deletion
 from django_hitcount.conf import get_config
 from django_hitcount.counters.days import day_of
-from django_hitcount.db import slots
+from django_hitcount.db import row_deletion, slots
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import HitSlot
+from django_hitcount.maintenance import forgetting
 from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.upkeep import run_upkeep
 from django_hitcount.recording import record_hit, record_hits
 from tests.app.models import Article
+from tests.conftest import DATABASE_BUFFER
 from tests.deleted import is_nothing_left
 from tests.redis_server import names_of
 from tests.waits import waits_for
@@ -29,6 +32,12 @@ pytestmark = [
 ]
 
 SECONDS = 60
+
+
+@pytest.fixture
+def database_buffer(settings):
+    """No Redis."""
+    settings.HITCOUNT = {**settings.HITCOUNT, "BUFFER": DATABASE_BUFFER}
 
 
 @pytest.mark.long
@@ -63,46 +72,47 @@ def test_callbacks_of_others_do_not_split_a_deletion(buffer, django_assert_max_n
 
 
 class TestWhatAPageWorksOff:
-    def test_few_objects(self, buffer):
+    def test_few_objects_without_redis(self, database_buffer):
         most = deletion.OBJECTS_PER_PAGE
         objects = Article.objects.bulk_create(Article(title=str(n)) for n in range(2 * most + 1))
         record_hits(objects)
-        flush()
 
         Article.objects.all().delete()
 
         assert HitSlot.objects.count() == most + 1
-        flush()
+        run_upkeep()
         assert is_nothing_left()
 
-    def test_few_counters_in_all_partitions_together(self, redis_buffer):
-        most = deletion.COUNTERS_PER_PAGE
-        objects = Article.objects.bulk_create(Article(title=str(n)) for n in range(most + 1))
-        record_hits(objects)
-        ids = [obj.pk for obj in objects[:100]]
-
-        Article.objects.filter(pk__in=ids).delete()
-
-        assert not HitSlot.objects.exists()
-        flush()
-        assert HitSlot.objects.count() == most + 1 - 100
-
-    def test_no_batch_that_meets_locks(self, redis_buffer, caplog, monkeypatch):
+    def test_no_rows_that_stay_locked(self, database_buffer, caplog, monkeypatch):
         article = Article.objects.create(title="Tea")
         record_hit(article)
         monkeypatch.setattr(deletion, "PAGE_PATIENCE_SECONDS", 0)
         error = OperationalError("locked")
-        with mock.patch.object(slots, "add_totals", side_effect=error) as tries:
+        with mock.patch.object(row_deletion, "_delete_rows", side_effect=error) as tries:
             article.delete()
 
         assert tries.call_count == 1
-        assert "left to the next flush_hits or compact_hits: locked" in caplog.text
+        assert "left to the next compact_hits: locked" in caplog.text
+        run_upkeep()
+        assert is_nothing_left()
+
+    def test_nothing_with_redis(self, redis, redis_buffer, django_assert_max_num_queries):
+        article = Article.objects.create(title="Tea")
+        record_hit(article)
+        flush()
+        record_hit(article)
+
+        before = redis.info("stats")["total_commands_processed"]
+        with django_assert_max_num_queries(10) as queries:
+            article.delete()
+
+        assert redis.info("stats")["total_commands_processed"] == before + 1  # INFO itself.
+        assert not [q for q in queries if "hitslot" in q["sql"]]
         flush()
         assert is_nothing_left()
 
     @pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one lock for all")
-    def test_no_batch_that_another_flusher_is_at(self, redis_buffer, monkeypatch):
-        monkeypatch.setattr(deletion, "PAGE_PATIENCE_SECONDS", 0.5)
+    def test_no_batch_that_another_flusher_is_at(self, redis_buffer):
         article = Article.objects.create(title="Tea")
         record_hit(article)
         is_writing, may_go_on = threading.Event(), threading.Event()
@@ -135,6 +145,8 @@ def flush_and_disconnect() -> None:
 
 
 class TestFullPartition:
+    COUNTERS = 1000
+
     def fill(self, redis, article, counters: int) -> None:
         """Record hits of other objects in the partition of the article."""
         key = counter_key(article, counter="views")
@@ -150,14 +162,14 @@ class TestFullPartition:
     def test_is_left_to_the_next_flush(self, redis, redis_buffer):
         article = Article.objects.create(title="Tea")
         record_hit(article)
-        self.fill(redis, article, deletion.COUNTERS_PER_PAGE)
+        self.fill(redis, article, self.COUNTERS)
         pk = article.pk
         article.delete()
         assert not HitSlot.objects.exists()
 
         flush()
 
-        assert HitSlot.objects.count() == deletion.COUNTERS_PER_PAGE
+        assert HitSlot.objects.count() == self.COUNTERS
         assert not HitSlot.objects.filter(object_id=str(pk)).exists()
 
     @pytest.mark.long
@@ -177,10 +189,11 @@ class TestFullPartition:
         assert min(slowest) < 20_000
 
     def delete_and_time_commands(self, redis) -> int:
-        """Delete article 1; return the microseconds that the longest command took."""
+        """Delete and forget article 1; return the microseconds that the longest command took."""
         article = Article(pk=1, title="Tea")
         article.save()
         record_hit(article)
         redis.slowlog_reset()
         article.delete()
+        forgetting.forget_deleted(forgetting.read_due())
         return max(entry["duration"] for entry in redis.slowlog_get(1000))

@@ -11,7 +11,7 @@ from django.db import OperationalError, transaction
 from django_hitcount import deletion
 from django_hitcount.buffers import get_buffer
 from django_hitcount.db.tables import DeletedObject, HitSlot
-from django_hitcount.maintenance import forgetting, living_objects
+from django_hitcount.maintenance import forgetting
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.maintenance.forgetting import FIRST_PAUSE, KEPT_FOR
 from django_hitcount.maintenance.upkeep import run_upkeep
@@ -92,7 +92,7 @@ class TestDatabaseThatDoesNotAnswer:
 
     @pytest.fixture
     def away(self, monkeypatch):
-        existing = living_objects._read_existing
+        existing = forgetting._read_existing
 
         def fail_elsewhere(content_type_id, database, object_ids):
             if database == "elsewhere":
@@ -100,7 +100,7 @@ class TestDatabaseThatDoesNotAnswer:
             return existing(content_type_id, database, object_ids)
 
         with monkeypatch.context() as patch:
-            patch.setattr(living_objects, "_read_existing", fail_elsewhere)
+            patch.setattr(forgetting, "_read_existing", fail_elsewhere)
             patch.setattr(forgetting, "OBJECTS_AT_A_TIME", 1)
             yield patch
 
@@ -163,6 +163,7 @@ class TestCountsInADatabaseOfTheirOwn:
     def test_deleted_object_loses_its_hits(self, article):
         article.delete()
 
+        flush()
         assert self.is_nothing_left()
 
     @pytest.mark.parametrize("databases", [("default", "elsewhere"), ("elsewhere", "default")])
@@ -171,6 +172,7 @@ class TestCountsInADatabaseOfTheirOwn:
         with transaction.atomic(using=outer), transaction.atomic(using=inner):
             article.delete()
 
+        flush()
         assert self.is_nothing_left()
 
     def test_process_that_dies_after_the_commit(self, article):
@@ -197,6 +199,9 @@ class TestCountsInADatabaseOfTheirOwn:
         with transaction.atomic():
             Article.objects.all().delete()
             assert children.run(flush) == 0
+        let_pass(FIRST_PAUSE)
+
+        flush()
 
         assert self.is_nothing_left()
 

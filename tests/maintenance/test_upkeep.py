@@ -19,7 +19,7 @@ from django_hitcount.db.tables import (
     HitSlot,
     VisitorSalt,
 )
-from django_hitcount.maintenance import forgetting, pruning, upkeep
+from django_hitcount.maintenance import forgetting, upkeep
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.error_collection import describe_error
 from django_hitcount.recording import record_hit
@@ -61,7 +61,7 @@ def test_compaction_deletes_no_salts(old_rows):
 
 
 def test_pruning_does_not_compact(old_rows):
-    pruning.prune()
+    upkeep.prune()
     assert left() == {"slots", "deleted"}
 
 
@@ -76,9 +76,9 @@ def test_compact_hits_does_it_all(old_rows, run):
 @pytest.mark.parametrize(
     ("step", "doing", "kept"),
     [
-        ((pruning, "prune_salts"), "deleting old salts", "VisitorSalt"),
-        ((pruning, "prune_admissions"), "deleting old admissions", "Admission"),
-        ((pruning, "prune_addresses"), "deleting old addresses", "CountedAddress"),
+        ((upkeep, "prune_salts"), "deleting old salts", "VisitorSalt"),
+        ((upkeep, "prune_admissions"), "deleting old admissions", "Admission"),
+        ((upkeep, "prune_addresses"), "deleting old addresses", "CountedAddress"),
         ((upkeep, "compact"), "compacting", "slots"),
         ((forgetting, "forget_deleted"), "forgetting deleted objects", "deleted"),
     ],
@@ -100,13 +100,13 @@ def test_salts_go_first(old_rows):
         assert not VisitorSalt.objects.exists()
         raise OperationalError("locked")
 
-    with mock.patch.object(pruning, "prune_admissions", look), pytest.raises(ExceptionGroup):
+    with mock.patch.object(upkeep, "prune_admissions", look), pytest.raises(ExceptionGroup):
         upkeep.run_upkeep()
 
 
 def test_command_says_what_went_wrong(old_rows):
     with (
-        mock.patch.object(pruning, "prune_salts", side_effect=OperationalError("locked")),
+        mock.patch.object(upkeep, "prune_salts", side_effect=OperationalError("locked")),
         mock.patch.object(upkeep, "compact", side_effect=OperationalError("a deadlock")),
         pytest.raises(CommandError) as raised,
     ):

@@ -222,12 +222,6 @@ class RedisBuffer(Buffer):
     def discard_all_totals(self) -> None:
         self._totals.discard_all()
 
-    def quick_partitions(
-        self, objects: Collection[ObjectKey], *, counters: int
-    ) -> Collection[int] | None:
-        of = self._partitions
-        return deleted_objects.quick_partitions(self.redis, objects, of, counters=counters)
-
     def discard_objects(self, objects: Collection[ObjectKey]) -> None:
         deleted_objects.discard(self.redis, objects, self._partitions)
 

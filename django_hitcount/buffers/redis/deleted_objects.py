@@ -6,33 +6,13 @@ from collections.abc import Collection
 
 from django_hitcount import conf
 from django_hitcount.buffers.grouping import group_by_partition
-from django_hitcount.buffers.redis import claiming, sketches
+from django_hitcount.buffers.redis import sketches
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.kept_visitors import build_drops
 from django_hitcount.buffers.redis.keys import run_keys
 from django_hitcount.buffers.redis.link import Link
-from django_hitcount.buffers.redis.scripts import Command, ScriptCall
+from django_hitcount.buffers.redis.scripts import ScriptCall
 from django_hitcount.counters.keys import CounterKey, ObjectKey
-from django_hitcount.outages import missed_records
-
-
-def quick_partitions(
-    redis: GuardedRedis, objects: Collection[ObjectKey], partitions: int, *, counters: int
-) -> Collection[int] | None:
-    """See Buffer.quick_partitions(). Costs a round trip and a query."""
-    found = [*group_by_partition(map(_any_counter, objects), partitions)]
-
-    def build(link: Link) -> list[ScriptCall | Command]:
-        names = [run_keys(partition, link.run_id) for partition in found]
-        waiting = [ScriptCall("waiting", [own.pending, own.batch]) for own in names]
-        return [*waiting, *(("MGET", own.runs) for own in names)]  # Nil for a foreign value.
-
-    run_id, replies = redis.send_to_run(build)
-    waiting, runs = replies[: len(found)], replies[len(found) :]
-    has_earlier = any(claiming.parse_runs(left) - {run_id} for (left,) in runs)
-    if has_earlier or missed_records.read_oldest() or sum(n for n, *_ in waiting) > counters:
-        return None
-    return found
 
 
 def discard(redis: GuardedRedis, objects: Collection[ObjectKey], partitions: int) -> None:

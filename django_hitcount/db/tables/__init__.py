@@ -10,12 +10,13 @@ from django_hitcount.db.tables.bookkeeping import (
     StaleTotal,
 )
 from django_hitcount.db.tables.hits import (
+    CounterRow,
     DailyHitSlot,
     DailyModelHits,
     HitSlot,
     RefusedHitSlot,
+    SlotRow,
 )
-from django_hitcount.db.tables.rows import CounterRow, SlotRow
 from django_hitcount.db.tables.visitors import (
     Admission,
     CountedAddress,

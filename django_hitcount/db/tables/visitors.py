@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_hitcount import conf
 from django_hitcount.db.fields import ObjectIdField
-from django_hitcount.db.tables.rows import CounterRow
+from django_hitcount.db.tables.hits import CounterRow
 
 
 class DailyVisitors(CounterRow):

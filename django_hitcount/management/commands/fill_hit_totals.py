@@ -8,7 +8,7 @@ from django.db.models import Model
 
 from django_hitcount.db.total_columns import total_columns
 from django_hitcount.maintenance.column_writing import fill_totals
-from django_hitcount.management.wording import count_of
+from django_hitcount.management import count_of
 
 
 class Command(BaseCommand):

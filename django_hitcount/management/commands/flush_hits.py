@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance.error_collection import describe_error
 from django_hitcount.maintenance.flushing import flush
-from django_hitcount.management.wording import count_of
+from django_hitcount.management import count_of
 
 
 class Command(BaseCommand):

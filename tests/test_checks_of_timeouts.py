@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 
-from django_hitcount.db import timeouts
+from django_hitcount.checks import ADVISED
 from tests.check_messages import hitcount_messages
 
 # Django's checks of fields may query each database.
@@ -26,7 +26,7 @@ class TestW009:
     def test_nothing_is_set(self, monkeypatch):
         (message,) = self.found_with(monkeypatch, {})
 
-        assert repr(dict(timeouts.ADVISED[connection.vendor])) in message.hint
+        assert repr(dict(ADVISED[connection.vendor])) in message.hint
 
     def test_silent_on_sqlite(self, monkeypatch):
         if connection.vendor == "sqlite":
@@ -35,7 +35,7 @@ class TestW009:
     @pytest.mark.parametrize(
         "options",
         [
-            *map(dict, timeouts.ADVISED.values()),
+            *map(dict, ADVISED.values()),
             {"connect_timeout": 10},
             {"init_command": "SET max_statement_time=3"},
             {"options": "-c statement_timeout=30s"},
