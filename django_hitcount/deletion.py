@@ -10,9 +10,9 @@ Forget deleted objects: delete their counts, in the tables and in the buffer.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from itertools import islice
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -108,14 +108,17 @@ class _Deletion:
         self._expected: dict[ObjectKey, str] = {}
         """Objects that have no row yet, each with the database that it was last read from."""
 
-        self._objects: dict[ObjectKey, None] = {}
-        """All objects with a row, in order."""
+        self._objects: dict[ObjectKey, bool] = {}
+        """All objects with a row, in order. True if another database than that of the counts may
+        have the object."""
 
         self.__qualname__ = type(self).__qualname__  # Django logs it if the callback fails.
 
     def __call__(self) -> None:
         if self._objects:
-            run_after_commit(lambda: forget_now(self._objects), databases=[hits_alias()])
+            elsewhere = [key for key, is_elsewhere in self._objects.items() if is_elsewhere]
+            work = partial(forget_now, [*self._objects], elsewhere=elsewhere)
+            run_after_commit(work, databases=[hits_alias()])
 
     def is_pending(self) -> bool:
         """Return whether the COMMIT will call this, and the savepoints have not changed since."""
@@ -135,7 +138,10 @@ class _Deletion:
             self.expect(key, instance)
         if self._expected:
             _write_rows(self._expected, self.using)
-            self._objects |= dict.fromkeys(self._expected)
+            here = {hits_alias()}
+            for expected, saved_in in self._expected.items():
+                databases = {self.using, saved_in or self.using, _database_of(expected[0])}
+                self._objects[expected] = databases != here
             self._expected.clear()
 
 
@@ -236,7 +242,8 @@ def forget(objects: Iterable[ObjectKey]) -> None:
         for database in [_database_of(content_type_id)]
     ]
     DeletedObject.objects.using(using).bulk_create(rows, batch_size=ROWS_PER_STATEMENT)
-    run_after_commit(lambda: forget_now(keys), databases=[using])
+    elsewhere = [key for key in keys if _database_of(key[0]) != using]
+    run_after_commit(partial(forget_now, keys, elsewhere=elsewhere), databases=[using])
 
 
 def _database_of(content_type_id: int) -> str:
@@ -244,23 +251,24 @@ def _database_of(content_type_id: int) -> str:
     return router.db_for_write(model) if model else hits_alias()
 
 
-def forget_now(objects: Iterable[ObjectKey]) -> None:
+def forget_now(objects: Sequence[ObjectKey], *, elsewhere: Sequence[ObjectKey]) -> None:
     """
     Without Redis, forget the first 500 of deleted objects. Leave the others to compact_hits.
 
     With Redis, leave all of them to the next flush_hits: earlier hits must be flushed first, and
-    that may take too long for a page. If the database is away, leave them to compact_hits, and do
-    not raise.
+    that may take too long for a page. Only note that those are gone that may be ``elsewhere``, in
+    another database than the counts. If the database is away, do not raise.
 
-    Costs a query, and what forgetting.forget_deleted() costs. Costs nothing with Redis.
+    Costs a query, and what forgetting.forget_deleted() costs. With Redis, costs what
+    forgetting.note_gone() costs, and nothing if no object may be elsewhere.
     """
-    if get_buffer().keeps_hits:
-        return
-    keys = [*islice(objects, OBJECTS_PER_PAGE)]
     try:
-        deleted = forgetting.read_deleted(keys)
-        forgetting.forget_deleted(deleted, patience_seconds=PAGE_PATIENCE_SECONDS)
+        if not get_buffer().keeps_hits:
+            deleted = forgetting.read_deleted(objects[:OBJECTS_PER_PAGE])
+            forgetting.forget_deleted(deleted, patience_seconds=PAGE_PATIENCE_SECONDS)
+        elif elsewhere:
+            forgetting.note_gone(elsewhere[:OBJECTS_PER_PAGE])
     except DATABASE_ERRORS as exc:
-        logger.warning(
-            "Hits of %d deleted objects are left to the next compact_hits: %s", len(keys), exc
-        )
+        command = "flush_hits" if get_buffer().keeps_hits else "compact_hits"
+        message = "Hits of %d deleted objects are left to the next %s: %s"
+        logger.warning(message, len(objects), command, exc)

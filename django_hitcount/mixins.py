@@ -25,7 +25,8 @@ class HitCountMixin(models.Model):
         article.record_hit(request)
         article.hits
 
-    It adds no field, so it needs no migration. Deleting an object deletes its counts.
+    It adds no field, so it needs no migration. Deleting an object deletes its counts. Most methods
+    are functions of this app: the object is their first argument.
 
     If neither the model nor a base declares a manager, ``objects`` is a HitCountManager, so
     that ``Article.objects.with_hits()`` works. Declared managers stay as they are.

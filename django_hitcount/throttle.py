@@ -5,8 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 from math import ceil
 
+from asgiref.sync import sync_to_async
+
 from django_hitcount import conf
-from django_hitcount.async_twins import async_twin
 from django_hitcount.buffers import get_buffer
 from django_hitcount.exceptions import InvalidThrottle
 
@@ -70,8 +71,9 @@ class Throttle:
         """
         return get_buffer().admit(self.name, milliseconds=self._milliseconds)
 
-    aadmit = async_twin(admit)
-    """See admit()."""
+    async def aadmit(self) -> bool:
+        """See admit()."""
+        return await sync_to_async(self.admit)()
 
 
 def _valid_name(name: str) -> str:

@@ -251,10 +251,8 @@ def _stream_visitors(rows: Iterator[ObjectRow], selection: Selection) -> Iterato
 def _add_visitors(rows: Iterable[ObjectRow], selection: Selection) -> Sequence[ObjectRow]:
     found = [*rows]
     visitors = _read_visitors([row.key for row in found], selection)
-    # Without visitors, nobody counted those of the hits.
-    return [
-        replace(row, visitors=visitors.get(row.key) or (None if row.hits else 0)) for row in found
-    ]
+    # 0 is none: there are hits, so nobody counted their visitors.
+    return [replace(row, visitors=visitors.get(row.key) or None) for row in found]
 
 
 def _read_visitors(keys: Collection[ObjectKey], selection: Selection) -> dict[ObjectKey, int]:

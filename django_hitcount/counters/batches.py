@@ -77,7 +77,7 @@ class RecordResult(NamedTuple):
     """Why the hit does not count; None if it does."""
 
     state: BufferState | None = None
-    """What the buffer knows of the total; None if that is all of it."""
+    """What to read the total with, if it is None and the buffer can say that."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

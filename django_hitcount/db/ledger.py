@@ -98,9 +98,13 @@ def read_last_flush(*, using: str) -> datetime.datetime | None:
 
 def match_batches(batch_ids: Iterable[BatchId]) -> models.Q:
     """Return a condition for the rows of the ledger with the generations of ``batch_ids``."""
-    generations = {(batch.partition, batch.generation) for batch in batch_ids}
-    wanted = [models.Q(partition=p, generation=name) for p, name in sorted(generations)]
-    return reduce(or_, wanted)
+    named = [batch for batch in batch_ids if batch.generation]
+    # Other partitions may have these generations, too. One condition for each pair would be more
+    # than SQLite takes.
+    return models.Q(
+        partition__in=sorted({batch.partition for batch in named}),
+        generation__in=sorted({batch.generation for batch in named}),
+    )
 
 
 def find_applied(batch_ids: Iterable[BatchId], last: Mapping[Generation, int]) -> set[BatchId]:

@@ -23,9 +23,6 @@ from django_hitcount.db.expressions import KeyText
 from django_hitcount.db.slots import match_counters
 from django_hitcount.db.tables import DailyHitSlot, DailyModelHits, LastBatch
 
-BATCHES_PER_SELECT = 400
-"""Batches that one part of a union looks for. SQLite takes up to 1,000 conditions."""
-
 Rows = models.QuerySet[Any, Any]
 
 Sums = Counter[CounterDay]
@@ -128,9 +125,8 @@ def _read(
         .annotate(sum=models.Sum("hits"))
         for rows in tables
     )
-    wanted = sorted(batch_ids)
-    for start in range(0, len(wanted), BATCHES_PER_SELECT):
-        others.append(_last_batches(wanted[start : start + BATCHES_PER_SELECT], days.using))
+    if batch_ids:
+        others.append(_last_batches(batch_ids, days.using))
     sums: Sums = Counter()
     last = {}
     union = first.union(*others, all=True) if others else first

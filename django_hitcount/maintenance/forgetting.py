@@ -53,17 +53,32 @@ logger = logging.getLogger("django_hitcount")
 
 def read_due() -> list[DeletedObject]:
     """
-    Read the deleted objects that are due, those that are due for the longest time first.
+    Read the deleted objects that are due, those that were not swept yet first.
 
     Then flush the buffer, and call forget_deleted() after that. Costs a query.
     """
     rows = DeletedObject.objects.using(hits_alias()).filter(due_at__lte=timezone.now())
-    return [*rows.order_by("due_at")[:DUE_PER_FLUSH]]
+    never_swept_first = models.F("swept_at").asc(nulls_first=True)
+    return [*rows.order_by(never_swept_first, "due_at")[:DUE_PER_FLUSH]]
 
 
 def read_deleted(objects: Iterable[ObjectKey]) -> list[DeletedObject]:
     """Read the rows of deleted objects. Costs a query."""
     return [*DeletedObject.objects.using(hits_alias()).filter(match_objects(objects))]
+
+
+def note_gone(objects: Iterable[ObjectKey]) -> None:
+    """
+    Note which deleted objects no database has any more. So if a flush finds one, it was created
+    again, and the hits from before the deletion are not its own.
+
+    Costs a query, one per model and database that the objects may be in, and an UPDATE. Raises the
+    errors of the database of the counts.
+    """
+    deleted = read_deleted(objects)
+    living, unknown = _find_living(deleted, set())
+    gone = [row.pk for row in deleted if row not in living and row not in unknown]
+    DeletedObject.objects.using(hits_alias()).filter(pk__in=gone).update(was_gone=True)
 
 
 def forget_deleted(
@@ -135,13 +150,15 @@ def _finish_or_postpone(
         if (row.swept_at and row in living)  # Its counts were deleted, and it exists again.
         or (now - row.deleted_at > KEPT_FOR and (row in living or _is_clean(row, found)))
     }
-    pause = now - max(row.deleted_at for row in deleted)
-    kept = [row for row in deleted if row not in finished]
-    swept = [row.pk for row in kept if row not in living]
     rows.filter(pk__in=[row.pk for row in finished]).delete()
-    # Objects that exist were moved, or their deletion is not committed yet.
-    rows.filter(pk__in=[row.pk for row in kept if row in living]).update(due_at=now + pause)
-    rows.filter(pk__in=swept).update(swept_at=now, due_at=now + max(FIRST_PAUSE, pause))
+    kept = [row for row in deleted if row not in finished]
+    for row in kept:
+        # Objects that exist were moved, or their deletion is not committed yet.
+        row.due_at = now + (now - row.deleted_at)
+        if row not in living:
+            row.due_at = max(row.due_at, now + FIRST_PAUSE)
+            row.swept_at = now
+    rows.bulk_update(kept, ["swept_at", "due_at"])
 
 
 def _is_clean(row: DeletedObject, found: set[ObjectKey]) -> bool:
@@ -201,7 +218,7 @@ def _databases_of(row: DeletedObject) -> set[str]:
     own, so until they are deleted, that database is left out.
     """
     model = find_model(row.content_type_id)
-    if not model:
+    if not model or (row.was_gone and not row.swept_at):
         return set()
     databases = {row.database, row.saved_in, router.db_for_write(model)}
     if row.database == hits_alias() and not row.swept_at:

@@ -74,6 +74,7 @@ class Migration(migrations.Migration):
                 ('object_id', django_hitcount.db.fields.ObjectIdField(max_length=255, verbose_name='object id')),
                 ('database', models.CharField(max_length=255, verbose_name='database')),
                 ('saved_in', models.CharField(blank=True, max_length=255, verbose_name='saved in')),
+                ('was_gone', models.BooleanField(default=False, verbose_name='was gone')),
                 ('deleted_at', models.DateTimeField(default=django.utils.timezone.now, verbose_name='deleted at')),
                 ('due_at', models.DateTimeField(default=django.utils.timezone.now, verbose_name='due at')),
                 ('swept_at', models.DateTimeField(null=True, verbose_name='swept at')),

@@ -59,7 +59,7 @@ def find_refusal(
             raise
         except Exception:
             # Counting must not break a page, and an error in a refusal must not lose hits.
-            logger.exception("The refusal %r failed, and is ignored", item.name)
+            logger.exception("The refusal %r failed, and is ignored: %r", item.name, item.refuses)
     return None
 
 

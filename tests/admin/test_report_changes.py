@@ -281,6 +281,16 @@ def test_a_file_has_all_rows_in_the_order_of_the_page(admin, name):
     assert scores == sorted(scores, key=abs, reverse=True)
 
 
+def test_a_file_of_what_rises_today_has_the_most_hits_first(admin):
+    """Today has no period before. Some objects have several rows."""
+    many, few, some = (make(Article, hits, days_ago=0) for hits in (8, 1, 3))
+    for _ in range(6):
+        record(some, 1, 0)
+    rows = table(admin.get(f"{URL}?period=today&csv=rising"))[1:]
+
+    assert [row[1] for row in rows] == [str(some), str(many), str(few)]
+
+
 @pytest.mark.django_db(transaction=True)  # Without savepoints, which are queries, too.
 def test_a_file_costs_a_query_for_each_thousand_objects_of_a_model(admin):
     Article.objects.bulk_create([Article() for _ in range(2500)], batch_size=500)

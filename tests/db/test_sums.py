@@ -70,3 +70,14 @@ def test_tables_may_have_different_collations():
     key, batch_id = CounterKey(1, "1", "views"), BatchId(1, GENERATION, 9)
     with another_collation(LastBatch, "generation"):
         assert sums.read_sums([key], [batch_id], using="default") == ({}, set())
+
+
+def test_batches_of_all_partitions_and_runs_are_looked_for(key):
+    """More than SQLite takes conditions."""
+    slots.add_totals({key: 3}, slot=0, using="default")
+    batches = [BatchId(p, f"{run}:{p}", 1) for p in range(1024) for run in range(2)]
+    nameless = [BatchId(p, "", 0) for p in range(1024)]
+    add_to_ledger(batches[5])
+
+    found, applied = sums.read_sums([key], [*batches, *nameless], using="default")
+    assert (found, applied) == ({key: 3}, {batches[5]})

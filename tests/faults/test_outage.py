@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import signal
 import time
 from contextlib import suppress
@@ -14,6 +16,7 @@ from redis.connection import BlockingConnectionPool, ConnectionPool
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.buffers.redis.catching_up import CatchUp
+from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.link import Link
 from django_hitcount.buffers.redis.transport import RedisTransport, _limit_waits
 from django_hitcount.db.counter_keys import counter_key
@@ -207,6 +210,42 @@ def test_demoted_master_is_left_for_the_server_in_its_place(
     finally:
         proxy.stop()
         master.stop(signal.SIGKILL)
+
+
+def test_demoted_master_of_redis_6_is_left(own_valkey, article):
+    """It says so in the middle of the error of a script."""
+    view(article)
+    link = get_buffer()._transport._idle[-1]
+    text = "ERR Error running script (call to f_1): @user_script:4: -READONLY You can't write."
+    link._handle_rejections({0: text}, [], [])
+
+    assert not link.is_usable()
+    assert view(article) == 2
+
+
+def test_fork_that_python_does_not_know_of(own_valkey, article):
+    """uWSGI forks without Python's hooks. The child needs a connection and numbers of its own."""
+    view(article)
+    pid = ctypes.PyDLL(None).fork()
+    if not pid:
+        for _ in range(3):
+            record_hit(article)
+        os._exit(0)
+    os.waitpid(pid, 0)
+    for _ in range(3):
+        record_hit(article)
+
+    assert get_total(article) == 7
+
+
+def test_total_that_lacks_the_hits_of_an_earlier_run_is_not_kept(own_valkey, article):
+    view(article)
+    own_valkey.stop()
+    own_valkey.start()
+    with mock.patch.object(GuardedRedis, "send", side_effect=BufferUnavailable):
+        get_total(article)
+
+    assert get_total(article) == 1
 
 
 def test_full_redis_counts_in_the_slots(own_valkey, article):

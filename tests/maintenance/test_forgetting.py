@@ -139,6 +139,15 @@ class TestHitsFromAfter:
 
         assert is_nothing_left()
 
+    def test_hits_from_before_the_first_flush_go_too(self, article):
+        stale = Article.objects.get()
+        article.delete()
+        record_hit(stale)
+        let_pass(FIRST_PAUSE)
+        flush()
+
+        assert is_nothing_left()
+
     def test_row_goes_when_nothing_came_for_an_hour(self, stale):
         let_pass(KEPT_FOR)
         record_hit(stale)

@@ -175,6 +175,19 @@ class TestCountsInADatabaseOfTheirOwn:
         flush()
         assert self.is_nothing_left()
 
+    def test_object_that_is_created_again_begins_at_0(self, article):
+        pk = article.pk
+        article.delete()
+        article = Article.objects.create(pk=pk)
+        flush()
+
+        assert article.hits == 0
+        record_hit(article)
+        let_pass(2 * KEPT_FOR)
+        flush()
+        flush()
+        assert article.hits == 1
+
     def test_process_that_dies_after_the_commit(self, article):
         with mock.patch.object(deletion, "forget_now", side_effect=children.die):
             assert children.run(article.delete) == -signal.SIGKILL

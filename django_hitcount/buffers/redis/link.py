@@ -7,6 +7,7 @@ socket alone: the client takes longer for them than Redis, and does not say what
 
 from __future__ import annotations
 
+import os
 import re
 import select
 import uuid
@@ -36,8 +37,9 @@ FOLLOWERS = ("read_totals", "read_visitors", "discard", "drop_kept")
 NO_SCRIPT = "NOSCRIPT"
 """How the error begins if a server has not loaded a script."""
 
-READ_ONLY = "READONLY"
-"""How the error begins if a server is a replica."""
+READ_ONLY = "READONLY "
+"""A part of the error if a server is a replica. Before Redis 7, that of a script begins in another
+way."""
 
 INFO: Command = ("INFO", "server")
 
@@ -57,11 +59,17 @@ class Link:
 
     def __init__(self, pool: Any) -> None:
         self._pool = pool
+        self._pid = os.getpid()
         self._connection: Any = None
         self._socket: Any = None
         self._recorder = uuid.uuid4().hex
         self._commands = 0
         self.run_id = ""
+
+    def is_of_parent(self) -> bool:
+        """Return whether this is the copy of a link that the parent process uses."""
+        # Not a hook after forks: uWSGI forks without calling those of Python.
+        return self._pid != os.getpid()
 
     def is_usable(self) -> bool:
         """Return whether it is open, and nothing can be read: no late answer, and no end."""
@@ -130,7 +138,7 @@ class Link:
     ) -> bool:
         """Load scripts that the server does not know. Returns what exchange() returns."""
         run_id = self.run_id
-        if any(text.startswith(READ_ONLY) for text in rejected.values()):
+        if any(READ_ONLY in text for text in rejected.values()):
             self.close()  # It is a replica now. A new connection leads to the server in its place.
             return True
         unknown = [at for at, text in rejected.items() if text.startswith(NO_SCRIPT)]
@@ -138,7 +146,7 @@ class Link:
             return True
         if (found := self._read_run_id()) != run_id:
             self.run_id = found
-            replies.clear()  # This run knows no script of the other run, and all else only reads.
+            replies.clear()  # This run knows no script of the other run. Beside scripts, all reads.
             return False
         for at in _find_late(commands, unknown):
             replies[at] = make_answer_lost("connection lost")  # Replaced by the reply.

@@ -96,7 +96,7 @@ class RunningTotals:
         Return a state with the hits that Redis holds of counters, by partition.
 
         Costs nothing. While there are hits of earlier runs of Redis, costs one round trip. If Redis
-        does not answer, they are left out.
+        does not answer, they are left out, and no total is kept that lacks them.
         """
         held, pending = [], {}
         for partition, found in unknown.items():
@@ -114,7 +114,8 @@ class RunningTotals:
             for (partition, _), reply in zip(earlier, self._redis.send(calls), strict=True):
                 keys = unknown[partition].keys
                 held += [_parse_held(partition, keys, found) for found in reply]
-        return BufferState(totals=known or {}, held=held, pending=pending)
+            return BufferState(totals=known or {}, held=held, pending=pending)
+        return BufferState(totals=known or {}, held=held)
 
     def keep(self, totals: Mapping[CounterKey, int], *, state: BufferState) -> None:
         calls = []

@@ -6,7 +6,6 @@ A run is the time of a Redis server from one start to the next. Its ``run_id`` n
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -36,15 +35,6 @@ class RunReplies(NamedTuple):
 
 _idle_links: WeakKeyDictionary[Any, deque[Link]] = WeakKeyDictionary()
 """By pool. When a setting changes, the buffer is created again, and the pool stays."""
-
-
-def _forget_links() -> None:
-    """After a fork, the child must not use the connections of its parent."""
-    for links in _idle_links.values():
-        links.clear()
-
-
-os.register_at_fork(after_in_child=_forget_links)
 
 
 class RedisTransport:
@@ -102,6 +92,8 @@ class RedisTransport:
         """
         try:
             link = self._idle.pop()
+            while link.is_of_parent():
+                link = self._idle.pop()
         except IndexError:
             link = Link(self._pool)
         if not link.is_usable():

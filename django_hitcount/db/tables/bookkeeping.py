@@ -126,6 +126,9 @@ class DeletedObject(models.Model):
     )
     """The database that the object was last read from or saved to. Differs if it was moved."""
 
+    was_gone = models.BooleanField(_("was gone"), default=False)
+    """Whether no database had the object after the COMMIT. If it exists, it was created again."""
+
     deleted_at = models.DateTimeField(_("deleted at"), default=timezone.now)
     due_at = models.DateTimeField(_("due at"), default=timezone.now)
     """When to look for counts of the object again."""

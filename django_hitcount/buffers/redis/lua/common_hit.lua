@@ -7,13 +7,13 @@
 -- KEYS and ARGV are those of record.lua. The rule is 'common', and the model's field comes last.
 -- Returns: the total.
 
-local is_begun, counter_sum, model_sum, total_sum = false, nil, nil, nil
+local is_noted, counter_sum, model_sum, total_sum = false, nil, nil, nil
 if ARGV[6] == 'common' then
   local call, amount = redis.call, tonumber(ARGV[8])
   local last = redis.pcall('HGET', KEYS[3], ARGV[1])
   local last_command = type(last) == 'string' and tonumber(string.match(last, '^%d+'))
   if last_command and last_command < tonumber(ARGV[2]) and call('EXISTS', KEYS[5]) == 1 then
-    is_begun = true
+    is_noted = true
     -- As the first one that writes, this command is the one that a full Redis rejects.
     local today = math.floor(call('TIME')[1] / 86400)
     call('HSET', KEYS[3], ARGV[1], ARGV[2] .. ' ' .. today)

@@ -10,6 +10,11 @@ local function text_in(key)
   return type(text) == 'string' and text
 end
 
+-- A text if it is a whole number that we may have written, or false.
+local function number_in(text)
+  return type(text) == 'string' and #text <= 20 and string.match(text, '^-?%d+$') or false
+end
+
 -- Move a foreign value to a new name, and note the name for the next claim.
 local function move_away(key, malformed)
   local place, n = nil, 0

@@ -19,9 +19,8 @@ end
 local held = held_of(KEYS[2], counters)
 for i = 3, #KEYS do
   -- Another process may have kept the total since.
-  local total = text_in(KEYS[i])
-  if not total or not string.match(total, '^-?%d+$') then
-    total = string.format('%.0f', tonumber(ARGV[3 * i - 4]) + tonumber(held[i - 1]))
+  if not number_in(text_in(KEYS[i])) then
+    local total = string.format('%.0f', tonumber(ARGV[3 * i - 4]) + tonumber(held[i - 1]))
     redis.call('SET', KEYS[i], total, 'EX', ARGV[2])
   end
 end

@@ -15,9 +15,8 @@ local totals, missing = {}, {}
 for i = 5, #KEYS, AT_A_TIME do
   for _, total in ipairs(redis.call('MGET', unpack(KEYS, i, math.min(i + AT_A_TIME - 1, #KEYS)))) do
     local at = #totals + 1
-    totals[at] = total and string.match(total, '^-?%d+$') and total
+    totals[at] = number_in(total)
     if not totals[at] then
-      totals[at] = false
       missing[#missing + 1] = ARGV[2 * at]
       missing[#missing + 1] = ARGV[2 * at + 1]
     end

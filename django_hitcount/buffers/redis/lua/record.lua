@@ -2,13 +2,13 @@
 --
 -- KEYS and ARGV have the order in which record_call.py writes them: first those that all hits
 -- share, then those of each hit.
--- Returns: 1 if this call brought the number of pending counters over the threshold, or 0; the
+-- Returns: the total of a common hit, see common_hit.lua. For others: 1 if this call brought the number of pending counters over the threshold, or 0; the
 -- total of each hit, or nil; for each hit, whether it counts (COUNTS, REPEAT or ADDRESS_LIMIT);
 -- and, if a total is nil, the epoch, the runs, and what held_of says of the batch and the pending
 -- hits about these counters. Returns nil if the command is sent again, and what Redis knows of its
 -- run is not what it is expected to know.
 --
--- common_hit.lua comes first, and leaves what it has done: is_begun, counter_sum, model_sum and
+-- common_hit.lua comes first, and leaves what it has done: is_noted, counter_sum, model_sum and
 -- total_sum. All functions that are not in here are in the files that scripts.py puts before it.
 
 local PENDING, BATCH, SEQUENCE, EPOCH, RUNS, MALFORMED = unpack(KEYS, 1, 6)
@@ -89,7 +89,7 @@ if known.err then
 end
 local generation, last_number = parse_name(known[1])
 local last_command = tonumber(string.match(known[2] or '', '^%d+') or 0)
-local is_new = is_begun or last_command < tonumber(command_number)
+local is_new = is_noted or last_command < tonumber(command_number)
 if is_new and expected ~= '' and known_of(generation, PENDING, BATCH) ~= expected then
   return false
 end
@@ -108,7 +108,7 @@ local function list_run()
   end
 end
 
-if is_new and not is_begun then
+if is_new and not is_noted then
   local today = math.floor(redis.call('TIME')[1] / 86400)
   redis.call('HSET', SEQUENCE, recorder, command_number .. ' ' .. today)
   if redis.call('EXISTS', RUNS) == 0 then
@@ -287,7 +287,8 @@ end
 
 local unknown = false
 if #missing > 0 then
-  local first = string.format('%.0f', tonumber(string.sub(recorder, 1, 12), 16))
+  local name = redis.sha1hex(recorder .. ':' .. command_number)
+  local first = string.format('%.0f', tonumber(string.sub(name, 1, 12), 16))
   unknown = {
     epoch_in(EPOCH, first), text_in(RUNS), held_of(BATCH, missing), held_of(PENDING, missing),
   }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+
 import pytest
 
 from tests.buffers.redis.lua.partition import (
@@ -94,6 +96,21 @@ class TestRead:
         redis.hset(KEYS.pending, mapping={B_TODAY: "rubbish", "id": "x:007"})
 
         assert read()[2:] == [[None, None], [None, b"0", b"0"], [None, b"2", b"0"]]
+
+    @pytest.mark.parametrize("value", ["inf", "nan", "1e999", "0x10", "9" * 5000])
+    def test_what_only_lua_takes_for_a_number_is_nothing(self, redis, read, value):
+        redis.hset(KEYS.pending, A_TODAY, value)
+        redis.set(KEYS.total(A), value)
+
+        assert read()[2:] == [[None, None], [OF_BATCH, b"30", b"40"], [OF_PENDING, b"0", b"0"]]
+
+    def test_many_days(self, redis, read):
+        first = datetime.date(2000, 1, 1)
+        days = [f"5:views:{first + datetime.timedelta(days=n)}" for n in range(3000)]
+        redis.hset(KEYS.pending, mapping={f"d:{day}:a": 1 for day in days})
+        redis.hset(KEYS.pending, "days", " ".join(days))
+
+        assert read()[4][1:] == [b"3000", b"0"]
 
     def test_foreign_days_add_nothing(self, redis, read):
         redis.hset(KEYS.pending, "days", f"rubbish {MODEL_TODAY} : 5:views")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 
 from django_hitcount.buffers.redis.record_call import build_record_call
@@ -29,7 +31,7 @@ from tests.buffers.redis.lua.partition import (
 from tests.redis_server import replies_to
 
 M_TODAY = f"m:{MODEL_TODAY}"
-FIRST_EPOCH = str(int(RECORDER.hex[:12], 16)).encode()
+FIRST_EPOCH = str(int(hashlib.sha1(f"{RECORDER.hex}:1".encode()).hexdigest()[:12], 16)).encode()
 ONE_COUNTER = {b"counters": b"1", b"days": MODEL_TODAY.encode(), b"since": NOW}
 
 
@@ -156,6 +158,10 @@ DISTURBANCES = {
         redis.delete(KEYS.total(A)),
         redis.rpush(KEYS.total(A), "x"),
     ),
+    "total of 0": lambda redis: redis.set(KEYS.total(A), 0, ex=60),
+    "total of infinity": lambda redis: redis.set(KEYS.total(A), "inf", ex=60),
+    "batch without a name": lambda redis: redis.hdel(KEYS.sequence, "last_batch"),
+    "field of infinity": lambda redis: redis.hset(KEYS.pending, A_TODAY, "inf"),
     "runs lost": lambda redis: redis.delete(KEYS.runs),
     "runs foreign": lambda redis: (redis.delete(KEYS.runs), redis.rpush(KEYS.runs, "x")),
     "sequence lost": lambda redis: redis.delete(KEYS.sequence),
