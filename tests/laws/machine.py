@@ -73,6 +73,10 @@ class Machine(RuleBasedStateMachine):
     @rule()
     def flush(self) -> None:
         flush()
+        self.all_is_flushed()
+
+    def all_is_flushed(self) -> None:
+        """Called after a flush of all partitions."""
 
     @rule(step=st.sampled_from(sorted(CRASHES)), partition=st.integers(0, 1))
     def crash_while_flushing(self, step, partition) -> None:
