@@ -140,6 +140,7 @@ def test_page_or_snippet_deleted_in_the_admin_loses_its_counts(buffer, editor, r
     response = editor.post(reverse(view, args=(obj.pk,)))
 
     assert response.status_code == 302
+    flush()
     assert not HitSlot.objects.exists()
 
 
