@@ -14,7 +14,7 @@ from django.db import DatabaseError, connections
 from django.db.models import Sum
 from django.test import override_settings
 
-from benchmarks import databases, deletion, faults, servers
+from benchmarks import databases, faults, servers
 from benchmarks.app.models import Article
 from benchmarks.options import Options, buffer
 from benchmarks.report import Target, print_table, thousands
@@ -73,8 +73,6 @@ def run(options: Options) -> list[Target]:
                     outages = [*_of_redis(valkey, proxy), *outages]
                 measured = [(o, n, *_measure(o, n, phases)) for o in outages for n in TAGS]
                 _print(f"{alias}, an outage of {phases.during:g} s", measured)
-        if aliases:
-            deletion.run(options, aliases[-1], valkey)
     return []
 
 
