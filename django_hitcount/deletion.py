@@ -108,17 +108,16 @@ class _Deletion:
         self._expected: dict[ObjectKey, str] = {}
         """Objects that have no row yet, each with the database that it was last read from."""
 
-        self._objects: dict[ObjectKey, bool] = {}
-        """All objects with a row, in order. True if another database than that of the counts may
-        have the object."""
+        self._objects: dict[ObjectKey, None] = {}
+        """All objects with a row, in order."""
 
         self.__qualname__ = type(self).__qualname__  # Django logs it if the callback fails.
 
     def __call__(self) -> None:
         if self._objects:
-            elsewhere = [key for key, is_elsewhere in self._objects.items() if is_elsewhere]
-            work = partial(forget_now, [*self._objects], elsewhere=elsewhere)
-            run_after_commit(work, databases=[hits_alias()])
+            using, keys = hits_alias(), [*self._objects]
+            elsewhere = [] if self.using == using else keys
+            run_after_commit(partial(forget_now, keys, elsewhere=elsewhere), databases=[using])
 
     def is_pending(self) -> bool:
         """Return whether the COMMIT will call this, and the savepoints have not changed since."""
@@ -138,10 +137,7 @@ class _Deletion:
             self.expect(key, instance)
         if self._expected:
             _write_rows(self._expected, self.using)
-            here = {hits_alias()}
-            for expected, saved_in in self._expected.items():
-                databases = {self.using, saved_in or self.using, _database_of(expected[0])}
-                self._objects[expected] = databases != here
+            self._objects |= dict.fromkeys(self._expected)
             self._expected.clear()
 
 
@@ -243,7 +239,8 @@ def forget(objects: Iterable[ObjectKey]) -> None:
     ]
     DeletedObject.objects.using(using).bulk_create(rows, batch_size=ROWS_PER_STATEMENT)
     elsewhere = [key for key in keys if _database_of(key[0]) != using]
-    run_after_commit(partial(forget_now, keys, elsewhere=elsewhere), databases=[using])
+    databases = {using, *(row.database for row in rows)}
+    run_after_commit(partial(forget_now, keys, elsewhere=elsewhere), databases=databases)
 
 
 def _database_of(content_type_id: int) -> str:
@@ -256,19 +253,19 @@ def forget_now(objects: Sequence[ObjectKey], *, elsewhere: Sequence[ObjectKey]) 
     Without Redis, forget the first 500 of deleted objects. Leave the others to compact_hits.
 
     With Redis, leave all of them to the next flush_hits: earlier hits must be flushed first, and
-    that may take too long for a page. Only note that those are gone that may be ``elsewhere``, in
+    that may take too long for a page. Only note that those are gone that were ``elsewhere``, in
     another database than the counts. If the database is away, do not raise.
 
     Costs a query, and what forgetting.forget_deleted() costs. With Redis, costs what
-    forgetting.note_gone() costs, and nothing if no object may be elsewhere.
+    forgetting.note_gone() costs, and nothing if no object was elsewhere.
     """
+    failure = "Hits of %d deleted objects are left to the next compact_hits: %s"
     try:
         if not get_buffer().keeps_hits:
             deleted = forgetting.read_deleted(objects[:OBJECTS_PER_PAGE])
             forgetting.forget_deleted(deleted, patience_seconds=PAGE_PATIENCE_SECONDS)
         elif elsewhere:
+            failure = "It cannot be noted that %d deleted objects are gone: %s"
             forgetting.note_gone(elsewhere[:OBJECTS_PER_PAGE])
     except DATABASE_ERRORS as exc:
-        command = "flush_hits" if get_buffer().keeps_hits else "compact_hits"
-        message = "Hits of %d deleted objects are left to the next %s: %s"
-        logger.warning(message, len(objects), command, exc)
+        logger.warning(failure, len(objects), exc)

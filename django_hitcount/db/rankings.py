@@ -143,11 +143,11 @@ def _select_table(scope: Scope, order: Order, limit: int | None = None) -> Sql:
     """
     Select the objects of a ranking by the sums of all rows.
 
-    Of the objects with the most hits, also selects those with 0 or less, which come last: they are
-    few, and to leave them out would take a second sum of each object.
+    For the most hits without a period before, also selects the objects with 0 or less, which come
+    last: they are few, and to leave them out would take a second sum of each object.
     """
     sql, params = _select_sums(scope)
-    if order is not Order.TOP:
+    if scope.before or order is not Order.TOP:
         sql = f"SELECT * FROM ({sql}) sums WHERE {order.value} > 0"
     sql += f" ORDER BY {order.value} DESC, content_type_id, {_bytewise('object_id')}"
     return f"{sql} LIMIT {limit}" if limit else sql, params

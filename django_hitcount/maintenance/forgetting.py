@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime
 import logging
+import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
@@ -25,7 +26,7 @@ from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.row_deletion import delete_rows_of, match_objects
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.tables import DeletedObject
-from django_hitcount.db.transactions import DATABASE_ERRORS
+from django_hitcount.db.transactions import DATABASE_ERRORS, is_in_transaction
 from django_hitcount.exceptions import InvalidKey
 
 KEPT_FOR = datetime.timedelta(hours=1)
@@ -34,6 +35,9 @@ transaction may be late."""
 
 FIRST_PAUSE = datetime.timedelta(seconds=10)
 """The pause before the second look at an object that is gone. Each further one is twice as long."""
+
+SHORTEST_SHARE = 0.1
+"""The pause before the next look at an object that exists is at least this share of FIRST_PAUSE."""
 
 DUE_PER_FLUSH = 5000
 """How many rows one flush looks at. So it stays short even after many objects were deleted."""
@@ -53,13 +57,12 @@ logger = logging.getLogger("django_hitcount")
 
 def read_due() -> list[DeletedObject]:
     """
-    Read the deleted objects that are due, those that were not swept yet first.
+    Read the deleted objects that are due, those that are due for the longest time first.
 
     Then flush the buffer, and call forget_deleted() after that. Costs a query.
     """
     rows = DeletedObject.objects.using(hits_alias()).filter(due_at__lte=timezone.now())
-    never_swept_first = models.F("swept_at").asc(nulls_first=True)
-    return [*rows.order_by(never_swept_first, "due_at")[:DUE_PER_FLUSH]]
+    return [*rows.order_by("due_at")[:DUE_PER_FLUSH]]
 
 
 def read_deleted(objects: Iterable[ObjectKey]) -> list[DeletedObject]:
@@ -75,7 +78,12 @@ def note_gone(objects: Iterable[ObjectKey]) -> None:
     Costs a query, one per model and database that the objects may be in, and an UPDATE. Raises the
     errors of the database of the counts.
     """
-    deleted = read_deleted(objects)
+    deleted = [
+        row
+        for row in read_deleted(objects)
+        # Where a transaction is open, the object may come back.
+        if not any(map(is_in_transaction, _databases_of(row)))
+    ]
     living, unknown = _find_living(deleted, set())
     gone = [row.pk for row in deleted if row not in living and row not in unknown]
     DeletedObject.objects.using(hits_alias()).filter(pk__in=gone).update(was_gone=True)
@@ -151,14 +159,22 @@ def _finish_or_postpone(
         or (now - row.deleted_at > KEPT_FOR and (row in living or _is_clean(row, found)))
     }
     rows.filter(pk__in=[row.pk for row in finished]).delete()
-    kept = [row for row in deleted if row not in finished]
-    for row in kept:
-        # Objects that exist were moved, or their deletion is not committed yet.
-        row.due_at = now + (now - row.deleted_at)
-        if row not in living:
-            row.due_at = max(row.due_at, now + FIRST_PAUSE)
-            row.swept_at = now
-    rows.bulk_update(kept, ["swept_at", "due_at"])
+    kept: dict[tuple[bool, datetime.timedelta], list[int]] = defaultdict(list)
+    for row in deleted:
+        if row not in finished:
+            kept[row in living, _round(now - row.deleted_at)].append(row.pk)
+    for (is_living, pause), pks in kept.items():
+        if is_living:  # It was moved, or its deletion is not committed yet.
+            rows.filter(pk__in=pks).update(due_at=now + pause)
+        else:
+            due_at = now + max(FIRST_PAUSE, pause)
+            rows.filter(pk__in=pks).update(swept_at=now, due_at=due_at)
+
+
+def _round(pause: datetime.timedelta) -> datetime.timedelta:
+    """Round down to FIRST_PAUSE times a power of two, so that many rows have the same pause."""
+    shares = max(pause / FIRST_PAUSE, SHORTEST_SHARE)
+    return FIRST_PAUSE * 2.0 ** math.floor(math.log2(shares))
 
 
 def _is_clean(row: DeletedObject, found: set[ObjectKey]) -> bool:

@@ -228,10 +228,14 @@ def test_fork_that_python_does_not_know_of(own_valkey, article):
     view(article)
     pid = ctypes.PyDLL(None).fork()
     if not pid:
-        for _ in range(3):
-            record_hit(article)
-        os._exit(0)
-    os.waitpid(pid, 0)
+        code = 1
+        try:
+            for _ in range(3):
+                record_hit(article)
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitpid(pid, 0) == (pid, 0)
     for _ in range(3):
         record_hit(article)
 

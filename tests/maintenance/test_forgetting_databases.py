@@ -10,6 +10,7 @@ from django.db import OperationalError, transaction
 
 from django_hitcount import deletion
 from django_hitcount.buffers import get_buffer
+from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.tables import DeletedObject, HitSlot
 from django_hitcount.maintenance import forgetting
 from django_hitcount.maintenance.flushing import flush
@@ -185,6 +186,17 @@ class TestCountsInADatabaseOfTheirOwn:
         record_hit(article)
         let_pass(2 * KEPT_FOR)
         flush()
+        flush()
+        assert article.hits == 1
+
+    def test_forgotten_object_whose_transaction_is_rolled_back_keeps_its_hits(self, article):
+        key = (content_type_id_of(article), str(article.pk))
+        with pytest.raises(ZeroDivisionError), transaction.atomic():
+            Article.objects.filter(pk=article.pk)._raw_delete("default")
+            deletion.forget([key])
+            raise ZeroDivisionError
+
+        let_pass(2 * KEPT_FOR)
         flush()
         assert article.hits == 1
 

@@ -118,6 +118,8 @@ class RunningTotals:
         return BufferState(totals=known or {}, held=held)
 
     def keep(self, totals: Mapping[CounterKey, int], *, state: BufferState) -> None:
+        if not state.pending:
+            return
         calls = []
         for position, pending in state.pending.items():
             names = run_keys(position.partition, position.run_id)
