@@ -238,7 +238,7 @@ def forget(objects: Iterable[ObjectKey]) -> None:
         for database in [_database_of(content_type_id)]
     ]
     DeletedObject.objects.using(using).bulk_create(rows, batch_size=ROWS_PER_STATEMENT)
-    elsewhere = [key for key in keys if _database_of(key[0]) != using]
+    elsewhere = [row.object_key for row in rows if row.database != using]
     databases = {using, *(row.database for row in rows)}
     run_after_commit(partial(forget_now, keys, elsewhere=elsewhere), databases=databases)
 

@@ -39,9 +39,7 @@ def counter_key(obj: models.Model, *, counter: str) -> CounterKey:
     if type(counter) is not str or counter not in get_config().counters:
         check_counter(counter)
     object_id = object_id_of(obj)
-    # Not type(obj): request.user is a lazy object, which only looks like its model.
-    content_type = content_type_id(counted_model(obj._meta.model), using=hits_alias())
-    return CounterKey(content_type, object_id, counter)
+    return CounterKey(content_type_id_of(obj), object_id, counter)
 
 
 def content_type_id_of(obj: models.Model | type[models.Model]) -> int:

@@ -107,6 +107,12 @@ def read_batch_id(text: bytes | None, partition: int) -> BatchId | None:
     return BatchId(partition, found[1].decode(), int(found[2])) if found else None
 
 
+def read_held_id(name: bytes | None, partition: int) -> BatchId:
+    """Parse the id of the batch that held hits are or become."""
+    # Hits without a name are not ours. The ledger does not have them.
+    return read_batch_id(name, partition) or BatchId(partition, "", 0)
+
+
 def read(redis: GuardedRedis, claim: Claim) -> Batch | None:
     """
     Read a claimed batch. Returns None if another flusher has settled it meanwhile, or if Redis was

@@ -13,12 +13,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
-from django_hitcount.buffers.redis.claiming import parse_runs, read_batch_id
+from django_hitcount.buffers.redis.claiming import parse_runs, read_held_id
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.keys import all_runs, run_keys
 from django_hitcount.buffers.redis.link import Link, Reply
 from django_hitcount.buffers.redis.scripts import ScriptCall
-from django_hitcount.counters.batches import BatchId, CounterDay, HeldHits
+from django_hitcount.counters.batches import CounterDay, HeldHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.exceptions import BufferUnavailable
 
@@ -122,9 +122,7 @@ def _parse(
     for ((partition, _), (counter, *_)), reply in zip(asked, replies, strict=True):
         claimed, next_id, _, pending, batch = reply
         for name, hits in ((claimed, batch), (next_id, pending)):
-            # Hits without a name are not ours. The ledger does not have them.
-            batch_id = read_batch_id(name, partition) or BatchId(partition, "", 0)
-            found.append(HeldHits(batch_id, _parse_days(counter, hits)))
+            found.append(HeldHits(read_held_id(name, partition), _parse_days(counter, hits)))
     return [held for held in found if held.hits]
 
 

@@ -14,13 +14,13 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from django_hitcount.buffers.grouping import group_by_partition, split
-from django_hitcount.buffers.redis.claiming import parse_runs, read_batch_id
+from django_hitcount.buffers.redis.claiming import parse_runs, read_held_id
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.kept_visitors import build_drops
 from django_hitcount.buffers.redis.keys import database_prefix, run_keys
 from django_hitcount.buffers.redis.link import Reply
 from django_hitcount.buffers.redis.scripts import ScriptCall
-from django_hitcount.counters.batches import BatchId, BufferState, FlushPosition, HeldHits
+from django_hitcount.counters.batches import BufferState, FlushPosition, HeldHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.exceptions import BufferUnavailable
 
@@ -219,6 +219,5 @@ def _parse_held(
     partition: int, keys: Iterable[CounterKey], found: Sequence[bytes | None]
 ) -> HeldHits[CounterKey]:
     name, *hits = found
-    # Hits without a name are not ours. The ledger does not have them.
-    batch_id = read_batch_id(name, partition) or BatchId(partition, "", 0)
+    batch_id = read_held_id(name, partition)
     return HeldHits(batch_id, {key: int(n or 0) for key, n in zip(keys, hits, strict=True)})

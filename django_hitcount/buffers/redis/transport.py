@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 from django.core.cache import InvalidCacheBackendError
 from django_redis import get_redis_connection
@@ -33,7 +32,7 @@ class RunReplies(NamedTuple):
     replies: list[Reply]
 
 
-_idle_links: WeakKeyDictionary[Any, deque[Link]] = WeakKeyDictionary()
+_idle_links: dict[Any, deque[Link]] = {}
 """By pool. When a setting changes, the buffer is created again, and the pool stays."""
 
 
