@@ -15,23 +15,23 @@ from typing import NamedTuple
 from django.db.models import Model
 from django.http import HttpRequest
 
-from django_hitcount import page_hits, page_wishes, series
-from django_hitcount.buffers import Buffer, get_buffer
-from django_hitcount.counters.batches import FlushPosition, RecordResult
+from django_hitcount import series
+from django_hitcount.buffers import get_buffer
+from django_hitcount.counters.batches import FlushPosition
 from django_hitcount.counters.days import last_days
 from django_hitcount.counters.fresh_totals import find_fresh_total, find_fresh_visitors
-from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.page_numbers import BufferNumbers, LastDays, SpanCount, Wanted
 from django_hitcount.counters.visitors import Visitors
 from django_hitcount.db import daily_visitors
-from django_hitcount.db.commits import reports_commit, run_after_commit
+from django_hitcount.db.commits import open_transactions, run_after_commit
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.transactions import DATABASE_ERRORS, is_in_transaction
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.page_reads import page_read_breaker
+from django_hitcount.page_memory import HITS, Wish, add_wish, memory_of
 from django_hitcount.totals import totals_or_none
 from django_hitcount.unique_visitors import get_visitors_of_ranges, valid_visitor_counter
 
@@ -43,23 +43,6 @@ class Numbers(NamedTuple):
 
     totals: Mapping[CounterKey, int]
     visitors: Mapping[LastDays, Visitors]
-
-
-def record(
-    buffer: Buffer, hits: Sequence[NewHits], request: HttpRequest | None, wanted: Wanted | None
-) -> list[RecordResult]:
-    """
-    Record hits in a buffer. Keep what it knows of ``wanted`` on the request.
-
-    Costs what Buffer.record() costs. Raises BufferUnavailable or the database's error.
-    """
-    if request is not None:
-        page_hits.forget_days(request, [hit.key for hit in hits])
-    if request is None or wanted is None:
-        return buffer.record(hits)
-    recorded, known = buffer.record_and_read(hits, wanted)
-    page_hits.remember_numbers(request, known.state.totals, known.visitors)
-    return recorded
 
 
 @contextmanager
@@ -82,7 +65,7 @@ def read_totals(
     if request is None or wanted is None:
         return totals_or_none(keys)
     known = get_buffer().read_numbers(Wanted([*keys, *wanted.totals], wanted.visitors))
-    page_hits.remember_numbers(request, known.state.totals, known.visitors)
+    memory_of(request).remember({**known.state.totals, **known.visitors})
     return totals_or_none(keys, known.state)
 
 
@@ -96,13 +79,13 @@ def page_total(request: HttpRequest | None, obj: Model, *, counter: str) -> int 
     key = _key_or_none(obj, counter)
     if key is None:
         return None
-    total = page_hits.recall_total(request, key) if request else None
+    total: int | None = memory_of(request).recall(key) if request else None
     if total is None:
         total = find_fresh_total(obj, counter=counter)
     if total is not None:
         return total
     found = read_numbers(Wanted([key]))
-    _remember(request, obj, key, found, page_wishes.Wish(counter))
+    _remember(request, obj, key, found, Wish(counter))
     return found.totals.get(key)
 
 
@@ -122,13 +105,13 @@ def page_visitors(
     if key is None:
         return None
     wanted = LastDays(key, first_day, today)
-    count = page_hits.recall_visitors(request, wanted) if request else None
+    count = memory_of(request).recall(wanted) if request else None
     if count is None:
         count = find_fresh_visitors(obj, wanted)
     if count is not None:
         return Visitors(*count)
     found = read_numbers(Wanted(visitors=[wanted]))
-    _remember(request, obj, key, found, page_wishes.Wish(counter, days))
+    _remember(request, obj, key, found, Wish(counter, days))
     return found.visitors.get(wanted)
 
 
@@ -148,11 +131,11 @@ def page_hits_of_days(
     if key is None:
         return None
     wanted = LastDays(key, first_day, today)
-    hits = page_hits.recall_range(request, wanted) if request else None
+    hits: int | None = memory_of(request).recall((HITS, wanted)) if request else None
     if hits is None:
         hits = _read_range(wanted)
-    if request is not None and hits is not None:
-        page_hits.remember_range(request, wanted, hits)
+        if request is not None and hits is not None:
+            memory_of(request).remember({(HITS, wanted): hits})
     return hits
 
 
@@ -179,13 +162,13 @@ def _remember(
     obj: Model,
     key: CounterKey,
     found: Numbers,
-    wish: page_wishes.Wish,
+    wish: Wish,
 ) -> None:
     """Keep numbers for the tags that follow. If the page has recorded ``obj``, keep its wish."""
     if request is not None:
         visitors = {last: SpanCount(count, count.spans) for last, count in found.visitors.items()}
-        page_hits.remember_numbers(request, found.totals, visitors)
-        page_wishes.add_wish(request, obj, key, wish)
+        memory_of(request).remember({**found.totals, **visitors})
+        add_wish(request, obj, key, wish)
 
 
 def read_numbers(wanted: Wanted) -> Numbers:
@@ -207,7 +190,7 @@ def read_numbers(wanted: Wanted) -> Numbers:
 def _load_after_commit(wanted: Wanted, known: BufferNumbers) -> None:
     """If a transaction is open, let the buffer load what it does not know after the COMMIT."""
     missing, using = _missing_totals(wanted, known), hits_alias()
-    if (missing or known.unkept) and reports_commit(using):
+    if (missing or known.unkept) and open_transactions([using]):
         load = partial(_load, Wanted(missing, [*known.unkept]))
         run_after_commit(load, databases=[using])
 

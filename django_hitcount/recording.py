@@ -18,11 +18,11 @@ from functools import partial
 from typing import NamedTuple
 
 from asgiref.sync import sync_to_async
-from django.db import IntegrityError, router
+from django.db import IntegrityError
 from django.db.models import Model
 from django.http import HttpRequest
 
-from django_hitcount import page_hits, page_numbers, page_wishes, totals
+from django_hitcount import page_numbers
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
 from django_hitcount.counters.counted_models import is_unsaved
@@ -32,15 +32,17 @@ from django_hitcount.counters.hits import NewHits, check_amount
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.outcomes import NO_REQUEST, UNAVAILABLE, UNSAVED, Hit
 from django_hitcount.counters.page_numbers import Wanted
-from django_hitcount.db.commits import DelayedWork, run_after_commit
+from django_hitcount.db.commits import DelayedWork, open_transactions
 from django_hitcount.db.counter_keys import clear_content_types, counter_key
-from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.routing import hits_alias, write_aliases
 from django_hitcount.db.transactions import DATABASE_ERRORS, require_autocommit
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.failures import is_server_away
 from django_hitcount.outages.page_reads import page_read_breaker
 from django_hitcount.outages.waits import add_wait, current_page
+from django_hitcount.page_memory import find_wanted, memory_of
 from django_hitcount.refusals import HitContext, find_refusal, log_refused, report_refused
+from django_hitcount.totals import load_missing_totals, total_or_none, totals_or_none
 from django_hitcount.visitors.hashing import add_visitors
 from django_hitcount.visitors.identity import RequestOrigin, read_origin
 
@@ -138,7 +140,7 @@ def record_hits(
         if any(refusals):
             log_refused(refusals, counter, request)
     hits = [NewHits(key, day, amount, refusal) for key, refusal in zip(keys, refusals, strict=True)]
-    return _record(objs, hits, request)
+    return _record(objs, hits, request) if hits else []
 
 
 def record_page_hit(
@@ -159,59 +161,60 @@ def record_page_hit(
         return Hit(False, UNSAVED, None)
     if request is None:
         log_refused([NO_REQUEST], counter)
-        return Hit(False, NO_REQUEST, totals.total_or_none(obj, counter=counter))
+        return Hit(False, NO_REQUEST, total_or_none(obj, counter=counter))
     try:
         key = counter_key(obj, counter=counter)
     except DATABASE_ERRORS:
         return record_hit(obj, request, counter=counter)  # It meets the same error, and logs it.
-    if earlier := page_hits.recall_hit(request, key):
+    if earlier := memory_of(request).recall_hit(key):
         return earlier
     if refusal := find_refusal(HitContext(request, obj, counter)):
         log_refused([refusal], counter, request)
     return _record([obj], [NewHits(key, day_of(), 1, refusal)], request)[0]
 
 
-def _record(
-    objs: Sequence[Model], hits: Sequence[NewHits], request: HttpRequest | None
-) -> list[Hit]:
-    """Record a hit on each of ``objs``, all on one counter. See record_hits()."""
-    if not hits:
-        return []
-    counter = hits[0].key.counter
-    origin = wanted = None
-    if request is not None:
-        if hits[0].amount > 0 and None in [hit.refusal for hit in hits]:
-            origin = read_origin(request, get_config().counters[counter])
-        if len(objs) == 1:
-            wanted = page_wishes.find_wanted(request, objs[0], hits[0].key)
-    using = hits_alias()
-    databases = {using}
-    for obj in objs:
-        discard_totals(obj, counter=counter)
-        # If the page rolls back in a database of the object, its hit must not count. Not type(obj):
-        # request.user is a lazy object, which only looks like its model.
-        databases |= {obj._state.db or using, router.db_for_write(obj._meta.model, instance=obj)}
-    call = _Call(objs, counter, hits, request, origin, wanted)
-    page = current_page.set(current_page.get() if request is None else request)
-    try:
-        results, delayed = _record_after_commit(call, using, databases)
-    finally:
-        current_page.reset(page)
-    if request is not None:
-        page_hits.remember_hits(request, hits, results, delayed)
-    return results
-
-
 class _Call(NamedTuple):
     """What one call of record_hits() records: a hit on each object, in the same order."""
 
     objs: Sequence[Model]
-    counter: str
     hits: Sequence[NewHits]
+    """All on one counter."""
+
     request: HttpRequest | None
     origin: RequestOrigin | None
     wanted: Wanted | None
     """What the page will show of the object, if that is known."""
+
+
+def _record(
+    objs: Sequence[Model], hits: Sequence[NewHits], request: HttpRequest | None
+) -> list[Hit]:
+    """Record a hit on each of ``objs``, all on one counter. See record_hits()."""
+    key, _, amount, *_ = hits[0]
+    origin = wanted = None
+    if request is not None:
+        options = get_config().counters[key.counter]
+        needs_origin = amount > 0 and (options.identifies_visitors or options.per_address)
+        if needs_origin and None in [hit.refusal for hit in hits]:
+            origin = read_origin(request, options)
+        if len(objs) == 1:
+            wanted = find_wanted(request, objs[0], key)
+    using = hits_alias()
+    databases = {using}
+    for obj in objs:
+        discard_totals(obj, counter=key.counter)
+        # If the page rolls back in a database of the object, its hit must not count.
+        databases |= write_aliases(obj, default=using)
+    page = current_page.set(current_page.get() if request is None else request)
+    try:
+        results, delayed = _record_after_commit(
+            _Call(objs, hits, request, origin, wanted), using, databases
+        )
+    finally:
+        current_page.reset(page)
+    if request is not None:
+        memory_of(request).remember_hits(hits, results, delayed)
+    return results
 
 
 def _record_after_commit(
@@ -225,27 +228,30 @@ def _record_after_commit(
     Returns a Hit for each, and the work that waits for the COMMIT, or None if they are recorded. A
     Hit that waits has the total as it will be if the hit counts.
     """
-    hits = call.hits
+    hits, request, wanted = call.hits, call.request, call.wanted
     try:
         require_autocommit(using)
     except DATABASE_ERRORS as exc:
         return _report_lost(hits, exc), None
-    results: list[Hit] = []
-    work = partial(_record_now, call, results)
-    delayed = run_after_commit(work, databases=databases)
-    if delayed is None:
-        return results, None
-    before = page_numbers.read_totals([hit.key for hit in hits], call.request, call.wanted)
+    opened = open_transactions(databases)
+    if not opened:
+        return _record_now(call), None
+    delayed = DelayedWork(partial(_record_now, call), opened)
+    before = page_numbers.read_totals([hit.key for hit in hits], request, wanted)
     return [_foresee(hit, before.get(hit.key)) for hit in hits], delayed
 
 
-def _record_now(call: _Call, results: list[Hit]) -> None:
-    """Record hits in the buffer, and append a Hit for each to ``results``."""
-    hits = add_visitors(call.hits, call.origin) if call.origin else call.hits
-    keys = [hit.key for hit in hits]
+def _record_now(call: _Call) -> list[Hit]:
+    """Record hits in the buffer, and return a Hit for each."""
+    objs, hits, request, origin, wanted = call
     began_at = time.monotonic()
     try:
-        recorded = page_numbers.record(get_buffer(), hits, call.request, call.wanted)
+        if origin:
+            hits = add_visitors(hits, origin)
+        if request is not None:
+            memory = memory_of(request)
+            memory.forget_days(hits)
+        recorded, known = get_buffer().record(hits, wanted)
     except (BufferUnavailable, *DATABASE_ERRORS) as exc:
         if is_server_away(exc):
             # This page has waited for the database once. It does not wait again to read a total.
@@ -253,19 +259,20 @@ def _record_now(call: _Call, results: list[Hit]) -> None:
         if isinstance(exc, IntegrityError):
             # Another process has deleted the content type. The next hit finds the current one.
             clear_content_types()
-        results += _report_lost(hits, exc)
-        return
+        return _report_lost(hits, exc)
+    if wanted and request is not None:
+        memory.remember({**known.state.totals, **known.visitors})
     # If an object is there twice, both of its hits have the total with both of them.
-    known: Mapping[CounterKey, int | None]
-    known = {key: result.total for key, result in zip(keys, recorded, strict=True)}
-    if None in known.values():
-        known = totals.load_missing_totals(keys, recorded)
+    totals: Mapping[CounterKey, int | None]
+    totals = {hit.key: result.total for hit, result in zip(hits, recorded, strict=True)}
+    if None in totals.values():
+        totals = load_missing_totals([hit.key for hit in hits], recorded)
     refusals = [result.refusal for result in recorded]
     if any(refusals):
-        report_refused(call.objs, hits, refusals, counter=call.counter, request=call.request)
-    results += [
-        Hit(not refusal, refusal, known.get(key))
-        for key, refusal in zip(keys, refusals, strict=True)
+        report_refused(objs, hits, refusals, request=request)
+    return [
+        Hit(not refusal, refusal, totals.get(hit.key))
+        for hit, refusal in zip(hits, refusals, strict=True)
     ]
 
 
@@ -279,7 +286,7 @@ def _foresee(hit: NewHits, total: int | None) -> Hit:
 def _report_lost(hits: Sequence[NewHits], error: Exception) -> list[Hit]:
     """Log that hits are lost. Return their results, with totals if these can be read."""
     logger.error("%d hits are not counted: %s", len(hits), error)
-    known = totals.totals_or_none([hit.key for hit in hits])
+    known = totals_or_none([hit.key for hit in hits])
     return [Hit(False, hit.refusal or UNAVAILABLE, known.get(hit.key)) for hit in hits]
 
 

@@ -10,8 +10,7 @@ from unittest import mock
 from redis import Redis
 
 from django_hitcount.buffers.redis.keys import RunKeys, run_keys
-from django_hitcount.buffers.redis.link import RUN_ID_LETTERS, Link, Reply
-from django_hitcount.buffers.redis.scripts import Command, ScriptCall
+from django_hitcount.buffers.redis.link import RUN_ID_LETTERS, BuiltCommand, Link, Reply
 from django_hitcount.buffers.redis.transport import RedisTransport, raise_failures
 from django_hitcount.counters.keys import CounterKey
 
@@ -56,6 +55,6 @@ def sends() -> Iterator[Callable[[], int]]:
         yield lambda: len(calls)
 
 
-def replies_to(transport: RedisTransport, commands: Sequence[ScriptCall | Command]) -> list[Reply]:
+def replies_to(transport: RedisTransport, commands: Sequence[BuiltCommand]) -> list[Reply]:
     """The replies to commands; raises the first exception among them."""
     return raise_failures(transport.send(lambda link: commands).replies)

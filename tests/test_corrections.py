@@ -256,16 +256,16 @@ def test_a_total_that_is_loaded_during_the_correction_is_not_kept(redis_buffer, 
 
 def test_a_flush_between_counting_and_taking_back_changes_nothing(redis_buffer, user, article):
     record_hit(article, amount=5, at=yesterday())
-    read_state = RedisBuffer.read_state
+    read_numbers = RedisBuffer.read_numbers
     once = [flush]
 
     def read_then_flush(*args, **kwargs):
-        state = read_state(*args, **kwargs)
+        known = read_numbers(*args, **kwargs)
         if once and not connection.in_atomic_block:
             once.pop()()
-        return state
+        return known
 
-    with mock.patch.object(RedisBuffer, "read_state", read_then_flush):
+    with mock.patch.object(RedisBuffer, "read_numbers", read_then_flush):
         correct(article, -5, user)
         assert article.hits == 0
     flush()

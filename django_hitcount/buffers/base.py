@@ -21,6 +21,7 @@ from django_hitcount.counters.batches import (
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, ObjectKey
 from django_hitcount.counters.page_numbers import (
+    NO_NUMBERS,
     BufferNumbers,
     DayInTable,
     LastDays,
@@ -51,17 +52,18 @@ class Buffer(ABC):
     """Whether count_unions() can count the visitors of several days together."""
 
     @abstractmethod
-    def record(self, hits: Sequence[NewHits]) -> list[RecordResult]:
+    def record(
+        self, hits: Sequence[NewHits], wanted: Wanted | None = None
+    ) -> tuple[list[RecordResult], BufferNumbers]:
         """
         Take hits in, and return a result for each, in order.
 
         Counts a hit that has a refusal as refused. Decides whether the hit of a visitor is a
         repeat, in the same step in which it counts the hit.
-        """
 
-    def read_state(self, keys: Collection[CounterKey]) -> BufferState:
-        """Return what the buffer knows of the totals of ``keys``."""
-        return BufferState()
+        Also returns what read_numbers() would return of ``wanted`` now, as far as that costs
+        nothing more.
+        """
 
     def read_numbers(self, wanted: Wanted) -> BufferNumbers:
         """
@@ -69,17 +71,7 @@ class Buffer(ABC):
 
         Leaves visitors out of both mappings if it cannot count them now, or never does.
         """
-        return BufferNumbers(state=self.read_state(wanted.totals))
-
-    def record_and_read(
-        self, hits: Sequence[NewHits], wanted: Wanted
-    ) -> tuple[list[RecordResult], BufferNumbers]:
-        """
-        As record(), and then read_numbers(), if that costs nothing more.
-
-        The numbers need not include all that the buffer knows.
-        """
-        return self.record(hits), BufferNumbers()
+        return NO_NUMBERS
 
     def keep_visitors(
         self,
@@ -96,7 +88,7 @@ class Buffer(ABC):
 
     def keep_totals(self, totals: Mapping[CounterKey, int], *, state: BufferState) -> None:
         """
-        Keep exact totals, so that read_state() has them next time.
+        Keep exact totals, so that read_numbers() has them next time.
 
         They are the sums of the tables, which were read after ``state``, and those hits of
         ``state`` that the tables did not have. Keeps none of a partition that was claimed or

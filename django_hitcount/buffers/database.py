@@ -19,6 +19,7 @@ from django_hitcount.counters.batches import RecordResult
 from django_hitcount.counters.hits import AddressHash, NewHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.outcomes import UNAVAILABLE
+from django_hitcount.counters.page_numbers import NO_NUMBERS, BufferNumbers, Wanted
 from django_hitcount.db import locks, seen_visitors, slots
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.tables import MissedRecord
@@ -80,8 +81,10 @@ class DatabaseBuffer(Buffer):
         self._breaker = Breaker("The database of django_hitcount", is_failure=_is_away)
         self._hurries_until = 0.0
 
-    def record(self, hits: Sequence[NewHits]) -> list[RecordResult]:
-        return self.write(hits)
+    def record(
+        self, hits: Sequence[NewHits], wanted: Wanted | None = None
+    ) -> tuple[list[RecordResult], BufferNumbers]:
+        return self.write(hits), NO_NUMBERS
 
     def write(
         self,

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import Model
 
 from django_hitcount import conf
-from django_hitcount.counters.primary_keys import key_text
+from django_hitcount.counters.primary_keys import convert_key
 from django_hitcount.exceptions import InvalidKey, UnsavedObject
 
 connected: set[type[Model]] = set()
@@ -47,9 +47,9 @@ def object_id_of(obj: Model) -> str:
     """Return the primary key of a saved object as text; raises InvalidKey if it does not fit."""
     if not isinstance(obj, Model):
         raise UnsavedObject(f"Cannot count hits of {obj!r}. Pass a saved model instance.")
-    if obj.pk is None or obj._state.adding:
+    if (key := obj.pk) is None or obj._state.adding:
         raise UnsavedObject(f"Cannot count hits of {obj!r}. Save the object first.")
-    text = key_text(obj)
+    text = convert_key(obj._meta.model, key)
     is_plain = text.isascii() and text.isprintable() and len(text) <= conf.OBJECT_ID_MAX_LENGTH
     return text if is_plain else _check_object_id(text)
 
@@ -61,7 +61,7 @@ def is_unsaved(obj: object) -> bool:
 
 def deleted_object_id(obj: Model) -> str:
     """Return the primary key as text. Unlike object_id_of(), accepts an object without a row."""
-    return _check_object_id(key_text(obj))
+    return _check_object_id(convert_key(obj._meta.model, obj.pk))
 
 
 def _check_object_id(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
@@ -49,8 +49,7 @@ RESERVED = tuple(REASONS)
 """Names that a refusal in HITCOUNT["REFUSALS"] must not have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(NamedTuple):
     """The result of record_hit()."""
 
     counted: bool

@@ -50,3 +50,7 @@ class BufferNumbers:
     visitors: Mapping[LastDays, SpanCount] = field(default_factory=dict)
     unkept: Mapping[LastDays, FlushPosition] = field(default_factory=dict)
     """Ranges that keep_visitors() must complete, with the position of their partition."""
+
+
+NO_NUMBERS = BufferNumbers()
+"""What a buffer knows that nobody has asked."""

@@ -65,6 +65,14 @@ COLUMN_TYPES = (
 )
 """By the type of the column, for custom fields."""
 
+_READ_AS = {
+    KeyType.INTEGER: int,
+    KeyType.TEXT: str,
+    KeyType.PADDED_TEXT: None,
+    KeyType.UUID: uuid.UUID,
+}
+"""By type of column, the type of the keys that a read returns; None if it may change the text."""
+
 UUID_AS_DIGITS = re.compile(r"(var)?char\(32\)")
 UUID_AS_TEXT = re.compile(r"(var)?char\(3[26]\)")
 """Text columns that hold a UUID: 32 digits, or 32 digits and four dashes."""
@@ -120,32 +128,32 @@ def is_uuid_as_digits(field: Field, connection: BaseDatabaseWrapper) -> bool:
     return bool(UUID_AS_DIGITS.fullmatch(_column(field, connection)))
 
 
-def key_text(obj: models.Model) -> str:
+def convert_key(model: type[models.Model], key: Any) -> str:
     """
-    Return the primary key of ``obj`` as text, as it is in ``object_id`` and in Redis.
+    Convert a primary key of ``model`` to text, as it is in ``object_id`` and in Redis.
 
     Raises InvalidKey if hits cannot be counted for a key of this type.
     """
-    model = obj._meta.model
-    if to_python := _find_conversion(model):
-        return str(to_python(obj.pk))
-    return convert_key(model, obj.pk)
-
-
-def convert_key(model: type[models.Model], key: Any) -> str:
-    """Convert a primary key of ``model`` to text, see key_text()."""
-    if to_python := _find_conversion(model):
+    read_as, to_python = _find_conversion(model)
+    if type(key) is read_as:
+        return str(key)
+    if to_python:
         return str(to_python(key))
     field, connection = key_field(model), connections[router.db_for_read(model)]
     return _text_in_column(field, key, key_type(model), connection)
 
 
 @cache
-def _find_conversion(model: type[models.Model]) -> Callable[[Any], Any] | None:
-    """Return what converts a key to what a read returns; None if its column must say that."""
-    key_type(model)  # Raises InvalidKey.
-    field = key_field(model)
-    return field.to_python if _is_of_django(field) else None
+def _find_conversion(
+    model: type[models.Model],
+) -> tuple[type | None, Callable[[Any], Any] | None]:
+    """
+    Return the type of the keys that a read returns, and what converts other keys to it.
+
+    Both are None if the column of the key must say that.
+    """
+    kind, field = key_type(model), key_field(model)
+    return (_READ_AS[kind], field.to_python) if _is_of_django(field) else (None, None)
 
 
 def find_by_texts(

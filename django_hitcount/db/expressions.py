@@ -44,7 +44,7 @@ class ContentTypeId(Expression):
 
 class KeyText(models.Func):
     """
-    A primary key as the text that ``object_id`` holds; see key_text().
+    A primary key as the text that ``object_id`` holds; see convert_key().
 
     Compiling it raises InvalidKey if hits cannot be counted for such a key.
     """

@@ -126,15 +126,15 @@ def report_refused(
     hits: Sequence[NewHits],
     refusals: Sequence[str | None],
     *,
-    counter: str,
     request: HttpRequest | None,
 ) -> None:
     """
-    Report which hits were refused once they have been recorded; ``refusals`` has the reasons.
+    Report which hits of one counter were refused; ``refusals`` has the reasons.
 
     Logs those that nothing refused before the buffer did, and sends hit_refused for all but those
     that are lost.
     """
+    counter = hits[0].key.counter
     found = zip(hits, refusals, strict=True)
     log_refused((refusal for hit, refusal in found if not hit.refusal), counter)
     if not hit_refused.receivers:

@@ -15,7 +15,7 @@ from django.utils.translation import gettext, gettext_lazy
 
 from django_hitcount import conf
 from django_hitcount.counters.keys import ObjectKey
-from django_hitcount.counters.primary_keys import find_by_texts, key_text
+from django_hitcount.counters.primary_keys import convert_key, find_by_texts
 from django_hitcount.exceptions import InvalidKey
 from django_hitcount.reports.selection import CountedModel
 
@@ -88,7 +88,7 @@ def load_objects(
         model = by_id[content_type_id]
         with suppress(InvalidKey):  # The model may have a primary key of another type now.
             objs = find_by_texts(model, of_model, using=router.db_for_read(model))
-            found |= {(content_type_id, key_text(obj)): obj for obj in objs}
+            found |= {(content_type_id, convert_key(model, obj.pk)): obj for obj in objs}
     return found
 
 

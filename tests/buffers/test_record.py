@@ -39,7 +39,7 @@ def test_amounts_and_refusals_are_those_of_each_hit(buffer, articles):
         hit_on(article, amount=n, refusal="bot" if n % 3 == 0 else None)
         for n, article in enumerate(articles, start=1)
     ]
-    results = buffer.record(hits)
+    results = buffer.record(hits)[0]
 
     assert [result.refusal for result in results] == [hit.refusal for hit in hits]
     if buffer.keeps_hits:
@@ -52,7 +52,7 @@ def test_repeats_are_found_in_their_places(rule, buffer, articles):
     buffer.record([visit_of(first)])
     hits = [visit_of(article) for article in (second, first, *others, second)]
 
-    assert [result.refusal for result in buffer.record(hits)] == [
+    assert [result.refusal for result in buffer.record(hits)[0]] == [
         None,
         "repeat",
         *[None] * len(others),
@@ -63,7 +63,7 @@ def test_repeats_are_found_in_their_places(rule, buffer, articles):
 def test_held_hits_are_there_if_the_total_is_not(redis_buffer, articles):
     known, unknown = articles[:2]
     get_total(known)
-    results = redis_buffer.record([hit_on(known), hit_on(unknown), hit_on(known)])
+    results = redis_buffer.record([hit_on(known), hit_on(unknown), hit_on(known)])[0]
 
     assert [result.total for result in results] == [1, None, 2]
     assert [bool(result.state) for result in results] == [False, True, False]

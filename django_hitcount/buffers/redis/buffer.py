@@ -29,10 +29,9 @@ from django_hitcount.buffers.redis.catching_up import CatchUp
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.kept_visitors import build_drops
 from django_hitcount.buffers.redis.keys import PartitionKeys, throttle_key
-from django_hitcount.buffers.redis.link import Link
+from django_hitcount.buffers.redis.link import BuiltCommand, Link
 from django_hitcount.buffers.redis.page_reads import PageRead, read_for_page
 from django_hitcount.buffers.redis.record_call import HITS_AT_A_TIME, build_record_calls, read_reply
-from django_hitcount.buffers.redis.scripts import ScriptCall
 from django_hitcount.buffers.redis.totals import RunningTotals
 from django_hitcount.buffers.redis.transport import RedisTransport, RunReplies
 from django_hitcount.counters.batches import (
@@ -47,6 +46,7 @@ from django_hitcount.counters.batches import (
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, ObjectKey
 from django_hitcount.counters.page_numbers import (
+    NO_NUMBERS,
     BufferNumbers,
     DayInTable,
     LastDays,
@@ -93,33 +93,36 @@ class RedisBuffer(Buffer):
         )
         self._slots = DatabaseBuffer()
 
-    def record(self, hits: Sequence[NewHits]) -> list[RecordResult]:
-        """Costs a round trip per 500 hits, each with a timeout of its own."""
-        pieces = split(hits, HITS_AT_A_TIME) if len(hits) > HITS_AT_A_TIME else [hits]
-        return [*chain(*[self._record(some, None)[0] for some in pieces])]
-
-    def record_and_read(
-        self, hits: Sequence[NewHits], wanted: Wanted
+    def record(
+        self, hits: Sequence[NewHits], wanted: Wanted | None = None
     ) -> tuple[list[RecordResult], BufferNumbers]:
-        reading = read_for_page(wanted, self._partitions)
-        results, sent = self._record(hits, reading)
-        return results, reading.convert(self._totals, *sent)
+        """Costs a round trip per 500 hits, each with a timeout of its own."""
+        if wanted:
+            reading = read_for_page(wanted, self._partitions)
+            results, sent = self._record(hits, reading)
+            return results, reading.convert(self._totals, *sent)
+        if len(hits) <= HITS_AT_A_TIME:
+            return self._record(hits)[0], NO_NUMBERS
+        pieces = split(hits, HITS_AT_A_TIME)
+        return [*chain(*[self._record(some)[0] for some in pieces])], NO_NUMBERS
 
     def _record(
-        self, hits: Sequence[NewHits], reading: PageRead | None
+        self, hits: Sequence[NewHits], reading: PageRead | None = None
     ) -> tuple[list[RecordResult], RunReplies]:
         """Record hits, and read something after that in the same round trip."""
         partitions = [hit.key.partition(self._partitions) for hit in hits]
         groups = {partitions[0]: hits} if len(hits) == 1 else group_items(partitions, hits)
         command_id: CommandId | None = None
 
-        def build(link: Link) -> list[ScriptCall]:
+        def build(link: Link) -> Sequence[BuiltCommand]:
             nonlocal command_id
             command_id = link.number_command()
             calls = build_record_calls(groups, command_id, self._threshold)
-            return calls + reading.build(link) if reading else calls
+            return [*calls, *reading.build(link)] if reading else calls
 
         sent = self.redis.try_to_send(build, commands=len(groups))
+        if type(sent.replies[0]) is int:
+            return [RecordResult(sent.replies[0], None)], sent  # See common_hit.lua.
         results, failed = self._read_results(groups, sent)
         if failed:
             results |= self._record_in_slots(groups, failed, command_id)
@@ -181,7 +184,7 @@ class RedisBuffer(Buffer):
         try:
             return reading.convert(self._totals, *self.redis.send_to_run(reading.build))
         except BufferUnavailable:
-            return BufferNumbers()
+            return NO_NUMBERS
 
     def keep_visitors(
         self,
@@ -192,9 +195,6 @@ class RedisBuffer(Buffer):
             return kept_visitors.keep(self.redis, rows, positions)
         except BufferUnavailable:
             return {}
-
-    def read_state(self, keys: Collection[CounterKey]) -> BufferState:
-        return self._totals.read_state(keys)
 
     def keep_totals(self, totals: Mapping[CounterKey, int], *, state: BufferState) -> None:
         self._totals.keep(totals, state=state)

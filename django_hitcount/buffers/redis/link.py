@@ -11,17 +11,25 @@ import os
 import re
 import select
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from hiredis import PushNotification, Reader, pack_command
 from redis.exceptions import ResponseError
 
-from django_hitcount.buffers.redis.scripts import Command, ScriptCall
+from django_hitcount.buffers.redis.scripts import (
+    Command,
+    PackedCall,
+    ScriptCall,
+    pack_with_source,
+)
 from django_hitcount.exceptions import AnswerLost, BufferUnavailable
 from django_hitcount.outages.missed_records import CommandId
 
 Reply = Any
+
+BuiltCommand = PackedCall | ScriptCall | Command
+"""A command that is ready for one server, in one of its runs."""
 
 RUN_ID_LETTERS = 12
 """How many of the 40 letters are used: two runs share them with a chance of 1 in 10^14."""
@@ -59,17 +67,15 @@ class Link:
 
     def __init__(self, pool: Any) -> None:
         self._pool = pool
-        self._pid = os.getpid()
+        self.pid = os.getpid()
         self._connection: Any = None
         self._socket: Any = None
         self._recorder = uuid.uuid4().hex
         self._commands = 0
-        self.run_id = ""
+        self.has_rejected = False
+        """Whether a reply was an error since the last exchange() began."""
 
-    def is_of_parent(self) -> bool:
-        """Return whether this is the copy of a link that the parent process uses."""
-        # Not a hook after forks: uWSGI forks without calling those of Python.
-        return self._pid != os.getpid()
+        self.run_id = ""
 
     def is_usable(self) -> bool:
         """Return whether it is open, and nothing can be read: no late answer, and no end."""
@@ -91,7 +97,7 @@ class Link:
         self.close()
         self._connection = self._pool.get_connection()
         self._socket = self._connection.bounded_socket
-        self._reader = Reader(replyError=_make_rejection, notEnoughData=_INCOMPLETE)
+        self._reader = Reader(replyError=self._make_rejection, notEnoughData=_INCOMPLETE)
         try:
             self.run_id = self._read_run_id()
         except BaseException:
@@ -109,7 +115,7 @@ class Link:
         self._commands += 1
         return CommandId(self._recorder, self._commands, self.run_id)
 
-    def exchange(self, commands: Sequence[ScriptCall | Command], replies: list[Reply]) -> bool:
+    def exchange(self, commands: Sequence[BuiltCommand], replies: list[Reply]) -> bool:
         """
         Send ``commands``, and append those replies that arrive.
 
@@ -117,27 +123,23 @@ class Link:
         False, and appends nothing, if the server is in another run than the commands are for.
         Raises OSError or HiredisError if an answer does not arrive.
         """
+        run_id, self.has_rejected = self.run_id, False
+        if len(commands) == 1 and type(commands[0]) is PackedCall:
+            calls: list[PackedCall] = [commands[0]]
+            self._ask(calls[0].packed, 1, replies)
+        else:
+            calls = [_pack(command, run_id) for command in commands]
+            self._ask(b"".join([call.packed for call in calls]), len(calls), replies)
+        return not self.has_rejected or self._handle_rejections(calls, replies)
+
+    def _handle_rejections(self, calls: Sequence[PackedCall], replies: list[Reply]) -> bool:
+        """Load scripts that the server does not know. Returns what exchange() returns."""
         run_id = self.run_id
-        packed = [
-            pack_command(command.by_sha(run_id) if type(command) is ScriptCall else command)
-            for command in commands
-        ]
-        self._ask(b"".join(packed), len(packed), replies)
         rejected = {
             at: str(reply.__cause__)
             for at, reply in enumerate(replies)
             if isinstance(reply, BufferUnavailable)
         }
-        return not rejected or self._handle_rejections(rejected, commands, replies)
-
-    def _handle_rejections(
-        self,
-        rejected: Mapping[int, str],
-        commands: Sequence[ScriptCall | Command],
-        replies: list[Reply],
-    ) -> bool:
-        """Load scripts that the server does not know. Returns what exchange() returns."""
-        run_id = self.run_id
         if any(READ_ONLY in text for text in rejected.values()):
             self.close()  # It is a replica now. A new connection leads to the server in its place.
             return True
@@ -148,12 +150,18 @@ class Link:
             self.run_id = found
             replies.clear()  # This run knows no script of the other run. Beside scripts, all reads.
             return False
-        for at in _find_late(commands, unknown):
+        for at in _find_late(calls, unknown):
             replies[at] = make_answer_lost("connection lost")  # Replaced by the reply.
             late: list[Reply] = []
-            self._ask(_pack_with_source(commands[at], run_id), 1, late)
+            self._ask(pack_with_source(calls[at], run_id), 1, late)
             (replies[at],) = late
         return True
+
+    def _make_rejection(self, text: str) -> BufferUnavailable:
+        self.has_rejected = True
+        error = BufferUnavailable(f"Redis rejected a command: {text}")
+        error.__cause__ = ResponseError(text)
+        return error
 
     def _read_run_id(self) -> str:
         """Ask the server for its run. Costs a round trip."""
@@ -178,25 +186,20 @@ class Link:
                 number -= 1
 
 
-def _pack_with_source(command: ScriptCall | Command, run_id: str) -> bytes:
-    packed: bytes = pack_command(
-        command.by_source(run_id) if isinstance(command, ScriptCall) else command
-    )
-    return packed
+def _pack(command: BuiltCommand, run_id: str) -> PackedCall:
+    if isinstance(command, PackedCall):
+        return command
+    if isinstance(command, ScriptCall):
+        return PackedCall(command.name, command.pack(run_id))
+    return PackedCall(command[0], pack_command(command))
 
 
-def _find_late(commands: Sequence[ScriptCall | Command], unknown: Sequence[int]) -> Iterator[int]:
+def _find_late(calls: Sequence[PackedCall], unknown: Sequence[int]) -> Iterator[int]:
     """Return the places of unknown scripts, and of those that came before what they follow."""
     scripts = {*unknown}
-    for at in range(unknown[0], len(commands)):
-        if at in scripts or commands[at][0] in FOLLOWERS:
+    for at in range(unknown[0], len(calls)):
+        if at in scripts or calls[at].name in FOLLOWERS:
             yield at
-
-
-def _make_rejection(text: str) -> BufferUnavailable:
-    error = BufferUnavailable(f"Redis rejected a command: {text}")
-    error.__cause__ = ResponseError(text)
-    return error
 
 
 def make_answer_lost(reason: object) -> AnswerLost:
@@ -204,5 +207,5 @@ def make_answer_lost(reason: object) -> AnswerLost:
     return AnswerLost(f"Redis did not answer: {reason}")
 
 
-BuildCommands = Callable[[Link], Sequence[ScriptCall | Command]]
+BuildCommands = Callable[[Link], Sequence[BuiltCommand]]
 """A function that makes commands for the server at the other end of a link."""

@@ -16,7 +16,12 @@ from django_hitcount.buffers.redis.bloom import Geometry
 from django_hitcount.buffers.redis.kept_visitors import build_late_drops
 from django_hitcount.buffers.redis.keys import VISITORS_SECONDS, RunKeys, run_keys
 from django_hitcount.buffers.redis.link import Reply
-from django_hitcount.buffers.redis.scripts import ScriptCall
+from django_hitcount.buffers.redis.scripts import (
+    PackedCall,
+    ScriptCall,
+    pack_start,
+    pack_word,
+)
 from django_hitcount.buffers.redis.totals import Unknown
 from django_hitcount.conf import CounterOptions
 from django_hitcount.counters import jitter
@@ -45,11 +50,10 @@ Argument = str | int | bytes
 
 
 class CounterFields(NamedTuple):
-    """Fields and key that are sent with each hit on one counter on one day."""
+    """Field and key that are sent with each hit on one counter on one day."""
 
     field: str
     total: str
-    of_model: str
 
 
 class SketchFields(NamedTuple):
@@ -82,14 +86,19 @@ class RecordReply(NamedTuple):
 
 def build_record_calls(
     groups: Mapping[int, Sequence[NewHits]], command_id: CommandId, threshold: int
-) -> list[ScriptCall]:
+) -> list[ScriptCall | PackedCall]:
     """
     Make the calls of one command: each records the hits of a partition.
 
     Calls follow that drop the kept numbers of visitors, if there are visitors of closed days.
     """
     run_id = command_id.run_id
-    calls = [
+    if len(groups) == 1:
+        ((partition, hits),) = groups.items()
+        hit = hits[0]
+        if len(hits) == 1 and not hit.visitor and not hit.refusal and hit.amount > 0:
+            return [pack_common_hit(run_keys(partition, run_id), hit, command_id, threshold)]
+    calls: list[ScriptCall | PackedCall] = [
         build_record_call(run_keys(partition, run_id), hits, command_id, threshold)
         for partition, hits in groups.items()
     ]
@@ -119,10 +128,6 @@ def build_record_call(
     first = hits[0]
     if first.visitor:
         _add_hits_of_visitors(keys, args, names, hits)
-    elif len(hits) == 1 and not expected and not first.refusal and first.amount > 0:
-        field, total, of_model = _counter_fields(names, first.key, first.day)
-        keys.append(total)
-        args += "common", field, first.amount, "", of_model
     else:
         args.append("")
         for hit in hits:
@@ -143,9 +148,42 @@ def read_reply(reply: Reply, hits: Sequence[NewHits]) -> RecordReply:
     return RecordReply(results, bool(is_full), Unknown(missing, *held) if held else None)
 
 
+def pack_common_hit(
+    names: RunKeys, hit: NewHits, command_id: CommandId, threshold: int
+) -> PackedCall:
+    """
+    Make the call for one hit without a visitor, which may be a common one: see common_hit.lua.
+
+    It is sent again if it is in doubt, then as build_record_call() makes it.
+    """
+    key, day, amount, *_ = hit
+    recorder, number, run_id = command_id
+    start, after_number = _pack_counter(names, run_id, key, day, amount, threshold)
+    digits = b"%d" % number
+    return PackedCall(
+        "record",
+        b"%b$32\r\n%b\r\n$%d\r\n%b\r\n%b"
+        % (start, recorder.encode(), len(digits), digits, after_number),
+    )
+
+
+@lru_cache(maxsize=REMEMBERED_COUNTERS)
+def _pack_counter(
+    names: RunKeys, run_id: str, key: CounterKey, day: datetime.date, amount: int, threshold: int
+) -> tuple[bytes, bytes]:
+    """Return what comes before the recorder and the number of a command, and what comes after."""
+    field, total = _counter_fields(names, key, day)
+    keys = [*names.for_record, total]
+    args = ["", str(threshold), "1", "common", field, str(amount), "", key.model_on(day)]
+    # Two words say what to run, one counts the keys, and two are those that are left out.
+    start = pack_start(5 + len(keys) + len(args), "record", run_id)
+    before = map(pack_word, [str(len(keys)), *keys])
+    return b"".join([start, *before]), b"".join(map(pack_word, args))
+
+
 @lru_cache(maxsize=REMEMBERED_COUNTERS)
 def _counter_fields(names: RunKeys, key: CounterKey, day: datetime.date) -> CounterFields:
-    return CounterFields(key.on(day), names.total(key.text), key.model_on(day))
+    return CounterFields(key.on(day), names.total(key.text))
 
 
 @lru_cache(maxsize=REMEMBERED_COUNTERS)
@@ -155,7 +193,7 @@ def _sketch_fields(names: RunKeys, visitors: DailyVisitorsKey) -> SketchFields:
 
 
 def _add_hit(keys: list[str], args: list[Argument], names: RunKeys, hit: NewHits) -> None:
-    field, total, _ = _counter_fields(names, hit.key, hit.day)
+    field, total = _counter_fields(names, hit.key, hit.day)
     refused = RefusedKey(hit.day, hit.key.counter, hit.refusal).field if hit.refusal else ""
     keys.append(total)
     args += field, hit.amount, refused

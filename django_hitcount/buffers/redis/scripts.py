@@ -13,6 +13,8 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+from hiredis import pack_command
+
 Command = tuple[Any, ...]
 """A Redis command: its name and its arguments."""
 
@@ -71,10 +73,37 @@ class ScriptCall(NamedTuple):
     keys: Sequence[str | bytes]
     args: Sequence[str | int | bytes] = ()
 
-    def by_sha(self, run_id: str) -> Command:
-        """Return the command for a server that has loaded the script."""
-        return ("EVALSHA", script(self.name, run_id).sha, len(self.keys), *self.keys, *self.args)
+    def pack(self, run_id: str) -> bytes:
+        """Return the command as it is sent, for a server that has loaded the script."""
+        sha = script(self.name, run_id).sha
+        words: Command = ("EVALSHA", sha, len(self.keys), *self.keys, *self.args)
+        packed: bytes = pack_command(words)
+        return packed
 
-    def by_source(self, run_id: str) -> Command:
-        """Return the command that also loads the script."""
-        return ("EVAL", script(self.name, run_id).source, len(self.keys), *self.keys, *self.args)
+
+class PackedCall(NamedTuple):
+    """The call of a script as ScriptCall.pack() returns it."""
+
+    name: str
+    packed: bytes
+
+
+def pack_word(word: str) -> bytes:
+    """Return a word of a command as it is sent."""
+    encoded = word.encode()
+    return b"$%d\r\n%b\r\n" % (len(encoded), encoded)
+
+
+EVALSHA = pack_word("EVALSHA")
+
+
+def pack_start(words: int, name: str, run_id: str) -> bytes:
+    """Return the first part of a packed call: how many words it has, and what to run."""
+    return b"*%d\r\n%b%b" % (words, EVALSHA, pack_word(script(name, run_id).sha))
+
+
+def pack_with_source(call: PackedCall, run_id: str) -> bytes:
+    """Return a packed call with the source of the script, which loads it."""
+    source, sha = script(call.name, run_id)
+    words, _, rest = call.packed.partition(EVALSHA)
+    return b"".join((words, pack_word("EVAL"), pack_word(source), rest[len(pack_word(sha)) :]))

@@ -61,15 +61,6 @@ class RunningTotals:
         self._partitions = partitions
         self._ttl_seconds = ttl_seconds
 
-    def read_state(self, keys: Collection[CounterKey]) -> BufferState:
-        groups = group_by_partition(keys, self._partitions)
-        with suppress(BufferUnavailable):
-            run_id, replies = self._redis.send_to_run(
-                lambda link: number_epochs(build_state_reads(groups, link.run_id))
-            )
-            return self.read_state_replies(groups, run_id, replies)
-        return BufferState()
-
     def read_state_replies(
         self, groups: Groups, run_id: str, replies: Sequence[Reply]
     ) -> BufferState:

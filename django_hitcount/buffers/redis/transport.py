@@ -6,6 +6,7 @@ A run is the time of a Redis server from one start to the next. Its ``run_id`` n
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -19,8 +20,13 @@ from redis.retry import Retry
 
 from django_hitcount import conf
 from django_hitcount.buffers.redis.connections import bound_waits
-from django_hitcount.buffers.redis.link import BuildCommands, Link, Reply, make_answer_lost
-from django_hitcount.buffers.redis.scripts import Command, ScriptCall
+from django_hitcount.buffers.redis.link import (
+    BuildCommands,
+    BuiltCommand,
+    Link,
+    Reply,
+    make_answer_lost,
+)
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.deadlines import Deadline, has_deadline, seconds_left
 
@@ -65,7 +71,7 @@ class RedisTransport:
             with Deadline(self.timeout_seconds):
                 return self.send(build)
         link = self._take()
-        commands: Sequence[ScriptCall | Command] = ()
+        commands: Sequence[BuiltCommand] = ()
         replies: list[Reply] = []
         is_in_step = False
         try:
@@ -91,8 +97,10 @@ class RedisTransport:
         """
         try:
             link = self._idle.pop()
-            while link.is_of_parent():
-                link = self._idle.pop()
+            while link.pid != os.getpid():
+                link = (
+                    self._idle.pop()
+                )  # Of the parent process. uWSGI forks without Python's hooks.
         except IndexError:
             link = Link(self._pool)
         if not link.is_usable():

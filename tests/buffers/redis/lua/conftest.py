@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from django_hitcount.buffers.redis.record_call import build_record_call
+from django_hitcount.buffers.redis.record_call import build_record_call, pack_common_hit
 from django_hitcount.buffers.redis.scripts import ScriptCall
 from django_hitcount.buffers.redis.transport import RedisTransport
 from django_hitcount.counters.hits import NewHits
@@ -53,8 +53,8 @@ def record_on(transport):
         hit = NewHits(CounterKey(5, object_id, "views"), TODAY, amount, **of_hit)
         number = CommandId(RECORDER.hex, sequence, RUN_ID)
         call = build_record_call(KEYS, [hit], number, threshold, expected=expected)
-        if path == "careful":
-            call = call._replace(args=["" if arg == "common" else arg for arg in call.args])
+        if path == "common" and amount > 0 and not (expected or of_hit):
+            call = pack_common_hit(KEYS, hit, number, threshold)
         (reply,) = replies_to(transport, [call])
         return [0, [reply], [COUNTS], None] if isinstance(reply, int) else reply
 

@@ -1,0 +1,157 @@
+"""
+What a page remembers on its request: the hits that it has recorded, so that it counts once, and the
+numbers that it has read, so that its next tags need not read them again.
+
+A process also remembers what pages show beside the hit that they record. It learns this from the
+tags: if a page has recorded a hit on an object, and then reads a number of it, the next hit on such
+a page reads this number in the same round trip. If nobody shows it there, that was some
+microseconds of Redis, and no query.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from time import monotonic
+from typing import Any, NamedTuple
+
+from django.db.models import Model
+from django.http import HttpRequest
+
+from django_hitcount.conf.caches import cached_for_settings
+from django_hitcount.counters.days import day_of, days_until
+from django_hitcount.counters.fresh_totals import FRESH_SECONDS
+from django_hitcount.counters.hits import NewHits
+from django_hitcount.counters.keys import CounterKey
+from django_hitcount.counters.outcomes import Hit
+from django_hitcount.counters.page_numbers import LastDays, Wanted
+from django_hitcount.db.commits import DelayedWork
+
+MOST_WISHES = 20
+"""Numbers that a record brings along. A page with more of them reads the others one by one."""
+
+_ON_REQUEST = "_hitcount_memory"
+
+HITS = "hits"
+
+Number = CounterKey | LastDays | tuple[str, LastDays]
+"""What names a number: the counter of a total, the days of visitors, or HITS and the days."""
+
+
+class PageMemory:
+    """The memory of one request. It forgets numbers after ten seconds, longer than a page takes."""
+
+    __slots__ = ("_numbers", "hits")
+
+    def __init__(self) -> None:
+        self.hits: dict[CounterKey, tuple[Hit, DelayedWork | None]] = {}
+        """The last hit on each counter, and the work that waits for a COMMIT, if it does."""
+
+        self._numbers: dict[Number, tuple[Any, float]] = {}
+        """Numbers, and when they were read."""
+
+    def remember_hits(
+        self, recorded: Sequence[NewHits], results: Sequence[Hit], delayed: DelayedWork | None
+    ) -> None:
+        """
+        Keep the result of the last hit on each counter.
+
+        ``delayed`` is the work that waits for the COMMIT, if the hits wait for one.
+        """
+        now = monotonic()
+        for (key, *_), hit in zip(recorded, results, strict=True):
+            self.hits[key] = hit, delayed
+            self._numbers[key] = hit.total, now
+
+    def recall_hit(self, key: CounterKey) -> Hit | None:
+        """Return the last hit on a counter; None without one, or if that was rolled back."""
+        hit, delayed = self.hits.get(key, (None, None))
+        return None if delayed and delayed.is_cancelled else hit
+
+    def remember(self, numbers: Mapping[Any, Any]) -> None:
+        """Keep numbers that were read a moment ago."""
+        now = monotonic()
+        for number, value in numbers.items():
+            self._numbers[number] = value, now
+
+    def recall(self, number: Number) -> Any:
+        """
+        Return a number that was recorded or read a moment ago; None without it.
+
+        A total includes the hit of the page, unless that was rolled back.
+        """
+        value, read_at = self._numbers.get(number, (None, 0.0))
+        if number in self.hits and self.recall_hit(number) is None:
+            return None
+        return value if monotonic() - read_at <= FRESH_SECONDS else None
+
+    def forget_days(self, hits: Iterable[NewHits]) -> None:
+        """Forget the visitors and hits of days of counters that the page is about to record."""
+        if self._numbers:
+            changed = {hit.key for hit in hits}
+            for number in [*self._numbers]:
+                last = number[1] if number[0] == HITS else number
+                if isinstance(last, LastDays) and last.key in changed:
+                    del self._numbers[number]
+
+
+def memory_of(request: HttpRequest) -> PageMemory:
+    """Return the memory of a request. Creates it at first use."""
+    memory: PageMemory | None = request.__dict__.get(_ON_REQUEST)
+    if memory is None:
+        memory = request.__dict__[_ON_REQUEST] = PageMemory()
+    return memory
+
+
+class Wish(NamedTuple):
+    """A number that a page shows: a total, or the visitors of some days."""
+
+    counter: str
+    days: int = 0
+    """How many days, today included. 0: the total."""
+
+
+@cached_for_settings("HITCOUNT", maxsize=1024)
+def _wishes_of(model: type[Model], route: str) -> list[Wish]:
+    """Return the wishes of pages with the same URL pattern that record objects of one class."""
+    return []
+
+
+def _find_wishes(request: HttpRequest, obj: Model) -> list[Wish]:
+    match = request.resolver_match
+    return _wishes_of(obj._meta.model, match.route or "" if match else "")
+
+
+def add_wish(request: HttpRequest, obj: Model, key: CounterKey, wish: Wish) -> None:
+    """
+    Add a wish of the page of ``request``, if it has recorded a hit on ``obj``.
+
+    Drops the oldest one if there are too many.
+    """
+    if any(recorded[:2] == key[:2] for recorded in memory_of(request).hits):
+        wishes = _find_wishes(request, obj)
+        others = [known for known in wishes if known != wish]
+        wishes[:] = [*others, wish][-MOST_WISHES:]
+
+
+def find_wanted(request: HttpRequest, obj: Model, key: CounterKey) -> Wanted | None:
+    """Return what the page of ``request`` will show of ``obj``; None if that is not known."""
+    wishes = _find_wishes(request, obj)
+    return _make_wanted(tuple(wishes), key[0], key[1], day_of()) if wishes else None
+
+
+@lru_cache(maxsize=1024)
+def _make_wanted(
+    wishes: tuple[Wish, ...], content_type_id: int, object_id: str, today: datetime.date
+) -> Wanted:
+    """Return what these wishes are about today, on one object."""
+    totals: list[CounterKey] = []
+    visitors: list[LastDays] = []
+    for counter, days in wishes:
+        wanted = CounterKey(content_type_id, object_id, counter)
+        if days:
+            visitors.append(LastDays(wanted, *days_until(today, days)))
+        else:
+            totals.append(wanted)
+    return Wanted(tuple(totals), tuple(visitors))
