@@ -24,7 +24,7 @@ from django_hitcount.db.sums import read_sums
 from django_hitcount.db.tables import StaleTotal
 from django_hitcount.db.total_columns import HitTotalField, total_columns
 from django_hitcount.db.transactions import in_transaction, take_write_lock
-from django_hitcount.maintenance.error_collection import collect_errors
+from django_hitcount.maintenance import run_all
 
 OBJECTS_AT_A_TIME = 300
 """Few enough for the 999 parameters of an old SQLite: an UPDATE has three for each object."""
@@ -61,13 +61,11 @@ def write_stale_totals() -> int:
 
     Raises an ExceptionGroup of the errors.
     """
-    errors: list[Exception] = []
     changed = 0
-    for model, fields in total_columns().items():
-        with collect_errors(errors, f"writing the totals of {model._meta.label}"):
-            changed += sum(written.changed for written in _write_stale(model, fields))
-    if errors:
-        raise ExceptionGroup("Some total columns were not written.", errors)
+    with run_all("Some total columns were not written.") as step:
+        for model, fields in total_columns().items():
+            with step(f"writing the totals of {model._meta.label}"):
+                changed += sum(written.changed for written in _write_stale(model, fields))
     return changed
 
 
