@@ -31,7 +31,7 @@ from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.transactions import DATABASE_ERRORS, is_in_transaction
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.outages.page_reads import page_read_breaker
+from django_hitcount.outages.breaker import page_read_breaker
 from django_hitcount.totals import totals_or_none
 from django_hitcount.unique_visitors import get_visitors_of_ranges, valid_visitor_counter
 

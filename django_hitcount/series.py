@@ -31,7 +31,7 @@ from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.series import DayRange, Sums
 from django_hitcount.exceptions import InvalidHit
-from django_hitcount.outages.page_reads import Guard
+from django_hitcount.outages.breaker import Guard
 from django_hitcount.unique_visitors import read_visitors_of_days, valid_visitor_counter
 
 __all__ = [

@@ -17,13 +17,12 @@ from django.db.models import Case, Max, Value, When
 
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.primary_keys import convert_key, find_by_texts
-from django_hitcount.db import locks
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.sums import read_sums
 from django_hitcount.db.tables import StaleTotal
 from django_hitcount.db.total_columns import HitTotalField, total_columns
-from django_hitcount.db.transactions import in_transaction, take_write_lock
+from django_hitcount.db.transactions import in_transaction, limit_waits, take_write_lock
 from django_hitcount.maintenance import run_all
 
 OBJECTS_AT_A_TIME = 300
@@ -129,7 +128,7 @@ def _write(
 ) -> Written:
     """See write_totals(). The caller opens the transaction."""
     names = [field.attname for field in fields]
-    with locks.limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
+    with limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
         take_write_lock(using, model)
         rows = find_by_texts(model, object_ids, using=using).order_by("pk")
         found = {

@@ -23,10 +23,10 @@ from django.contrib.contenttypes.models import ContentType
 from django_hitcount import conf
 from django_hitcount.buffers import Buffer, get_buffer
 from django_hitcount.counters.batches import Batch, BatchId
-from django_hitcount.db import daily_visitors, ledger, locks, slots
+from django_hitcount.db import daily_visitors, ledger, slots
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.tables import DeletedObject
-from django_hitcount.db.transactions import in_transaction
+from django_hitcount.db.transactions import in_transaction, limit_waits
 from django_hitcount.exceptions import HitCountError
 from django_hitcount.maintenance import forgetting, run_all
 from django_hitcount.outages.waits import in_background
@@ -217,7 +217,7 @@ def apply(batch: Batch) -> bool:
         if not ledger.add_batch(batch.id, batch.claim, using=using):
             return False
         slot = choice.next()
-        with locks.limit_waits(using, seconds=LOCK_WAIT_SECONDS):
+        with limit_waits(using, seconds=LOCK_WAIT_SECONDS):
             slots.add_totals(batch.totals, slot=slot, using=using)
             slots.add_daily(batch.daily, slot=slot, using=using)
             slots.add_refused(batch.refused, slot=slot, using=using)
