@@ -18,11 +18,10 @@ from django.db import connections
 from django_hitcount.db import slots
 from django_hitcount.db.fields import match_uncompacted
 from django_hitcount.db.slots import ModelDay
-from django_hitcount.db.sql import Sql
+from django_hitcount.db.sql import Sql, match_rows
 from django_hitcount.db.tables import DailyHitSlot, DailyModelHits, HitSlot, SlotRow
 from django_hitcount.db.total_columns import make_marks, mark_stale
 from django_hitcount.db.transactions import limit_waits, take_write_lock
-from django_hitcount.db.upserts import match_rows
 
 LOCK_WAIT_SECONDS = 0.05
 """How long a fold waits for locks: not as long as hits wait for the rows that it has locked."""

@@ -20,6 +20,7 @@ from django_hitcount import conf
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey, RefusedKey
 from django_hitcount.db import transactions
+from django_hitcount.db.sql import insert_or_add, match_rows
 from django_hitcount.db.tables import (
     DailyHitSlot,
     DailyModelHits,
@@ -27,7 +28,6 @@ from django_hitcount.db.tables import (
     RefusedHitSlot,
     SlotRow,
 )
-from django_hitcount.db.upserts import insert_or_add, match_rows
 
 ModelDay: TypeAlias = tuple[int, str, datetime.date]
 """A content type id, a counter and a day: the key of DailyModelHits."""
