@@ -15,7 +15,7 @@ from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey, ObjectKey
 from django_hitcount.counters.outcomes import Hit
 from django_hitcount.counters.page_numbers import LastDays, SpanCount
-from django_hitcount.db.commits import DelayedWork
+from django_hitcount.db.savepoints import DelayedWork
 
 _MEMORY_ATTRIBUTE = "_hitcount_memory"
 

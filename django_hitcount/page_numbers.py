@@ -25,10 +25,9 @@ from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.page_numbers import BufferNumbers, LastDays, SpanCount, Wanted
 from django_hitcount.counters.visitors import Visitors
 from django_hitcount.db import daily_visitors
-from django_hitcount.db.commits import reports_commit, run_after_commit
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.routing import hits_alias
-from django_hitcount.db.savepoints import savepoint
+from django_hitcount.db.savepoints import reports_commit, run_after_commit, savepoint
 from django_hitcount.db.transactions import DATABASE_ERRORS, is_in_transaction
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.breaker import page_read_breaker
