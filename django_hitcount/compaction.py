@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django_hitcount.maintenance.compaction import Compaction, compact
-from django_hitcount.maintenance.upkeep import prune, run_upkeep
+from django_hitcount.maintenance.compaction import Compaction, compact, prune, run_upkeep
 
 __all__ = ["Compaction", "compact", "prune", "run_upkeep"]

@@ -16,12 +16,17 @@ from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.fresh_totals import discard_totals
 from django_hitcount.counters.hits import NewHits, check_amount
-from django_hitcount.db import locks, slots
-from django_hitcount.db.commits import run_after_commit
+from django_hitcount.db import slots
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.savepoints import run_after_commit
 from django_hitcount.db.tables import Correction, MissedRecord
-from django_hitcount.db.transactions import DATABASE_ERRORS, in_transaction, require_autocommit
+from django_hitcount.db.transactions import (
+    DATABASE_ERRORS,
+    in_transaction,
+    limit_waits,
+    require_autocommit,
+)
 from django_hitcount.exceptions import (
     BufferUnavailable,
     InvalidCorrection,
@@ -141,7 +146,7 @@ def _write_rows(
     All corrections of a counter write to the same slot, so the second of two waits here until the
     first one commits, and then sees what that one took back.
     """
-    with locks.limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
+    with limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
         slots.add_hits([hits], slot=slots.CORRECTION_SLOT, using=using)
     if hits.amount < 0:
         _check_rest(obj, hits)

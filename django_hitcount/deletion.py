@@ -24,10 +24,9 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.counters import counted_models
 from django_hitcount.counters.counted_models import counted_model, deleted_object_id
 from django_hitcount.counters.keys import ObjectKey
-from django_hitcount.db.commits import run_after_commit
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.routing import hits_alias
-from django_hitcount.db.savepoints import savepoint
+from django_hitcount.db.savepoints import run_after_commit, savepoint
 from django_hitcount.db.tables import DeletedObject
 from django_hitcount.db.transactions import DATABASE_ERRORS, take_write_lock
 from django_hitcount.exceptions import InvalidKey

@@ -26,7 +26,7 @@ from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.outcomes import Hit
 from django_hitcount.counters.page_numbers import LastDays, Wanted
-from django_hitcount.db.commits import DelayedWork
+from django_hitcount.db.savepoints import DelayedWork
 
 MOST_WISHES = 20
 """Numbers that a record brings along. A page with more of them reads the others one by one."""

@@ -24,13 +24,12 @@ from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.page_numbers import BufferNumbers, LastDays, SpanCount, Wanted
 from django_hitcount.counters.visitors import Visitors
 from django_hitcount.db import daily_visitors
-from django_hitcount.db.commits import open_transactions, run_after_commit
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.routing import hits_alias
-from django_hitcount.db.savepoints import savepoint
+from django_hitcount.db.savepoints import open_transactions, run_after_commit, savepoint
 from django_hitcount.db.transactions import DATABASE_ERRORS, is_in_transaction
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.outages.page_reads import page_read_breaker
+from django_hitcount.outages.breaker import page_read_breaker
 from django_hitcount.page_memory import HITS, Wish, add_wish, memory_of
 from django_hitcount.totals import totals_or_none
 from django_hitcount.unique_visitors import get_visitors_of_ranges, valid_visitor_counter

@@ -32,13 +32,13 @@ from django_hitcount.counters.hits import NewHits, check_amount
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.outcomes import NO_REQUEST, UNAVAILABLE, UNSAVED, Hit
 from django_hitcount.counters.page_numbers import Wanted
-from django_hitcount.db.commits import DelayedWork, open_transactions
 from django_hitcount.db.counter_keys import clear_content_types, counter_key
+from django_hitcount.db.failures import is_server_away
 from django_hitcount.db.routing import hits_alias, write_aliases
+from django_hitcount.db.savepoints import DelayedWork, open_transactions
 from django_hitcount.db.transactions import DATABASE_ERRORS, require_autocommit
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.outages.failures import is_server_away
-from django_hitcount.outages.page_reads import page_read_breaker
+from django_hitcount.outages.breaker import page_read_breaker
 from django_hitcount.outages.waits import add_wait, current_page
 from django_hitcount.page_memory import find_wanted, memory_of
 from django_hitcount.refusals import HitContext, find_refusal, log_refused, report_refused

@@ -25,13 +25,13 @@ from django_hitcount.counters.days import list_days
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.names import check_counter
 from django_hitcount.counters.primary_keys import convert_key, key_type
-from django_hitcount.db import series
+from django_hitcount.db import sums
 from django_hitcount.db.counter_keys import content_type_id_of, counter_key
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
-from django_hitcount.db.series import DayRange, Sums
+from django_hitcount.db.sums import DayRange, Sums
 from django_hitcount.exceptions import InvalidHit
-from django_hitcount.outages.page_reads import Guard
+from django_hitcount.outages.breaker import Guard
 from django_hitcount.unique_visitors import read_visitors_of_days, valid_visitor_counter
 
 __all__ = [
@@ -170,10 +170,10 @@ def _read(source: Any, days: DayRange, counter: str) -> Sums:
 
 def _add_up(parts: Iterable[Mapping[CounterDay, int]]) -> Sums:
     """Add up hits. The operator + would drop negative ones."""
-    sums: Sums = Counter()
+    found: Sums = Counter()
     for part in parts:
-        sums.update(part)
-    return sums
+        found.update(part)
+    return found
 
 
 def day_range(first_day: datetime.date, last_day: datetime.date) -> DayRange:
@@ -191,7 +191,7 @@ def read_counters(
     Reads the tables within ``guard``. Costs a query, and with Redis one round trip.
     """
     held = get_buffer().read_days(keys, days.first_day, days.last_day)
-    return _add_tables(held, partial(series.read_days_of_counters, keys), days, guard)
+    return _add_tables(held, partial(sums.read_days_of_counters, keys), days, guard)
 
 
 def _read_model(content_type_id: int | None, days: DayRange, counter: str) -> Sums:
@@ -199,7 +199,7 @@ def _read_model(content_type_id: int | None, days: DayRange, counter: str) -> Su
     held = get_buffer().read_days_of_model(
         content_type_id, days.first_day, days.last_day, counter=counter
     )
-    read = partial(series.read_days_of_model, content_type_id, counter=counter)
+    read = partial(sums.read_days_of_model, content_type_id, counter=counter)
     return _add_tables(held, read, days)
 
 
@@ -242,7 +242,7 @@ def _read_many(queryset: QuerySet[Any, Any], days: DayRange, counter: str) -> Su
     """Read the hits of many objects: the database finds them itself."""
     content_type_id = content_type_id_of(queryset.model)
     with savepoint(days.using):
-        return series.read_days_of_objects(
+        return sums.read_days_of_objects(
             queryset, days, content_type_id=content_type_id, counter=counter
         )
 

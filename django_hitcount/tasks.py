@@ -35,8 +35,8 @@ def flush_hits(partitions: list[int] | None = None, *, at_most_every: float | No
 
 @shared_task(name="django_hitcount.compact_hits", ignore_result=True)
 def compact_hits(*, at_most_every: float | None = None) -> None:
-    """Keep the tables small; see upkeep.run_upkeep(). For ``at_most_every``, see flush_hits()."""
-    from django_hitcount.maintenance.upkeep import run_upkeep
+    """Keep the tables small; see run_upkeep(). For ``at_most_every``, see flush_hits()."""
+    from django_hitcount.maintenance.compaction import run_upkeep
 
     if _is_due(compact_hits.name, at_most_every):
         run_upkeep()

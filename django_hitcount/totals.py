@@ -29,7 +29,7 @@ from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.transactions import DATABASE_ERRORS, is_in_transaction
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.outages.page_reads import Guard, page_read_breaker
+from django_hitcount.outages.breaker import Guard, page_read_breaker
 
 __all__ = [
     "aget_total",

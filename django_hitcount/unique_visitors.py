@@ -31,7 +31,7 @@ from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.exceptions import VisitorsNotCounted
-from django_hitcount.outages.page_reads import Guard
+from django_hitcount.outages.breaker import Guard
 
 __all__ = [
     "Visitors",

@@ -18,7 +18,7 @@ from django_hitcount import deletion, page_memory, tasks
 from django_hitcount.buffers import database, get_buffer
 from django_hitcount.conf import get_config
 from django_hitcount.db import admissions
-from django_hitcount.outages import page_reads
+from django_hitcount.outages import breaker
 from django_hitcount.visitors import hashing
 from tests import children
 from tests import settings as test_settings
@@ -166,7 +166,7 @@ def no_test_meets_the_buffer_of_another() -> None:
     """Clear what a process remembers: settings, buffer, breakers, visitor keys, pages."""
     get_config.cache_clear()
     get_buffer.cache_clear()
-    page_reads.page_read_breaker.cache_clear()
+    breaker.page_read_breaker.cache_clear()
     hashing._read_key.cache_clear()
     page_memory._wishes_of.cache_clear()
 
@@ -174,7 +174,7 @@ def no_test_meets_the_buffer_of_another() -> None:
 @pytest.fixture(autouse=True)
 def reads_are_patient(monkeypatch) -> None:
     """Let pages wait for the tables, so that they show all numbers on a busy machine."""
-    monkeypatch.setattr(page_reads, "PATIENCE_SECONDS", 20.0)
+    monkeypatch.setattr(breaker, "PAGE_READ_SECONDS", 20.0)
 
 
 @pytest.fixture(autouse=True)

@@ -14,8 +14,8 @@ from django.utils.functional import SimpleLazyObject
 from django_hitcount import series
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import day_of, list_days
-from django_hitcount.db import series as daily_sums
 from django_hitcount.db import slots
+from django_hitcount.db import sums as daily_sums
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import DailyHitSlot, DailyModelHits, LastBatch
 from django_hitcount.exceptions import (

@@ -17,12 +17,12 @@ from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.expressions import TotalInTables
 from django_hitcount.db.savepoints import savepoint
-from django_hitcount.db.series import read_days_of_each
+from django_hitcount.db.sums import read_days_of_each
 from django_hitcount.db.tables import HitSlot
 from django_hitcount.db.total_columns import HitTotalField, total_columns
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.outages.page_reads import page_read_breaker
+from django_hitcount.outages.breaker import page_read_breaker
 from django_hitcount.reports.charts import Sparkline, sparkline
 from django_hitcount.reports.labels import label_counter
 from django_hitcount.series import day_range

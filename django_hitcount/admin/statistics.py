@@ -18,7 +18,7 @@ from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.visitors import Visitors
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.routing import hits_alias
-from django_hitcount.db.series import Sums
+from django_hitcount.db.sums import Sums
 from django_hitcount.db.tables import Correction
 from django_hitcount.reports.charts import BarChart, bar_chart, unit_for
 from django_hitcount.reports.csv import file_name, write_csv

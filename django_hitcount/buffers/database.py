@@ -20,14 +20,18 @@ from django_hitcount.counters.hits import AddressHash, NewHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.outcomes import UNAVAILABLE
 from django_hitcount.counters.page_numbers import NO_NUMBERS, BufferNumbers, Wanted
-from django_hitcount.db import locks, seen_visitors, slots
+from django_hitcount.db import seen_visitors, slots
+from django_hitcount.db.failures import is_conflict, is_server_away
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.tables import MissedRecord
-from django_hitcount.db.transactions import DATABASE_ERRORS, LockPatience, in_transaction
+from django_hitcount.db.transactions import (
+    DATABASE_ERRORS,
+    LockPatience,
+    in_transaction,
+    limit_waits,
+)
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.outages.breaker import Breaker
-from django_hitcount.outages.failures import is_server_away
-from django_hitcount.outages.page_reads import page_read_breaker
+from django_hitcount.outages.breaker import Breaker, page_read_breaker
 from django_hitcount.outages.waits import add_wait, seconds_waited
 
 PATIENCE_SECONDS = 0.5
@@ -102,7 +106,7 @@ class DatabaseBuffer(Buffer):
         try:
             return self._run(hits, doubtful, make_records, is_patient=is_one_counter)
         except DATABASE_ERRORS as exc:
-            if is_one_counter or not locks.is_conflict(exc):
+            if is_one_counter or not is_conflict(exc):
                 raise
             return self._write_apart(hits, doubtful, make_records)
 
@@ -137,7 +141,7 @@ class DatabaseBuffer(Buffer):
                     write.beyond.add(exc.address)
                 except DATABASE_ERRORS as exc:
                     now = time.monotonic()
-                    if is_patient and locks.is_conflict(exc):
+                    if is_patient and is_conflict(exc):
                         self._hurries_until = now + HURRY_SECONDS
                     _remember_wait(exc, now - began_at)
                     raise
@@ -185,12 +189,12 @@ def _report_lost(parts: Mapping[K, Part], error: Exception) -> dict[K, list[Reco
 
 def _is_away(error: BaseException) -> bool:
     """Return whether the server is away. A statement that waited for a lock does not say so."""
-    return is_server_away(error) and not locks.is_conflict(error)
+    return is_server_away(error) and not is_conflict(error)
 
 
 def _remember_wait(error: BaseException, seconds: float) -> None:
     """Add ``seconds`` to the waits of the page, so that it does not wait for the same again."""
-    add_wait(LOCKS if locks.is_conflict(error) else page_read_breaker().server, seconds)
+    add_wait(LOCKS if is_conflict(error) else page_read_breaker().server, seconds)
 
 
 class _Write:
@@ -221,9 +225,9 @@ class _Write:
         slot = self._choice.next()
         hits = [*self._hits, *self._doubtful]
         has_visitors = any(hit.visitor for hit in hits)
-        with locks.limit_waits(using, seconds=VISITOR_LOCK_WAIT_SECONDS, is_at_begin=True):
+        with limit_waits(using, seconds=VISITOR_LOCK_WAIT_SECONDS, is_at_begin=True):
             checked = seen_visitors.refuse_repeats(hits, self.beyond, using=using)
-        with locks.limit_waits(using, seconds=self._next_lock_wait(), is_at_begin=not has_visitors):
+        with limit_waits(using, seconds=self._next_lock_wait(), is_at_begin=not has_visitors):
             sure, unsure = checked[: len(self._hits)], checked[len(self._hits) :]
             slots.check_locks(sure, slot=slot, using=using)
             slots.add_hits(sure, slot=slot, using=using)

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from django.db import connections, models
 
-from django_hitcount.db import upserts
-from django_hitcount.db.clock import Clock
+from django_hitcount.db import sql
+from django_hitcount.db.sql import Clock
 from django_hitcount.db.tables import Admission
 from django_hitcount.db.transactions import (
     delete_in_batches,
@@ -128,7 +128,7 @@ def _insert(name: str, using: str) -> bool:
     The caller's interval does not begin here. If another session inserts the same row and rolls
     back, this INSERT waits, and would write the time at which it began to wait.
     """
-    return upserts.insert_or_ignore(
+    return sql.insert_or_ignore(
         Admission, ("name", "admitted_at", "expires_at"), (name, 0, 0), using
     )
 

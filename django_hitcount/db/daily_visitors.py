@@ -22,7 +22,7 @@ from django_hitcount.counters.days import open_days
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey
 from django_hitcount.counters.page_numbers import DayInTable, LastDays
 from django_hitcount.counters.sketches import Sketch
-from django_hitcount.db import slots, upserts
+from django_hitcount.db import slots, sql
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.tables import DailyVisitors, SeenVisitor
 from django_hitcount.db.transactions import in_transaction, take_write_lock
@@ -264,7 +264,7 @@ def _fold(first_open_day: datetime.date, batch_size: int, using: str) -> int:
     rows = [*locked.values_list("pk", *SeenVisitor.KEY)]
     amounts = Counter(tuple(key) for _, *key in rows)
     options_of = conf.get_config().options_of
-    upserts.insert_or_add(
+    sql.insert_or_add(
         DailyVisitors,
         (*DailyVisitors.KEY, "count"),
         # A counter without ``visitors`` has these rows only to find repeats: they are not counted.

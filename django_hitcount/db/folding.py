@@ -15,14 +15,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 from django.db import connections
 
-from django_hitcount.db import locks, slots
+from django_hitcount.db import slots
 from django_hitcount.db.fields import match_uncompacted
 from django_hitcount.db.slots import ModelDay
-from django_hitcount.db.sql import Sql
+from django_hitcount.db.sql import Sql, match_rows
 from django_hitcount.db.tables import DailyHitSlot, DailyModelHits, HitSlot, SlotRow
 from django_hitcount.db.total_columns import make_marks, mark_stale
-from django_hitcount.db.transactions import take_write_lock
-from django_hitcount.db.upserts import match_rows
+from django_hitcount.db.transactions import limit_waits, take_write_lock
 
 LOCK_WAIT_SECONDS = 0.05
 """How long a fold waits for locks: not as long as hits wait for the rows that it has locked."""
@@ -60,7 +59,7 @@ def fold_rows(
     """
     folds = {"postgresql": _fold_at_once, "sqlite": _fold_in_steps, "mysql": _fold_by_id}
     fold = folds[connections[using].vendor]
-    with locks.limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
+    with limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
         take_write_lock(using)
         folded = fold(model, _select_piece(model, after, newest, limit, using), using)
         slots.add_to_models(folded.sums, using=using)

@@ -17,7 +17,7 @@ from django.db import models
 from django.utils import timezone
 
 from django_hitcount.counters.batches import BatchId
-from django_hitcount.db import upserts
+from django_hitcount.db import sql
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.tables import LastBatch
 from django_hitcount.db.transactions import in_transaction
@@ -77,7 +77,7 @@ def _raise(batch_id: BatchId, claim: int, using: str) -> bool:
 
 def _insert(batch_id: BatchId, using: str) -> None:
     values = [batch_id.partition, batch_id.generation, *Applied()]
-    upserts.insert_or_ignore(LastBatch, COLUMNS, values, using)
+    sql.insert_or_ignore(LastBatch, COLUMNS, values, using)
 
 
 def read_runs(runs: Iterable[tuple[int, str]], *, using: str) -> dict[Generation, Applied]:

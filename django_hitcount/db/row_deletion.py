@@ -11,7 +11,7 @@ from operator import itemgetter
 from django.db import models
 
 from django_hitcount.counters.keys import ObjectKey
-from django_hitcount.db import locks, slots
+from django_hitcount.db import slots
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.tables import (
     Correction,
@@ -23,7 +23,7 @@ from django_hitcount.db.tables import (
     SlotRow,
 )
 from django_hitcount.db.total_columns import mark_stale
-from django_hitcount.db.transactions import in_transaction, take_write_lock
+from django_hitcount.db.transactions import in_transaction, limit_waits, take_write_lock
 
 ROWS_PER_TRANSACTION = 500
 """Few enough for the 999 parameters of an old SQLite, and to hold locks only briefly."""
@@ -73,7 +73,7 @@ def _delete_rows(
     rows = model._default_manager.using(using).filter(pk__in=pks)
     take_write_lock(using)
     order = (*model.KEY, "slot" if issubclass(model, SlotRow) else "pk")
-    with locks.limit_waits(using, seconds=lock_wait_seconds):
+    with limit_waits(using, seconds=lock_wait_seconds):
         locked = [*rows.order_by(*order).select_for_update().values_list("pk", flat=True)]
         sums: Counter[slots.ModelDay] = Counter()
         if model is DailyHitSlot and locked:

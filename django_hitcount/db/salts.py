@@ -14,11 +14,15 @@ from django.db import connections, models
 
 from django_hitcount import conf
 from django_hitcount.counters.days import day_of
-from django_hitcount.db import locks
-from django_hitcount.db.clock import read_clock
 from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.sql import read_clock
 from django_hitcount.db.tables import VisitorSalt
-from django_hitcount.db.transactions import DATABASE_ERRORS, in_transaction, is_in_transaction
+from django_hitcount.db.transactions import (
+    DATABASE_ERRORS,
+    in_transaction,
+    is_in_transaction,
+    limit_waits,
+)
 
 SALT_BYTES = 32
 """As many as a SHA-256 hash has: more would not make keys harder to guess."""
@@ -74,7 +78,7 @@ def prune_salts(*, patience_seconds: float = PATIENCE_SECONDS) -> int:
     old = _old_salts(using)
 
     def delete() -> int:
-        with locks.limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
+        with limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
             if connections[using].vendor == "sqlite":
                 # It leaves deleted bytes in the file, but overwrites a value of the same length.
                 old.update(salt=secrets.token_bytes(SALT_BYTES))
@@ -123,7 +127,7 @@ def _rewrite_table(using: str, patience_seconds: float) -> None:
     table = VisitorSalt._meta.db_table
 
     def rewrite() -> None:
-        limited = locks.limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True)
+        limited = limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True)
         with limited, connection.cursor() as cursor:
             found = connection.introspection.get_constraints(cursor, table)
             key = next(name for name, constraint in found.items() if constraint["primary_key"])

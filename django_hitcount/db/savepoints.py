@@ -1,12 +1,14 @@
-"""Keep errors from breaking the transactions of a view."""
+"""The transactions of a view: keep errors from breaking them, and wait for their COMMIT."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextvars import copy_context
 from typing import Any
 
-from django.db import connections
+from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_hitcount.db.transactions import DATABASE_ERRORS
@@ -106,3 +108,60 @@ class _LazySavepoint:
         except DATABASE_ERRORS:
             connection.needs_rollback = True  # As atomic() does: the transaction will not commit.
             raise TransactionLost(str(error)) from error
+
+
+def run_after_commit(work: Callable[[], object], *, databases: Iterable[str]) -> DelayedWork | None:
+    """
+    Run ``work`` now, or once each of ``databases`` that is in a transaction has committed.
+
+    Returns the work if it waits, or None if it ran. Work that waits runs in a copy of the current
+    context, so it stays part of its page. If one of the transactions rolls back, it never runs.
+
+    Does not wait for a transaction that was begun by hand, with autocommit off: Django does not
+    report when it ends.
+    """
+    opened = [
+        using
+        for using in {*databases}
+        if connections[using].in_atomic_block and connections[using].commit_on_exit
+    ]
+    if opened:
+        return DelayedWork(work, opened)
+    work()
+    return None
+
+
+def reports_commit(using: str) -> bool:
+    """Return whether a transaction is open whose COMMIT Django reports."""
+    connection = connections[using]
+    return connection.in_atomic_block and connection.commit_on_exit
+
+
+class DelayedWork:
+    """Work that waits for the COMMIT of transactions, which may end in any order."""
+
+    def __init__(self, work: Callable[[], object], databases: Iterable[str]) -> None:
+        context = copy_context()
+        self._work: Callable[[], object] = lambda: context.run(work)
+        self._pending = [self._wait_for(using) for using in databases]
+
+    def _wait_for(self, using: str) -> weakref.ref[Callable[[], None]]:
+        """Let Django report the COMMIT. Only Django has a reference to the function it calls."""
+
+        def note_commit() -> None:
+            self._pending = [other for other in self._pending if other is not pending]
+            if not self._pending:
+                self._work()
+
+        pending: weakref.ref[Callable[[], None]] = weakref.ref(note_commit)
+        transaction.on_commit(note_commit, using=using, robust=True)
+        return pending
+
+    @property
+    def is_cancelled(self) -> bool:
+        """
+        Whether the work will never run, because a transaction or savepoint was rolled back.
+
+        Django drops the functions of a rollback without a report: the weak reference is empty then.
+        """
+        return any(pending() is None for pending in self._pending)

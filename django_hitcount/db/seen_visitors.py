@@ -20,7 +20,7 @@ from django_hitcount.counters.days import open_days
 from django_hitcount.counters.hits import AddressHash, NewHits, VisitorHashes
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.outcomes import ADDRESS_LIMIT, REPEAT
-from django_hitcount.db import admissions, upserts
+from django_hitcount.db import admissions, sql
 from django_hitcount.db.tables import CountedAddress, SeenVisitor
 from django_hitcount.db.transactions import delete_in_batches, take_write_lock
 
@@ -94,7 +94,7 @@ def _add_hit(address: AddressHash, known: int | None, limit: int, using: str) ->
     row = _row_of_address(address, using)
     if known is not None:
         return bool(row.filter(hits__lt=limit).update(hits=models.F("hits") + 1))
-    upserts.insert_or_add(CountedAddress, ("name", "hits"), [(_name(address), 1)], using)
+    sql.insert_or_add(CountedAddress, ("name", "hits"), [(_name(address), 1)], using)
     return row.values_list("hits", flat=True).get() <= limit
 
 
@@ -141,7 +141,7 @@ def _insert(hit: NewHits, visitor: VisitorHashes, using: str) -> bool:
     # The primary key is random, so that keys do not show which rows were written together.
     pk = 1 + secrets.randbelow(2**62)
     values = [pk, *hit.key, day, visitor.key_id, (visitor.of_day or b"").hex()]
-    return upserts.insert_or_ignore(SeenVisitor, COLUMNS, values, using)
+    return sql.insert_or_ignore(SeenVisitor, COLUMNS, values, using)
 
 
 def read_oldest(days: Sequence[datetime.date], limit: int, *, using: str) -> dict[int, NewHits]:

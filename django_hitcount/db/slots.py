@@ -19,7 +19,8 @@ from django.db import connections, models
 from django_hitcount import conf
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey, RefusedKey
-from django_hitcount.db import locks
+from django_hitcount.db import transactions
+from django_hitcount.db.sql import insert_or_add, match_rows
 from django_hitcount.db.tables import (
     DailyHitSlot,
     DailyModelHits,
@@ -27,7 +28,6 @@ from django_hitcount.db.tables import (
     RefusedHitSlot,
     SlotRow,
 )
-from django_hitcount.db.upserts import insert_or_add, match_rows
 
 ModelDay: TypeAlias = tuple[int, str, datetime.date]
 """A content type id, a counter and a day: the key of DailyModelHits."""
@@ -136,7 +136,7 @@ def check_locks(hits: Iterable[NewHits], *, slot: int, using: str) -> None:
     For MySQL, which can only limit how long a SELECT waits. Costs two statements there, and one
     more if hits are refused. Does nothing on other databases.
     """
-    if not locks.is_mysql(connections[using]):
+    if not transactions.is_mysql(connections[using]):
         return
     counting = [hit for hit in hits if not hit.refusal]
     refused = [hit for hit in hits if hit.refusal]

@@ -1,5 +1,5 @@
 """
-Statements, and how to run those that Django has no function for.
+Statements that Django has no function for: upserts, long results, several tables, the clock.
 
 Long results are spooled: they wait in a temporary file. A cursor that stays open until a slow
 reader has taken them all would keep a connection of MySQL and MariaDB from reading anything else.
@@ -7,23 +7,36 @@ reader has taken them all would keep a connection of MySQL and MariaDB from read
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partialmethod
 from itertools import chain
 from tempfile import TemporaryFile
 from typing import Any
 
+from django.conf import settings
 from django.db import connections, models
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models.constants import OnConflict
+from django.utils import timezone
 
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
+from django_hitcount.db.tables import VisitorSalt
 
 Sql = tuple[str, list[Any]]
 """A statement, or a part of one, and its parameters."""
 
-Rows = models.QuerySet[Any, Any]
+Rows = Sequence[tuple[Any, ...]]
+"""Rows to insert, each with a value for each column."""
+
+Select = models.QuerySet[Any, Any]
 
 ROWS_AT_A_TIME = 1000
+
+ROWS_PER_STATEMENT = 1000
+"""Rows of one upsert. More rows would not make it faster per row."""
 
 
 def read_rows(sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -73,7 +86,7 @@ def _open_unbuffered(connection: Any) -> Any:
         driver.cursorclass = usual
 
 
-def read_together(*selects: Rows) -> list[list[tuple[Any, ...]]]:
+def read_together(*selects: Select) -> list[list[tuple[Any, ...]]]:
     """
     Read querysets with values_list(), and return the rows of each. Costs a query.
 
@@ -96,11 +109,11 @@ class _Null(models.Value):
         return f"NULL::{self.output_field.cast_db_type(connection)}", []
 
 
-def _names(rows: Rows) -> list[str]:
+def _names(rows: Select) -> list[str]:
     return [*(rows.query.selected or ())]
 
 
-def _nulls(rows: Rows, number: int) -> dict[str, _Null]:
+def _nulls(rows: Select, number: int) -> dict[str, _Null]:
     """Return what is in the columns of a queryset in the rows of the others."""
     query = rows.query.clone()
     return {
@@ -109,7 +122,7 @@ def _nulls(rows: Rows, number: int) -> dict[str, _Null]:
     }
 
 
-def _widen(rows: Rows, number: int, nulls: Sequence[Mapping[str, _Null]]) -> Rows:
+def _widen(rows: Select, number: int, nulls: Sequence[Mapping[str, _Null]]) -> Select:
     """Add the number of a queryset before its columns, and NULL in those of the others."""
     names = [[*columns] for columns in nulls]
     names[number] = _names(rows)
@@ -117,5 +130,127 @@ def _widen(rows: Rows, number: int, nulls: Sequence[Mapping[str, _Null]]) -> Row
     for other, columns in enumerate(nulls):
         if other != number:
             added |= columns
-    wide: Rows = rows.annotate(**added)
+    wide: Select = rows.annotate(**added)
     return wide.values_list("number_of_select", *chain.from_iterable(names))
+
+
+def insert_or_add(
+    model: type[models.Model], columns: Sequence[str], rows: Rows, using: str
+) -> None:
+    """
+    Insert rows. If a row exists already, add the value of the last column to it.
+
+    The columns before the last one must have a unique constraint. Costs a statement per
+    thousand rows.
+    """
+    connection = connections[using]
+    limit = connection.features.max_query_params or ROWS_PER_STATEMENT * len(columns)
+    size = min(ROWS_PER_STATEMENT, limit // len(columns))
+    with connection.cursor() as cursor:
+        for start in range(0, len(rows), size):
+            chunk = rows[start : start + size]
+            cursor.execute(*_upsert_statement(connection, model, columns, chunk))
+
+
+def _upsert_statement(
+    connection: BaseDatabaseWrapper, model: type[models.Model], columns: Sequence[str], rows: Rows
+) -> Sql:
+    """
+    Return an INSERT of ``rows`` that adds to the last column of rows that exist already.
+
+    Django knows the syntax of each server, but only to overwrite columns. This function turns the
+    assignment into an addition.
+    """
+    quote = connection.ops.quote_name
+    *key, last = columns
+    table, added = quote(model._meta.db_table), quote(last)
+    overwrite = connection.ops.on_conflict_suffix_sql(
+        list(model._meta.concrete_fields), OnConflict.UPDATE, [last], key
+    )
+    add = overwrite.replace(f"{added} = ", f"{added} = {table}.{added} + ", 1)
+    is_postgresql = connection.vendor == "postgresql"
+    source, values = _arrays(connection, model, columns, rows) if is_postgresql else _values(rows)
+    into = f"INSERT INTO {table} ({', '.join(map(quote, columns))})"
+    return f"{into} {source} {add}", values
+
+
+def _values(rows: Rows) -> Sql:
+    row = f"({', '.join(['%s'] * len(rows[0]))})"
+    return f"VALUES {', '.join([row] * len(rows))}", [value for row in rows for value in row]
+
+
+def _arrays(
+    connection: BaseDatabaseWrapper, model: type[models.Model], columns: Sequence[str], rows: Rows
+) -> Sql:
+    """Return the rows as an array per column: psycopg is slow with thousands of placeholders."""
+    types = [str(model._meta.get_field(column).db_type(connection)) for column in columns]
+    arrays = ", ".join(f"%s::{type_.partition('(')[0]}[]" for type_ in types)
+    values = [list(column) for column in zip(*rows, strict=True)]
+    return f"SELECT * FROM unnest({arrays})", values  # noqa: S608 - types of our own columns
+
+
+def insert_or_ignore(
+    model: type[models.Model], columns: Sequence[str], values: Sequence[Any], using: str
+) -> bool:
+    """
+    Insert a row. Return False if a row with its unique key exists already.
+
+    If another session is inserting one, waits until that transaction ends. Check the values before
+    you call it: MySQL also ignores errors of values that do not fit.
+    """
+    connection = connections[using]
+    quote, ops = connection.ops.quote_name, connection.ops
+    insert = ops.insert_statement(on_conflict=OnConflict.IGNORE)
+    ignore = ops.on_conflict_suffix_sql([], OnConflict.IGNORE, [], [])
+    places = ", ".join(["%s"] * len(values))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"{insert} {quote(model._meta.db_table)} ({', '.join(map(quote, columns))}) "
+            f"VALUES ({places}) {ignore}",
+            values,
+        )
+        return bool(cursor.rowcount)
+
+
+def match_rows(pks: Sequence[int]) -> str:
+    """
+    Return a condition for rows with these ids.
+
+    Has no parameters, since a driver takes longer for thousands of them than the server for the
+    rows.
+    """
+    return f"id IN ({', '.join(map(str, pks))})"
+
+
+class Clock(models.Func):
+    """
+    The current time of the database, in microseconds since 1970. SQLite's has only milliseconds.
+
+    It is never the time at which the transaction began. It may be the time at which the
+    statement began, before it waited for a lock.
+    """
+
+    arity = 0
+    output_field = models.BigIntegerField()
+    as_postgresql = partialmethod(
+        models.Func.as_sql, template="(EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) * 1000000)::bigint"
+    )
+    as_mysql = partialmethod(
+        models.Func.as_sql, template="TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
+    )
+    as_sqlite = partialmethod(
+        models.Func.as_sql,
+        template="(CAST(ROUND((JULIANDAY('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)",
+    )
+
+
+def read_clock(using: str) -> datetime.datetime:
+    """Return the current time of the database, as timezone.now() returns ours. Costs a query."""
+    compiler = VisitorSalt.objects.using(using).query.get_compiler(using)
+    sql, params = compiler.compile(Clock())
+    with connections[using].cursor() as cursor:
+        cursor.execute(f"SELECT {sql}", params)
+        (microseconds,) = cursor.fetchone()
+    zone = timezone.get_default_timezone()
+    now = datetime.datetime.fromtimestamp(microseconds / 1_000_000, zone)
+    return now if settings.USE_TZ else now.replace(tzinfo=None)

@@ -1,67 +1,165 @@
 """
-Read the sums of slots and the ledger at one instant.
+Read the hits that are in the tables: totals, and the hits of each day.
 
-The ledger says which batches are in the slots, see ledger.py.
+What the buffer holds meanwhile is added to them. So where a caller asks for it, the same statement
+reads which batches are in the ledger, see ledger.py. If two statements read them, a batch that is
+applied in between would be counted twice or not at all.
+
+The hits of a model are never added up from all its objects. DailyModelHits has those in slot 0, and
+the rows in slots 1..N are few: a compaction folds them into slot 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import datetime
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import models
 
-from django_hitcount.counters.batches import BatchId
+from django_hitcount.counters.batches import BatchId, CounterDay
+from django_hitcount.counters.days import list_days
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db import ledger
+from django_hitcount.db.expressions import KeyText
 from django_hitcount.db.slots import match_counters
-from django_hitcount.db.tables import HitSlot, LastBatch
+from django_hitcount.db.tables import DailyHitSlot, DailyModelHits, HitSlot, LastBatch
 
-FROM_SLOTS, FROM_LEDGER = "slots", "ledger"
-"""The values of a column of the union that says which table a row is from."""
+Rows = models.QuerySet[Any, Any]
+
+Sums = Counter[CounterDay]
+"""Hits by the name of the counter and the day."""
+
+NO_DAY = models.Value(None, output_field=models.DateField())
 
 
 def read_sums(
     keys: Iterable[CounterKey], batch_ids: Iterable[BatchId], *, using: str
 ) -> tuple[dict[CounterKey, int], set[BatchId]]:
-    """
-    Read the slot sums of counters, and which batches are in the ledger. Costs a query.
+    """Read the totals of counters, and which batches are in the ledger. Costs a query."""
+    rows = HitSlot.objects.using(using).filter(match_counters(keys)).annotate(no_day=NO_DAY)
+    # Generations are in the column of object ids, since MariaDB unites every text with those: they
+    # are compared byte by byte.
+    columns = rows.values_list("content_type_id", "object_id", "counter", "no_day")
+    sums, applied = _read_with_ledger([columns], batch_ids, using)
+    return {CounterKey(*key): int(hits) for *key, _, hits in sums}, applied
 
-    One statement reads both, so both are from one instant. If two statements read them, a batch
-    that is applied in between would be counted twice or not at all.
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DayRange:
+    """The days to read, and the database to read them from."""
+
+    first_day: datetime.date
+    last_day: datetime.date
+    using: str
+
+    def rows(self, table: type[models.Model]) -> Rows:
+        """Return the rows of a table with a column ``day`` that are in the range."""
+        found = table._default_manager.using(self.using)
+        return found.filter(day__range=(self.first_day, self.last_day))
+
+
+def read_days_of_counters(
+    keys: Iterable[CounterKey], days: DayRange, batch_ids: Collection[BatchId] = ()
+) -> tuple[Sums, set[BatchId]]:
     """
-    rows = HitSlot.objects.using(using).filter(match_counters(keys))
-    sums, applied = _read_with_ledger(rows, batch_ids, using)
-    return {CounterKey(*key): int(hits) for *key, hits in sums}, applied
+    Read the hits of counters by name and day, and which batches are in the ledger. Costs a query.
+    """
+    rows = days.rows(DailyHitSlot).filter(match_counters(keys))
+    return _read_days([rows], days, batch_ids, of=models.F("counter"))
+
+
+def read_days_of_each(
+    keys: Collection[CounterKey], days: DayRange
+) -> dict[CounterKey, dict[datetime.date, int]]:
+    """Read the hits of each counter by day. Leaves out days without rows. Costs a query."""
+    rows = (
+        days.rows(DailyHitSlot)
+        .filter(match_counters(keys))
+        .values_list("content_type_id", "object_id", "counter", "day")
+        .annotate(sum=models.Sum("hits"))
+    )
+    found: dict[CounterKey, dict[datetime.date, int]] = defaultdict(dict)
+    for *key, day, hits in rows if keys else ():
+        found[CounterKey(*key)][day] = int(hits)
+    return found
+
+
+def read_days_of_objects(
+    objects: Rows, days: DayRange, *, content_type_id: int, counter: str
+) -> Sums:
+    """
+    Read the hits of the objects of a queryset by name and day. Costs a query.
+
+    The objects must be in the database of the counts.
+    """
+    keys = objects.order_by().annotate(hitcount_key=KeyText(models.F("pk"), model=objects.model))
+    rows = days.rows(DailyHitSlot).filter(
+        content_type_id=content_type_id, counter=counter, object_id__in=keys.values("hitcount_key")
+    )
+    found, _ = _read_days([rows], days, (), of=models.Value(counter))
+    return found
+
+
+def read_days_of_model(
+    content_type_id: int | None,
+    days: DayRange,
+    batch_ids: Collection[BatchId] = (),
+    *,
+    counter: str,
+) -> tuple[Sums, set[BatchId]]:
+    """As read_days_of_counters(), for all objects of a model; None: of all models."""
+    compacted = days.rows(DailyModelHits).filter(counter=counter)
+    uncompacted = days.rows(DailyHitSlot).filter(counter=counter, is_compacted=False)
+    if content_type_id is not None:
+        compacted = compacted.filter(content_type_id=content_type_id)
+        # With each day by name, an index finds the few rows. With a range alone, it reads all rows.
+        each_day = list_days(days.first_day, days.last_day)
+        uncompacted = uncompacted.filter(content_type_id=content_type_id, day__in=each_day)
+    return _read_days([compacted, uncompacted], days, batch_ids, of=models.Value(counter))
+
+
+def _read_days(
+    tables: Iterable[Rows],
+    days: DayRange,
+    batch_ids: Iterable[BatchId],
+    *,
+    of: models.F | models.Value,
+) -> tuple[Sums, set[BatchId]]:
+    """Read sums by day. ``of`` is the counter: a column only if there is one table."""
+    selects = [
+        rows.annotate(
+            in_partition=models.Value(0), no_generation=models.Value(""), of=of
+        ).values_list("in_partition", "no_generation", "of", "day")
+        for rows in tables
+    ]  # No column has texts of two tables: MySQL and MariaDB do not unite different collations.
+    rows, applied = _read_with_ledger(selects, batch_ids, days.using)
+    sums: Sums = Counter()
+    for _, _, counter, day, hits in rows:
+        sums[counter, day] += int(hits)
+    return sums, applied
 
 
 def _read_with_ledger(
-    rows: models.QuerySet[Any, Any], batch_ids: Iterable[BatchId], using: str
+    selects: Iterable[Rows], batch_ids: Iterable[BatchId], using: str
 ) -> tuple[list[tuple[Any, ...]], set[BatchId]]:
     """
-    Read the sum of ``rows`` for each counter, and the ledger, in one statement.
+    Add the sum of hits to each of ``selects``, and read them and the ledger in one statement.
 
-    A row of the union is (content type id, object id, counter, "slots", sum), or
-    (partition, generation, "", "ledger", number of the last batch). A generation is in the column
-    of object ids, since MariaDB unites every text with those: they are compared byte by byte.
+    They have four columns, of which the third is the name of a counter. A row of the ledger is
+    (partition, generation, "", no day, number of the last batch).
     """
-    sums = (
-        rows.annotate(table=models.Value(FROM_SLOTS))
-        .values_list("content_type_id", "object_id", "counter", "table")
-        .annotate(sum=models.Sum("hits"))
-    )
-    wanted = list(batch_ids)
-    united = list(sums.union(_ledger_rows(wanted, using), all=True) if wanted else sums)
-    last = {(row[0], row[1]): row[4] for row in united if row[3] == FROM_LEDGER}
-    applied = ledger.find_applied(wanted, last)
-    return [(*row[:3], row[4]) for row in united if row[3] == FROM_SLOTS], applied
-
-
-def _ledger_rows(batch_ids: Iterable[BatchId], using: str) -> models.QuerySet[Any, Any]:
-    """Select the last batch of each generation that one of ``batch_ids`` belongs to."""
-    return (
-        LastBatch.objects.using(using)
-        .filter(ledger.match_batches(batch_ids))
-        .annotate(no_counter=models.Value(""), table=models.Value(FROM_LEDGER))
-        .values_list("partition", "generation", "no_counter", "table", "number")
-    )
+    first, *others = (rows.annotate(sum=models.Sum("hits")) for rows in selects)
+    wanted = [*batch_ids]
+    if wanted:
+        last_batches = LastBatch.objects.using(using).filter(ledger.match_batches(wanted))
+        others.append(
+            last_batches.annotate(no_counter=models.Value(""), no_day=NO_DAY).values_list(
+                "partition", "generation", "no_counter", "no_day", "number"
+            )
+        )
+    rows = [*(first.union(*others, all=True) if others else first)]
+    last = {(row[0], row[1]): row[4] for row in rows if not row[2]}
+    return [row for row in rows if row[2]], ledger.find_applied(wanted, last)

@@ -20,9 +20,8 @@ from django_hitcount.counters.counted_models import counted_model
 from django_hitcount.counters.names import check_counter
 from django_hitcount.counters.primary_keys import key_type
 from django_hitcount.db.counter_keys import content_type_id_of
-from django_hitcount.db.sql import Sql
+from django_hitcount.db.sql import Sql, match_rows
 from django_hitcount.db.tables import HitSlot, StaleTotal
-from django_hitcount.db.upserts import match_rows
 from django_hitcount.exceptions import InvalidKey, UnknownCounter
 
 if TYPE_CHECKING:

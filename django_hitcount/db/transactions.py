@@ -1,24 +1,25 @@
-"""Transactions with retries."""
+"""Our own transactions: tries after a failure, and limits of how long they wait for locks."""
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from django.db import (
     DatabaseError,
     InterfaceError,
-    InternalError,
     OperationalError,
     connections,
     models,
     transaction,
 )
+from django.db.backends.base.base import BaseDatabaseWrapper
 
-from django_hitcount.db import locks
+from django_hitcount.db.failures import has_rolled_back, is_conflict
 from django_hitcount.db.tables import LastBatch
 
 FIRST_PAUSE_SECONDS = 0.005
@@ -36,11 +37,16 @@ DELETE_PATIENCE_SECONDS = 5.0
 RETRYABLE_ERRORS = (OperationalError, InterfaceError)
 """Errors that mean that the database is away or locked."""
 
-DATABASE_AWAY = (*RETRYABLE_ERRORS, InternalError)
-"""RETRYABLE_ERRORS, and the error for a read-only server: psycopg reports it as internal."""
-
 DATABASE_ERRORS = (DatabaseError, InterfaceError)
 """All errors of a database. None of them may reach a page."""
+
+_MARIADB_NOWAIT_BELOW_SECONDS = 0.1
+"""Shorter limits become 0 on MariaDB. It limits waits for locks in whole seconds. Between this and
+a second, max_statement_time is the limit. If it were shorter, it would also end statements that
+merely read from disk."""
+
+Execute = Callable[[str, Any, bool, dict[str, Any]], Any]
+"""The function that runs a statement. Takes SQL, parameters, ``many``, and Django's context."""
 
 T = TypeVar("T")
 
@@ -85,7 +91,7 @@ def in_transaction(
                 is_at_commit = True
             return result
         except RETRYABLE_ERRORS as exc:
-            is_undone = not is_at_commit or locks.has_rolled_back(exc)
+            is_undone = not is_at_commit or has_rolled_back(exc)
             if not patience.allows_retry(exc) or not (repeatable or is_undone):
                 raise
             if connection.in_atomic_block:
@@ -173,10 +179,115 @@ class _Patience:
         """Return whether to try again after ``error``."""
         self._tries += 1
         passed = time.monotonic() - self._began_at
-        if locks.is_conflict(error):
+        if is_conflict(error):
             return self._tries < self._lock_patience.tries or passed < self._lock_patience.seconds
         return passed < self._seconds
 
     def pause(self) -> None:
         time.sleep(self._pause_seconds * random.uniform(0.5, 1.5))
         self._pause_seconds = min(self._pause_seconds * 2, LONGEST_PAUSE_SECONDS)
+
+
+@contextmanager
+def limit_waits(using: str, *, seconds: float, is_at_begin: bool = False) -> Iterator[None]:
+    """
+    Limit how long the statements of the block wait for locks, in a transaction of our own.
+
+    A statement that waits longer raises an error for which is_conflict() is true. On PostgreSQL
+    the limit holds for the rest of the transaction. MySQL has no limit for a single statement
+    (see slots.check_locks()). SQLite has one lock for the whole file, and each connection
+    waits for it as long as its settings say.
+
+    If the transaction ``is_at_begin`` (it has run no statement yet), it becomes READ COMMITTED on
+    PostgreSQL, even if the settings ask for another level. Our transactions need no more, and the
+    server would roll back serializable ones because of others.
+
+    Costs no round trip.
+    """
+    connection = connections[using]
+    wrapper = _wrapper(connection, seconds, is_at_begin)
+    # A transaction with savepoints belongs to a test case. It keeps its own limits.
+    if wrapper is None or connection.savepoint_ids:
+        yield
+        return
+    with connection.execute_wrapper(wrapper):
+        yield
+
+
+def _wrapper(
+    connection: BaseDatabaseWrapper, seconds: float, is_at_begin: bool
+) -> Callable[..., Any] | None:
+    if connection.vendor == "postgresql":
+        commands = [f"SET LOCAL lock_timeout = {max(1, round(seconds * 1000))}"]
+        if is_at_begin:
+            commands.insert(0, "SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+        return _FirstCommands(connection, commands)
+    if connection.vendor == "mysql" and not is_mysql(connection):
+        return _SetStatement(seconds)
+    return None
+
+
+def is_mysql(connection: BaseDatabaseWrapper) -> bool:
+    """Return whether the server is MySQL, not MariaDB."""
+    return connection.vendor == "mysql" and not connection.mysql_is_mariadb  # type: ignore[attr-defined]
+
+
+class _FirstCommands:
+    """
+    Sends PostgreSQL some commands together with the first statement.
+
+    Setting the limit within the statement (``set_config()``) would be too late for table locks.
+    """
+
+    def __init__(self, connection: BaseDatabaseWrapper, commands: Sequence[str]) -> None:
+        self._commands = commands
+        # With server-side binding, only a single statement may have parameters.
+        self._are_apart = connection.features.uses_server_side_binding  # type: ignore[attr-defined]
+
+    def __call__(
+        self, execute: Execute, sql: str, params: Any, many: bool, context: dict[str, Any]
+    ) -> Any:
+        commands, self._commands = self._commands, ()
+        if self._are_apart or many:
+            for command in commands:
+                execute(command, None, False, context)
+            return execute(sql, params, many, context)
+        result = execute("; ".join([*commands, sql]), params, many, context)
+        _skip_results(len(commands), context)
+        return result
+
+
+def _skip_results(count: int, context: dict[str, Any]) -> None:
+    """Skip the results of the commands. Psycopg 3 keeps all results, psycopg2 only the last."""
+    from django.db.backends.postgresql.psycopg_any import is_psycopg3
+
+    if is_psycopg3:
+        for _ in range(count):
+            context["cursor"].nextset()
+
+
+class _SetStatement:
+    """
+    Puts MariaDB's limits before each statement. They apply to that statement only.
+
+    A statement that skips locked rows has the limit for tables alone: with a limit of 0 for rows,
+    MariaDB fails with error 1180 when it finds a locked one.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._limits = _mariadb_limits(seconds)
+        self._table_limit = self._limits.rpartition(", ")[-1]
+
+    def __call__(
+        self, execute: Execute, sql: str, params: Any, many: bool, context: dict[str, Any]
+    ) -> Any:
+        if sql.startswith(("INSERT", "SELECT", "UPDATE", "DELETE")):
+            limits = self._table_limit if sql.endswith("SKIP LOCKED") else self._limits
+            sql = f"SET STATEMENT {limits} FOR {sql}"
+        return execute(sql, params, many, context)
+
+
+def _mariadb_limits(seconds: float) -> str:
+    if _MARIADB_NOWAIT_BELOW_SECONDS <= seconds < 1:
+        return f"max_statement_time={seconds:.3f}"
+    return f"innodb_lock_wait_timeout={int(seconds)}, lock_wait_timeout={int(seconds)}"

@@ -17,14 +17,13 @@ from django.db.models import Case, Max, Value, When
 
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.primary_keys import convert_key, find_by_texts
-from django_hitcount.db import locks
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.sums import read_sums
 from django_hitcount.db.tables import StaleTotal
 from django_hitcount.db.total_columns import HitTotalField, total_columns
-from django_hitcount.db.transactions import in_transaction, take_write_lock
-from django_hitcount.maintenance.error_collection import collect_errors
+from django_hitcount.db.transactions import in_transaction, limit_waits, take_write_lock
+from django_hitcount.maintenance import run_all
 
 OBJECTS_AT_A_TIME = 300
 """Few enough for the 999 parameters of an old SQLite: an UPDATE has three for each object."""
@@ -61,13 +60,11 @@ def write_stale_totals() -> int:
 
     Raises an ExceptionGroup of the errors.
     """
-    errors: list[Exception] = []
     changed = 0
-    for model, fields in total_columns().items():
-        with collect_errors(errors, f"writing the totals of {model._meta.label}"):
-            changed += sum(written.changed for written in _write_stale(model, fields))
-    if errors:
-        raise ExceptionGroup("Some total columns were not written.", errors)
+    with run_all("Some total columns were not written.") as step:
+        for model, fields in total_columns().items():
+            with step(f"writing the totals of {model._meta.label}"):
+                changed += sum(written.changed for written in _write_stale(model, fields))
     return changed
 
 
@@ -131,7 +128,7 @@ def _write(
 ) -> Written:
     """See write_totals(). The caller opens the transaction."""
     names = [field.attname for field in fields]
-    with locks.limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
+    with limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
         take_write_lock(using, model)
         rows = find_by_texts(model, object_ids, using=using).order_by("pk")
         found = {

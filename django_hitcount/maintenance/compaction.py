@@ -1,4 +1,8 @@
-"""Compact: fold slots 1..N of each counter into slot 0, which then has the sum of their rows."""
+"""
+The work of compact_hits: compact, prune, write total columns, and without Redis forget.
+
+To compact is to fold slots 1..N of each counter into slot 0, which then has the sum of their rows.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,16 @@ from functools import partial
 
 from django.db.models import Max
 
+from django_hitcount.buffers import get_buffer
 from django_hitcount.db import daily_visitors, folding
+from django_hitcount.db.admissions import prune_admissions
 from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.salts import prune_salts
+from django_hitcount.db.seen_visitors import prune_addresses
 from django_hitcount.db.tables import DailyHitSlot, HitSlot, RefusedHitSlot, SlotRow
 from django_hitcount.db.transactions import in_transaction
+from django_hitcount.maintenance import forgetting, run_all
+from django_hitcount.maintenance.column_writing import write_stale_totals
 
 BATCH_SIZE = 1000
 """Rows that one transaction folds: many enough that the COMMITs take little time, and few enough to
@@ -32,6 +42,50 @@ class Compaction:
 
     batches: int = 0
     """How many transactions folded them."""
+
+
+def run_upkeep() -> Compaction:
+    """
+    Prune, compact, and write the columns of HitTotalField. Without Redis, also forget deleted
+    objects; with Redis, a flush does that.
+
+    If a step fails, still runs the others. Costs what prune(), compact() and write_stale_totals()
+    cost, and without Redis what forgetting.forget_deleted() costs.
+
+    Raises an ExceptionGroup of the errors. Then call it again.
+    """
+    done = Compaction()
+    with run_all("Some steps failed: run compact_hits again.") as step:
+        with step("pruning"):
+            prune()  # First: old salts must go, however long the other steps take.
+        with step("compacting"):
+            done = compact()
+        with step("writing total columns"):
+            write_stale_totals()
+        with step("forgetting deleted objects"):
+            if not get_buffer().keeps_hits:  # Otherwise flush_hits does it.
+                forgetting.forget_deleted(forgetting.read_due())
+    return done
+
+
+def prune() -> None:
+    """
+    Delete old visitor salts, admissions and counted addresses.
+
+    Deletes the salts first: after that, nobody can find out which visitor a hash belongs to. If a
+    step fails, still runs the others.
+
+    Costs four queries or more; see prune_salts(), prune_admissions() and prune_addresses().
+
+    Raises an ExceptionGroup of the errors of the database. Then call it again.
+    """
+    with run_all("Some old rows were not deleted.") as step:
+        with step("deleting old salts"):
+            prune_salts()
+        with step("deleting old admissions"):
+            prune_admissions(using=hits_alias())
+        with step("deleting old addresses"):
+            prune_addresses(using=hits_alias())
 
 
 def compact(*, batch_size: int = BATCH_SIZE) -> Compaction:

@@ -23,13 +23,12 @@ from django.contrib.contenttypes.models import ContentType
 from django_hitcount import conf
 from django_hitcount.buffers import Buffer, get_buffer
 from django_hitcount.counters.batches import Batch, BatchId
-from django_hitcount.db import daily_visitors, ledger, locks, slots
+from django_hitcount.db import daily_visitors, ledger, slots
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.tables import DeletedObject
-from django_hitcount.db.transactions import in_transaction
+from django_hitcount.db.transactions import in_transaction, limit_waits
 from django_hitcount.exceptions import HitCountError
-from django_hitcount.maintenance import forgetting
-from django_hitcount.maintenance.error_collection import collect_errors
+from django_hitcount.maintenance import forgetting, run_all
 from django_hitcount.outages.waits import in_background
 from django_hitcount.signals import hits_flushed
 
@@ -87,25 +86,22 @@ def flush(partitions: Iterable[int] | None = None) -> Flush:
     """
     buffer = get_buffer()
     done = Flush()
-    errors: list[Exception] = []
     deleted: list[DeletedObject] = []
-    if partitions is None:
-        with collect_errors(errors, "reading which objects were deleted"):
-            deleted = forgetting.read_due()
-    unflushed = {*range(conf.MOST_PARTITIONS)}
-    with collect_errors(errors, "sending the buffer what it missed"):
-        buffer.catch_up()
-        unflushed.clear()
-    for partition in buffer.partitions() if partitions is None else partitions:
-        count = len(errors)
-        with collect_errors(errors, f"flushing partition {partition}"):
-            done += flush_partition(buffer, partition)
-        if len(errors) > count:
+    unsent, unflushed = {*range(conf.MOST_PARTITIONS)}, set()
+    with run_all("Some hits were not flushed. They are kept: flush again.") as step:
+        if partitions is None:
+            with step("reading which objects were deleted"):
+                deleted = forgetting.read_due()
+        with step("sending the buffer what it missed"):
+            buffer.catch_up()
+            unsent.clear()
+        for partition in buffer.partitions() if partitions is None else partitions:
             unflushed.add(partition)
-    with collect_errors(errors, "forgetting deleted objects"):
-        forgetting.forget_deleted(deleted, unflushed=unflushed)
-    if errors:
-        raise ExceptionGroup("Some hits were not flushed. They are kept: flush again.", errors)
+            with step(f"flushing partition {partition}"):
+                done += flush_partition(buffer, partition)
+                unflushed.remove(partition)
+        with step("forgetting deleted objects"):
+            forgetting.forget_deleted(deleted, unflushed=unsent | unflushed)
     return done
 
 
@@ -221,7 +217,7 @@ def apply(batch: Batch) -> bool:
         if not ledger.add_batch(batch.id, batch.claim, using=using):
             return False
         slot = choice.next()
-        with locks.limit_waits(using, seconds=LOCK_WAIT_SECONDS):
+        with limit_waits(using, seconds=LOCK_WAIT_SECONDS):
             slots.add_totals(batch.totals, slot=slot, using=using)
             slots.add_daily(batch.daily, slot=slot, using=using)
             slots.add_refused(batch.refused, slot=slot, using=using)

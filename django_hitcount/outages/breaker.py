@@ -7,14 +7,17 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import Token
+from functools import cache
 from types import TracebackType
+from typing import Any
 
 from django.utils.asyncio import async_unsafe
 
+from django_hitcount.db.failures import is_conflict, is_server_away
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages import deadlines
-from django_hitcount.outages.failures import is_server_away
 from django_hitcount.outages.waits import (
     WAITS_ATTRIBUTE,
     add_wait,
@@ -51,6 +54,13 @@ ASYNC_MESSAGE = (
 )
 """The text of the SynchronousOnlyOperation. It is the same with and without Redis, and comes at the
 first try. A page would else fail only when Redis does not know a number, and it needs a query."""
+
+PAGE_READ_SECONDS = 1.0
+"""How long a page may wait for reads of the tables: it leaves a number out rather than wait. The
+database does not enforce it."""
+
+Guard = Callable[[], AbstractContextManager[Any]]
+"""A function that returns a context manager to read the tables in."""
 
 logger = logging.getLogger("django_hitcount")
 
@@ -211,3 +221,24 @@ class GuardedCall:
             breaker.slow_calls = 0
             if self._is_probe:
                 breaker.close()
+
+
+@cache
+def page_read_breaker() -> Breaker:
+    """
+    Return the breaker that guards the reads of pages.
+
+    Writes have another breaker: tables may be locked or slow for reads only, or for writes only.
+    """
+    return Breaker(
+        "The database of totals", timeout_seconds=PAGE_READ_SECONDS, is_failure=_is_away_or_locked
+    )
+
+
+def _is_away_or_locked(error: BaseException) -> bool:
+    """
+    Return whether ``error`` is a reason to stop reading.
+
+    So is a lock: reads only wait for locks of whole tables, and these stop all other reads, too.
+    """
+    return is_server_away(error) or is_conflict(error)

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from django_hitcount.buffers import get_buffer
 from django_hitcount.db.tables import MissedRecord
 from django_hitcount.exceptions import BufferUnavailable
+from django_hitcount.maintenance.compaction import run_upkeep
 from django_hitcount.maintenance.flushing import Flush, flush
-from django_hitcount.maintenance.upkeep import run_upkeep
 from django_hitcount.recording import record_hits
 from django_hitcount.totals import get_totals
 from tests import children

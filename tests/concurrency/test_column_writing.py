@@ -8,8 +8,8 @@ import pytest
 
 from django_hitcount.db.tables import StaleTotal
 from django_hitcount.maintenance import column_writing
+from django_hitcount.maintenance.compaction import run_upkeep
 from django_hitcount.maintenance.flushing import flush
-from django_hitcount.maintenance.upkeep import run_upkeep
 from django_hitcount.recording import record_hit
 from django_hitcount.totals import get_totals
 from tests import children

@@ -20,7 +20,7 @@ from django_hitcount.db.admissions import (
     is_due,
     prune_admissions,
 )
-from django_hitcount.db.clock import Clock
+from django_hitcount.db.sql import Clock
 from django_hitcount.db.tables import Admission
 from tests import children
 from tests.answers import failing_at_first, lost_commit_answer

@@ -14,7 +14,7 @@ from django.test import RequestFactory
 
 from django_hitcount.buffers import database, get_buffer
 from django_hitcount.counters.days import day_of
-from django_hitcount.db import locks, slots
+from django_hitcount.db import slots, transactions
 from django_hitcount.db.tables import DailyHitSlot, HitSlot, RefusedHitSlot
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush
@@ -81,7 +81,7 @@ def hits_in_slots(request: pytest.FixtureRequest, redis, settings, monkeypatch) 
     if request.param == "mysql":
         if connection.vendor != "mysql":
             pytest.skip("MariaDB stands for MySQL")
-        monkeypatch.setattr(locks, "is_mysql", lambda connection: True)
+        monkeypatch.setattr(transactions, "is_mysql", lambda connection: True)
     settings.HITCOUNT = {**settings.HITCOUNT, "BUFFER": buffer, "SLOTS": 2}
 
 
@@ -288,7 +288,7 @@ class TestCompaction:
             self.record_while_compacting(article, others)
 
     def record_while_compacting(self, article, others):
-        if locks.is_mysql(connection):
+        if transactions.is_mysql(connection):
             pytest.skip("A compaction on MySQL waits as long as its settings say")
         compactor = children.fork(compact)
         before = slot_sums([article, *others])

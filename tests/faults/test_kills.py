@@ -16,7 +16,7 @@ from django.test import RequestFactory
 from django_hitcount.buffers.redis import claiming
 from django_hitcount.buffers.redis.buffer import RedisBuffer
 from django_hitcount.counters.days import day_of
-from django_hitcount.db import daily_visitors, folding, ledger, slots, upserts
+from django_hitcount.db import daily_visitors, folding, ledger, slots, sql
 from django_hitcount.db.daily_visitors import fold_closed_days
 from django_hitcount.db.tables import DailyVisitors, HitSlot, SeenVisitor
 from django_hitcount.maintenance.compaction import compact
@@ -150,9 +150,9 @@ def test_visitors_and_refused_hits_survive_a_killed_flush(redis_buffer, articles
 
 
 FOLD_STEPS = {
-    "before the count is written": lambda: dies_before(upserts, "insert_or_add"),
+    "before the count is written": lambda: dies_before(sql, "insert_or_add"),
     "after the count is written, before the rows are deleted": lambda: dies_after(
-        upserts, "insert_or_add"
+        sql, "insert_or_add"
     ),
     "before the COMMIT": lambda: dies_before(wrapper(), "_commit", call=1),
     "after the COMMIT": lambda: dies_after(wrapper(), "_commit"),

@@ -17,7 +17,7 @@ from django_hitcount.buffers import database, get_buffer
 from django_hitcount.db import daily_visitors, slots, sums
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.maintenance.flushing import flush
-from django_hitcount.outages.page_reads import page_read_breaker
+from django_hitcount.outages.breaker import page_read_breaker
 from django_hitcount.recording import record_hit, record_hits
 from django_hitcount.totals import get_total, get_totals, totals_or_none
 from tests.app.models import Article

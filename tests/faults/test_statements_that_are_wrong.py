@@ -13,10 +13,9 @@ from django.db import DatabaseError, OperationalError, connection, transaction
 from django.db.utils import InterfaceError
 from django.test import RequestFactory
 
+from django_hitcount.db.failures import is_server_away
 from django_hitcount.exceptions import AnswerLost, BufferUnavailable, TransactionLost
-from django_hitcount.outages.breaker import Breaker
-from django_hitcount.outages.failures import is_server_away
-from django_hitcount.outages.page_reads import page_read_breaker
+from django_hitcount.outages.breaker import Breaker, page_read_breaker
 from django_hitcount.recording import record_hit
 from django_hitcount.totals import total_or_none
 from django_hitcount.visitors import identity

@@ -22,8 +22,8 @@ from django_hitcount.buffers.redis import claiming
 from django_hitcount.buffers.redis.buffer import RedisBuffer
 from django_hitcount.db import daily_visitors, ledger, slots
 from django_hitcount.maintenance import flushing
+from django_hitcount.maintenance.compaction import run_upkeep
 from django_hitcount.maintenance.flushing import flush
-from django_hitcount.maintenance.upkeep import run_upkeep
 from tests.app.models import Article, Page
 from tests.conftest import DATABASE_BUFFER, REDIS_BUFFER
 

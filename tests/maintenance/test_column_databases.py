@@ -12,9 +12,8 @@ from django.db import OperationalError, connection, connections, transaction
 
 from django_hitcount.db.tables import HitSlot, StaleTotal
 from django_hitcount.maintenance import column_writing
-from django_hitcount.maintenance.compaction import compact
+from django_hitcount.maintenance.compaction import compact, run_upkeep
 from django_hitcount.maintenance.flushing import flush
-from django_hitcount.maintenance.upkeep import run_upkeep
 from django_hitcount.recording import record_hits
 from tests import children
 from tests.app.models import Dish, Recipe

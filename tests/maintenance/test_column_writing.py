@@ -19,9 +19,8 @@ from django_hitcount.counters import counted_models
 from django_hitcount.db import total_columns
 from django_hitcount.db.tables import HitSlot, StaleTotal
 from django_hitcount.maintenance import column_writing
-from django_hitcount.maintenance.compaction import compact
+from django_hitcount.maintenance.compaction import compact, run_upkeep
 from django_hitcount.maintenance.flushing import flush
-from django_hitcount.maintenance.upkeep import run_upkeep
 from django_hitcount.recording import record_hit, record_hits
 from tests import children
 from tests.app.models import Article, Dessert, Dish, Menu, Recipe, RecipeHistory

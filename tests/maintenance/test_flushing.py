@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from django.db import IntegrityError, OperationalError, transaction
 
 from django_hitcount.buffers import get_buffer
-from django_hitcount.db import slots, upserts
+from django_hitcount.db import slots, sql
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import DailyHitSlot, HitSlot
 from django_hitcount.exceptions import BufferUnavailable
@@ -61,7 +61,7 @@ def test_flush_in_bounded_statements(redis_buffer):
     articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(700))
     record_hits(articles)
 
-    with mock.patch.object(upserts, "ROWS_PER_STATEMENT", 10):
+    with mock.patch.object(sql, "ROWS_PER_STATEMENT", 10):
         flush()
 
     assert slot_sums(articles) == daily_sums(articles) == dict.fromkeys(articles, 1)

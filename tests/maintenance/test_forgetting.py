@@ -18,9 +18,9 @@ from django_hitcount.db.counter_keys import content_type_id_of, counter_key
 from django_hitcount.db.tables import DeletedObject, HitSlot
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance import forgetting
+from django_hitcount.maintenance.compaction import run_upkeep
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.maintenance.forgetting import FIRST_PAUSE, KEPT_FOR
-from django_hitcount.maintenance.upkeep import run_upkeep
 from django_hitcount.recording import record_hit, record_hits
 from django_hitcount.totals import get_total
 from tests import children

@@ -17,8 +17,8 @@ from django_hitcount.db import row_deletion, slots
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import HitSlot
 from django_hitcount.maintenance import forgetting
+from django_hitcount.maintenance.compaction import run_upkeep
 from django_hitcount.maintenance.flushing import flush
-from django_hitcount.maintenance.upkeep import run_upkeep
 from django_hitcount.recording import record_hit, record_hits
 from tests.app.models import Article
 from tests.conftest import DATABASE_BUFFER

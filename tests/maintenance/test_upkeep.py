@@ -19,9 +19,8 @@ from django_hitcount.db.tables import (
     HitSlot,
     VisitorSalt,
 )
-from django_hitcount.maintenance import forgetting, upkeep
+from django_hitcount.maintenance import compaction, describe_error, forgetting
 from django_hitcount.maintenance.compaction import compact
-from django_hitcount.maintenance.error_collection import describe_error
 from django_hitcount.recording import record_hit
 from tests.app.models import Article
 from tests.conftest import DATABASE_BUFFER
@@ -61,7 +60,7 @@ def test_compaction_deletes_no_salts(old_rows):
 
 
 def test_pruning_does_not_compact(old_rows):
-    upkeep.prune()
+    compaction.prune()
     assert left() == {"slots", "deleted"}
 
 
@@ -76,10 +75,10 @@ def test_compact_hits_does_it_all(old_rows, run):
 @pytest.mark.parametrize(
     ("step", "doing", "kept"),
     [
-        ((upkeep, "prune_salts"), "deleting old salts", "VisitorSalt"),
-        ((upkeep, "prune_admissions"), "deleting old admissions", "Admission"),
-        ((upkeep, "prune_addresses"), "deleting old addresses", "CountedAddress"),
-        ((upkeep, "compact"), "compacting", "slots"),
+        ((compaction, "prune_salts"), "deleting old salts", "VisitorSalt"),
+        ((compaction, "prune_admissions"), "deleting old admissions", "Admission"),
+        ((compaction, "prune_addresses"), "deleting old addresses", "CountedAddress"),
+        ((compaction, "compact"), "compacting", "slots"),
         ((forgetting, "forget_deleted"), "forgetting deleted objects", "deleted"),
     ],
     ids=lambda value: value[1] if isinstance(value, tuple) else "",
@@ -100,14 +99,14 @@ def test_salts_go_first(old_rows):
         assert not VisitorSalt.objects.exists()
         raise OperationalError("locked")
 
-    with mock.patch.object(upkeep, "prune_admissions", look), pytest.raises(ExceptionGroup):
-        upkeep.run_upkeep()
+    with mock.patch.object(compaction, "prune_admissions", look), pytest.raises(ExceptionGroup):
+        compaction.run_upkeep()
 
 
 def test_command_says_what_went_wrong(old_rows):
     with (
-        mock.patch.object(upkeep, "prune_salts", side_effect=OperationalError("locked")),
-        mock.patch.object(upkeep, "compact", side_effect=OperationalError("a deadlock")),
+        mock.patch.object(compaction, "prune_salts", side_effect=OperationalError("locked")),
+        mock.patch.object(compaction, "compact", side_effect=OperationalError("a deadlock")),
         pytest.raises(CommandError) as raised,
     ):
         call_command("compact_hits")
@@ -123,7 +122,7 @@ def test_command_describes_a_group_that_somebody_else_has_raised(old_rows):
         "the index", [ValueError("away"), ExceptionGroup("x", [ValueError("y")])]
     )
     with (
-        mock.patch.object(upkeep, "compact", side_effect=group),
+        mock.patch.object(compaction, "compact", side_effect=group),
         pytest.raises(CommandError) as raised,
     ):
         call_command("compact_hits")

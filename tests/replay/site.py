@@ -18,8 +18,8 @@ from django.template import RequestContext, Template
 from django.test import Client
 from django.urls import path
 
+from django_hitcount.maintenance.compaction import run_upkeep
 from django_hitcount.maintenance.flushing import flush
-from django_hitcount.maintenance.upkeep import run_upkeep
 from django_hitcount.models import DailyHitSlot, DailyVisitors, HitSlot, RefusedHitSlot
 from django_hitcount.series import hits_by_day
 from django_hitcount.unique_visitors import get_visitors

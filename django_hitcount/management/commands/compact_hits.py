@@ -4,8 +4,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from django_hitcount.maintenance.error_collection import describe_error
-from django_hitcount.maintenance.upkeep import run_upkeep
+from django_hitcount.maintenance import describe_error
+from django_hitcount.maintenance.compaction import run_upkeep
 from django_hitcount.management import count_of
 
 

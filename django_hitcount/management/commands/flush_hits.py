@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.maintenance.error_collection import describe_error
+from django_hitcount.maintenance import describe_error
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.management import count_of
 

@@ -7,8 +7,8 @@ import datetime
 import pytest
 import time_machine
 
+from django_hitcount.maintenance.compaction import run_upkeep
 from django_hitcount.maintenance.flushing import flush
-from django_hitcount.maintenance.upkeep import run_upkeep
 from tests.app.models import Article
 from tests.visiting import NOON, visit
 
