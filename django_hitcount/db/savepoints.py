@@ -120,21 +120,20 @@ def run_after_commit(work: Callable[[], object], *, databases: Iterable[str]) ->
     Does not wait for a transaction that was begun by hand, with autocommit off: Django does not
     report when it ends.
     """
-    opened = [
-        using
-        for using in {*databases}
-        if connections[using].in_atomic_block and connections[using].commit_on_exit
-    ]
-    if opened:
+    if opened := open_transactions(databases):
         return DelayedWork(work, opened)
     work()
     return None
 
 
-def reports_commit(using: str) -> bool:
-    """Return whether a transaction is open whose COMMIT Django reports."""
-    connection = connections[using]
-    return connection.in_atomic_block and connection.commit_on_exit
+def open_transactions(databases: Iterable[str]) -> list[str]:
+    """Return those of ``databases`` with a transaction whose COMMIT Django will report."""
+    opened = []
+    for using in {*databases}:
+        connection = connections[using]
+        if connection.in_atomic_block and connection.commit_on_exit:
+            opened.append(using)
+    return opened
 
 
 class DelayedWork:
