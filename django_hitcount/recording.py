@@ -36,7 +36,7 @@ from django_hitcount.db.counter_keys import clear_content_types, counter_key
 from django_hitcount.db.failures import is_server_away
 from django_hitcount.db.routing import hits_alias, write_aliases
 from django_hitcount.db.savepoints import DelayedWork, open_transactions
-from django_hitcount.db.transactions import DATABASE_ERRORS, require_autocommit
+from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.breaker import page_read_breaker
 from django_hitcount.outages.waits import add_wait, current_page
@@ -134,12 +134,15 @@ def record_hits(
     except DATABASE_ERRORS as exc:
         logger.error("%d hits are not counted: %s", len(objs), exc)
         return [Hit(False, UNAVAILABLE, None)] * len(objs)
-    refusals: Sequence[str | None] = [None] * len(objs)
-    if request is not None:
-        refusals = [find_refusal(HitContext(request, obj, counter), refuse) for obj in objs]
-        if any(refusals):
+    if request is None:
+        hits = [NewHits(key, day, amount) for key in keys]
+    else:
+        hits = [
+            NewHits(key, day, amount, find_refusal(HitContext(request, obj, counter), refuse))
+            for obj, key in zip(objs, keys)  # noqa: B905  # strict=True takes time for each hit.
+        ]
+        if refusals := [hit.refusal for hit in hits if hit.refusal]:
             log_refused(refusals, counter, request)
-    hits = [NewHits(key, day, amount, refusal) for key, refusal in zip(keys, refusals, strict=True)]
     return _record(objs, hits, request) if hits else []
 
 
@@ -228,16 +231,15 @@ def _record_after_commit(
     Returns a Hit for each, and the work that waits for the COMMIT, or None if they are recorded. A
     Hit that waits has the total as it will be if the hit counts.
     """
-    hits, request, wanted = call.hits, call.request, call.wanted
+    hits = call.hits
     try:
-        require_autocommit(using)
+        opened = open_transactions(databases, autocommit_in=using)
     except DATABASE_ERRORS as exc:
         return _report_lost(hits, exc), None
-    opened = open_transactions(databases)
     if not opened:
         return _record_now(call), None
     delayed = DelayedWork(partial(_record_now, call), opened)
-    before = page_numbers.read_totals([hit.key for hit in hits], request, wanted)
+    before = page_numbers.read_totals([hit.key for hit in hits], call.request, call.wanted)
     return [_foresee(hit, before.get(hit.key)) for hit in hits], delayed
 
 
@@ -262,6 +264,8 @@ def _record_now(call: _Call) -> list[Hit]:
         return _report_lost(hits, exc)
     if wanted and request is not None:
         memory.remember({**known.state.totals, **known.visitors})
+    if len(recorded) == 1 and recorded[0].total is not None and not recorded[0].refusal:
+        return [Hit(True, None, recorded[0].total)]  # As most hits, which need nothing of the rest.
     # If an object is there twice, both of its hits have the total with both of them.
     totals: Mapping[CounterKey, int | None]
     totals = {hit.key: result.total for hit, result in zip(hits, recorded, strict=True)}

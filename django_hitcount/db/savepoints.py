@@ -11,7 +11,7 @@ from typing import Any
 from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from django_hitcount.db.transactions import DATABASE_ERRORS
+from django_hitcount.db.transactions import DATABASE_ERRORS, require_autocommit
 from django_hitcount.exceptions import TransactionLost
 
 
@@ -126,13 +126,19 @@ def run_after_commit(work: Callable[[], object], *, databases: Iterable[str]) ->
     return None
 
 
-def open_transactions(databases: Iterable[str]) -> list[str]:
-    """Return those of ``databases`` with a transaction whose COMMIT Django will report."""
+def open_transactions(databases: Iterable[str], *, autocommit_in: str | None = None) -> list[str]:
+    """
+    Return those of ``databases`` with a transaction whose COMMIT Django will report.
+
+    Raises TransactionManagementError if autocommit is off in the one that ``autocommit_in`` names.
+    """
     opened = []
     for using in {*databases}:
         connection = connections[using]
         if connection.in_atomic_block and connection.commit_on_exit:
             opened.append(using)
+        elif using == autocommit_in and not connection.autocommit:  # Also without a connection.
+            require_autocommit(using)
     return opened
 
 

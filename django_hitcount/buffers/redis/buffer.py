@@ -31,7 +31,12 @@ from django_hitcount.buffers.redis.kept_visitors import build_drops
 from django_hitcount.buffers.redis.keys import PartitionKeys, throttle_key
 from django_hitcount.buffers.redis.link import BuiltCommand, Link
 from django_hitcount.buffers.redis.page_reads import PageRead, read_for_page
-from django_hitcount.buffers.redis.record_call import HITS_AT_A_TIME, build_record_calls, read_reply
+from django_hitcount.buffers.redis.record_call import (
+    HITS_AT_A_TIME,
+    build_record_calls,
+    pack_plain_hit,
+    read_reply,
+)
 from django_hitcount.buffers.redis.totals import RunningTotals
 from django_hitcount.buffers.redis.transport import RedisTransport, RunReplies
 from django_hitcount.counters.batches import (
@@ -110,25 +115,34 @@ class RedisBuffer(Buffer):
         self, hits: Sequence[NewHits], reading: PageRead | None = None
     ) -> tuple[list[RecordResult], RunReplies]:
         """Record hits, and read something after that in the same round trip."""
-        partitions = [hit.key.partition(self._partitions) for hit in hits]
-        groups = {partitions[0]: hits} if len(hits) == 1 else group_items(partitions, hits)
+        first = hits[0]
+        is_plain = len(hits) == 1 and first.amount > 0 and not (first.visitor or first.refusal)
+        groups = {} if is_plain else self._group(hits)
         command_id: CommandId | None = None
 
         def build(link: Link) -> Sequence[BuiltCommand]:
             nonlocal command_id
             command_id = link.number_command()
-            calls = build_record_calls(groups, command_id, self._threshold)
+            calls: Sequence[BuiltCommand]
+            if is_plain:
+                calls = [pack_plain_hit(first, command_id, self._partitions, self._threshold)]
+            else:
+                calls = build_record_calls(groups, command_id, self._threshold)
             return [*calls, *reading.build(link)] if reading else calls
 
-        sent = self.redis.try_to_send(build, commands=len(groups))
+        sent = self.redis.try_to_send(build, commands=len(groups) or 1)
         if type(sent.replies[0]) is int:
             return [RecordResult(sent.replies[0], None)], sent  # See common_hit.lua.
+        groups = groups or self._group(hits)
         results, failed = self._read_results(groups, sent)
         if failed:
             results |= self._record_in_slots(groups, failed, command_id)
-        if len(groups) == 1:
-            return results[partitions[0]], sent
+        partitions = [hit.key.partition(self._partitions) for hit in hits]
         return restore_order(partitions, results), sent
+
+    def _group(self, hits: Sequence[NewHits]) -> dict[int, Sequence[NewHits]]:
+        """Group hits by partition."""
+        return {**group_items([hit.key.partition(self._partitions) for hit in hits], hits)}
 
     def _read_results(
         self, groups: Mapping[int, Sequence[NewHits]], sent: RunReplies

@@ -71,6 +71,7 @@ class Link:
         self._connection: Any = None
         self._socket: Any = None
         self._recorder = uuid.uuid4().hex
+        self._poller, self._polled = select.poll(), -1
         self._commands = 0
         self.has_rejected = False
         """Whether a reply was an error since the last exchange() began."""
@@ -79,14 +80,16 @@ class Link:
 
     def is_usable(self) -> bool:
         """Return whether it is open, and nothing can be read: no late answer, and no end."""
-        if self._socket is None or self._socket is not self._connection.bounded_socket:
+        sock = self._socket
+        if sock is None or sock is not self._connection.bounded_socket:
             return False  # Somebody else has opened the connection again.
-        poller = select.poll()
-        try:
-            poller.register(self._socket, select.POLLIN)
-        except ValueError:
+        number = sock.fileno()
+        if number < 0:
             return False  # Somebody else has closed it.
-        return not poller.poll(0)
+        if number != self._polled:
+            self._poller, self._polled = select.poll(), number
+            self._poller.register(number, select.POLLIN)
+        return not self._poller.poll(0)
 
     def open(self) -> None:
         """

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from django_hitcount import conf
 from django_hitcount.buffers.redis.bloom import Geometry
 from django_hitcount.buffers.redis.kept_visitors import build_late_drops
-from django_hitcount.buffers.redis.keys import VISITORS_SECONDS, RunKeys, run_keys
+from django_hitcount.buffers.redis.keys import VISITORS_SECONDS, RunKeys, database_prefix, run_keys
 from django_hitcount.buffers.redis.link import Reply
 from django_hitcount.buffers.redis.scripts import (
     PackedCall,
@@ -86,19 +86,14 @@ class RecordReply(NamedTuple):
 
 def build_record_calls(
     groups: Mapping[int, Sequence[NewHits]], command_id: CommandId, threshold: int
-) -> list[ScriptCall | PackedCall]:
+) -> list[ScriptCall]:
     """
     Make the calls of one command: each records the hits of a partition.
 
     Calls follow that drop the kept numbers of visitors, if there are visitors of closed days.
     """
     run_id = command_id.run_id
-    if len(groups) == 1:
-        ((partition, hits),) = groups.items()
-        hit = hits[0]
-        if len(hits) == 1 and not hit.visitor and not hit.refusal and hit.amount > 0:
-            return [pack_common_hit(run_keys(partition, run_id), hit, command_id, threshold)]
-    calls: list[ScriptCall | PackedCall] = [
+    calls = [
         build_record_call(run_keys(partition, run_id), hits, command_id, threshold)
         for partition, hits in groups.items()
     ]
@@ -148,17 +143,18 @@ def read_reply(reply: Reply, hits: Sequence[NewHits]) -> RecordReply:
     return RecordReply(results, bool(is_full), Unknown(missing, *held) if held else None)
 
 
-def pack_common_hit(
-    names: RunKeys, hit: NewHits, command_id: CommandId, threshold: int
+def pack_plain_hit(
+    hit: NewHits, command_id: CommandId, partitions: int, threshold: int
 ) -> PackedCall:
     """
     Make the call for one hit without a visitor, which may be a common one: see common_hit.lua.
 
-    It is sent again if it is in doubt, then as build_record_call() makes it.
+    If it is in doubt, build_record_call() makes the call that is sent again.
     """
-    key, day, amount, *_ = hit
     recorder, number, run_id = command_id
-    start, after_number = _pack_counter(names, run_id, key, day, amount, threshold)
+    start, after_number = _pack_counter(
+        database_prefix(), run_id, hit.key, hit.day, hit.amount, partitions, threshold
+    )
     digits = b"%d" % number
     return PackedCall(
         "record",
@@ -169,9 +165,20 @@ def pack_common_hit(
 
 @lru_cache(maxsize=REMEMBERED_COUNTERS)
 def _pack_counter(
-    names: RunKeys, run_id: str, key: CounterKey, day: datetime.date, amount: int, threshold: int
+    prefix: str,
+    run_id: str,
+    key: CounterKey,
+    day: datetime.date,
+    amount: int,
+    partitions: int,
+    threshold: int,
 ) -> tuple[bytes, bytes]:
-    """Return what comes before the recorder and the number of a command, and what comes after."""
+    """
+    Return what comes before the recorder and the number of a command, and what comes after.
+
+    ``prefix`` is the beginning of all keys: it only tells apart what is cached.
+    """
+    names = run_keys(key.partition(partitions), run_id)
     field, total = _counter_fields(names, key, day)
     keys = [*names.for_record, total]
     args = ["", str(threshold), "1", "common", field, str(amount), "", key.model_on(day)]

@@ -6,9 +6,9 @@ from functools import partial
 
 import pytest
 
-from django_hitcount.buffers.redis.record_call import build_record_call, pack_common_hit
+from django_hitcount.buffers.redis.record_call import build_record_call
 from django_hitcount.buffers.redis.scripts import ScriptCall
-from django_hitcount.buffers.redis.transport import RedisTransport, raise_failures
+from django_hitcount.buffers.redis.transport import RedisTransport
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.outages.missed_records import CommandId
@@ -52,13 +52,12 @@ def record_on(transport):
     def run(path, sequence, amount=1, threshold=0, *, expected="", object_id="a", **of_hit):
         hit = NewHits(CounterKey(5, object_id, "views"), TODAY, amount, **of_hit)
         number = CommandId(RECORDER.hex, sequence, RUN_ID)
-
-        def build(link):
-            if path == "common" and amount > 0 and not (expected or of_hit):
-                return [pack_common_hit(KEYS, hit, number._replace(run_id=link.run_id), threshold)]
-            return [build_record_call(KEYS, [hit], number, threshold, expected=expected)]
-
-        (reply,) = raise_failures(transport.send(build).replies)
+        call = build_record_call(KEYS, [hit], number, threshold, expected=expected)
+        if path == "common" and amount > 0 and not (expected or of_hit):
+            call = call._replace(
+                args=[*call.args[:5], "common", *call.args[6:], hit.key.model_on(TODAY)]
+            )
+        (reply,) = replies_to(transport, [call])
         return [0, [reply], [COUNTS], None] if isinstance(reply, int) else reply
 
     return run
