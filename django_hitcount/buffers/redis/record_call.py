@@ -23,11 +23,11 @@ from django_hitcount.buffers.redis.scripts import (
     pack_word,
 )
 from django_hitcount.buffers.redis.totals import Unknown
-from django_hitcount.conf import CounterOptions
+from django_hitcount.conf.caches import cached_for_settings
 from django_hitcount.counters import jitter
 from django_hitcount.counters.batches import RecordResult
 from django_hitcount.counters.days import day_of
-from django_hitcount.counters.hits import NewHits, VisitorHashes
+from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, RefusedKey
 from django_hitcount.counters.outcomes import ADDRESS_LIMIT, REPEAT
 from django_hitcount.outages.missed_records import CommandId
@@ -49,28 +49,29 @@ VERDICTS = (None, REPEAT, ADDRESS_LIMIT)
 Argument = str | int | bytes
 
 
-class CounterFields(NamedTuple):
-    """Field and key that are sent with each hit on one counter on one day."""
+class CounterPlan(NamedTuple):
+    """What is sent with each hit on one counter on one day."""
 
-    field: str
     total: str
-
-
-class SketchFields(NamedTuple):
-    """Field and keys that are also sent if the visitor is counted."""
+    """The key of the running total."""
 
     field: str
-    keys: tuple[str, ...]
 
 
-class VisitorRule(NamedTuple):
-    """The arguments that are the same for all hits of visitors on one counter on one day."""
+class VisitorPlan(NamedTuple):
+    """What is also sent with each hit of a visitor on one counter on one day."""
 
-    args: tuple[Argument, ...]
+    rule_args: tuple[Argument, ...]
+    """Those that all hits of a call share."""
+
+    rule_keys: tuple[str, ...]
+    sketch_keys: tuple[str, ...]
+    sketch_field: str
     repeat_milliseconds: int
+    """0 if the rule does not apply, as the other times."""
+
     sketch_milliseconds: int
     address_milliseconds: int
-    is_daily: bool
 
 
 class RecordReply(NamedTuple):
@@ -179,7 +180,7 @@ def _pack_counter(
     ``prefix`` is the beginning of all keys: it only tells apart what is cached.
     """
     names = run_keys(key.partition(partitions), run_id)
-    field, total = _counter_fields(names, key, day)
+    total, field = _plan_counter(names, key, day)
     keys = [*names.for_record, total]
     args = ["", str(threshold), "1", "common", field, str(amount), "", key.model_on(day)]
     # Two words say what to run, one counts the keys, and two are those that are left out.
@@ -189,18 +190,12 @@ def _pack_counter(
 
 
 @lru_cache(maxsize=REMEMBERED_COUNTERS)
-def _counter_fields(names: RunKeys, key: CounterKey, day: datetime.date) -> CounterFields:
-    return CounterFields(key.on(day), names.total(key.text))
-
-
-@lru_cache(maxsize=REMEMBERED_COUNTERS)
-def _sketch_fields(names: RunKeys, visitors: DailyVisitorsKey) -> SketchFields:
-    of_object = names.sketches_of(visitors.key.content_type_id, visitors.key.object_id)
-    return SketchFields(visitors.text, (names.sketch(visitors.text), of_object))
+def _plan_counter(names: RunKeys, key: CounterKey, day: datetime.date) -> CounterPlan:
+    return CounterPlan(names.total(key.text), key.on(day))
 
 
 def _add_hit(keys: list[str], args: list[Argument], names: RunKeys, hit: NewHits) -> None:
-    field, total = _counter_fields(names, hit.key, hit.day)
+    total, field = _plan_counter(names, hit.key, hit.day)
     refused = RefusedKey(hit.day, hit.key.counter, hit.refusal).field if hit.refusal else ""
     keys.append(total)
     args += field, hit.amount, refused
@@ -210,69 +205,69 @@ def _add_hits_of_visitors(
     keys: list[str], args: list[Argument], names: RunKeys, hits: Sequence[NewHits]
 ) -> None:
     """Add hits, and what the script needs to find repeats, limit addresses and count visitors."""
-    config, first = conf.get_config(), hits[0]
-    of_first: VisitorHashes = first.visitor  # type: ignore[assignment]
-    rule = _visitor_rule(
-        config.options_of(first.key.counter),
-        of_first.of_day is not None,
-        of_first.address is not None,
-        config.repeat_error_rate,
-        first.key.counter,
-        first.day,
-        len(of_first.recent),
-    )
-    rule_args, repeat_milliseconds, sketch_milliseconds, address_milliseconds, is_daily = rule
-    args += rule_args
-    if is_daily:
-        keys.append(names.seen(first.day, of_first.key_id))
-    if sketch_milliseconds:
-        keys.append(names.merged_sketches(first.day))
+    is_first = True
     for hit in hits:
-        visitor: VisitorHashes = hit.visitor  # type: ignore[assignment]
+        key_id, of_day, recent, address = hit.visitor  # type: ignore[misc]
+        plan = _plan_visitor(
+            names, hit.key, hit.day, key_id, of_day is not None, address is not None, len(recent)
+        )
+        if is_first:
+            keys += plan.rule_keys
+            args += plan.rule_args
+            is_first = False
         _add_hit(keys, args, names, hit)
-        args.append(visitor.of_day or b"")
-        if repeat_milliseconds:
-            keys += [names.repeat(hashed) for hashed in visitor.recent]
-            args.append(jitter.lengthen(repeat_milliseconds))
-        if sketch_milliseconds:
-            visitors = _sketch_fields(names, DailyVisitorsKey(hit.key, hit.day, visitor.key_id))
-            keys += visitors.keys
-            args += visitors.field, jitter.lengthen(sketch_milliseconds)
-        if address_milliseconds and visitor.address:
-            interval, hashed = visitor.address
+        args.append(of_day or b"")
+        if plan.repeat_milliseconds:
+            keys += [names.repeat(hashed) for hashed in recent]
+            args.append(jitter.lengthen(plan.repeat_milliseconds))
+        if plan.sketch_milliseconds:
+            keys += plan.sketch_keys
+            args += plan.sketch_field, jitter.lengthen(plan.sketch_milliseconds)
+        if plan.address_milliseconds and address:
+            interval, hashed = address
             keys.append(names.addresses(interval.name, hashed[0]))
-            args += hashed[1 : 1 + ADDRESS_BYTES], jitter.lengthen(address_milliseconds)
+            args += hashed[1 : 1 + ADDRESS_BYTES], jitter.lengthen(plan.address_milliseconds)
 
 
-@lru_cache(maxsize=64)
-def _visitor_rule(
-    options: CounterOptions,
+@cached_for_settings("HITCOUNT", maxsize=REMEMBERED_COUNTERS)
+def _plan_visitor(
+    names: RunKeys,
+    key: CounterKey,
+    day: datetime.date,
+    key_id: str,
     is_identified: bool,
     is_limited: bool,
-    error_rate: float,
-    counter: str,
-    day: datetime.date,
     recent: int,
-) -> VisitorRule:
-    """Make the rule for visitors, who may be identified or not, and have a limit or not."""
+) -> VisitorPlan:
+    """Make the plan for visitors under one key, who may be identified or not, and have a limit."""
+    config = conf.get_config()
+    options = config.options_of(key.counter)
     is_daily = is_identified and options.repeat == "daily"
     is_counted = is_identified and options.visitors
     seconds = options.repeat if isinstance(options.repeat, int) else 0
     limit = (is_limited and options.per_address) or 0
-    args = (
-        ("seconds" if seconds else options.repeat) if is_identified else "always",
-        recent if seconds else 0,
-        int(is_counted),
-        RefusedKey(day, counter, REPEAT).field,
-        Geometry(rate=error_rate).for_script if is_daily else "",
-        VISITORS_SECONDS,
-        limit,
-        RefusedKey(day, counter, ADDRESS_LIMIT).field if limit else "",
-    )
-    return VisitorRule(
-        args,
-        seconds * 1000 if recent else 0,
-        VISITORS_SECONDS * 1000 if is_counted else 0,
-        (seconds or VISITORS_SECONDS) * 1000 if limit else 0,
-        is_daily,
+    visitors = DailyVisitorsKey(key, day, key_id)
+    return VisitorPlan(
+        rule_args=(
+            ("seconds" if seconds else options.repeat) if is_identified else "always",
+            recent if seconds else 0,
+            int(is_counted),
+            RefusedKey(day, key.counter, REPEAT).field,
+            Geometry(rate=config.repeat_error_rate).for_script if is_daily else "",
+            VISITORS_SECONDS,
+            limit,
+            RefusedKey(day, key.counter, ADDRESS_LIMIT).field if limit else "",
+        ),
+        rule_keys=(
+            *((names.seen(day, key_id),) if is_daily else ()),
+            *((names.merged_sketches(day),) if is_counted else ()),
+        ),
+        sketch_keys=(
+            names.sketch(visitors.text),
+            names.sketches_of(key.content_type_id, key.object_id),
+        ),
+        sketch_field=visitors.text,
+        repeat_milliseconds=seconds * 1000 if recent else 0,
+        sketch_milliseconds=VISITORS_SECONDS * 1000 if is_counted else 0,
+        address_milliseconds=(seconds or VISITORS_SECONDS) * 1000 if limit else 0,
     )
