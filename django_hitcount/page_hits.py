@@ -11,9 +11,8 @@ from time import monotonic
 from django.http import HttpRequest
 
 from django_hitcount.counters.fresh_totals import FRESH_SECONDS
-from django_hitcount.counters.hits import NewHits
+from django_hitcount.counters.hits import Hit, NewHits
 from django_hitcount.counters.keys import CounterKey, ObjectKey
-from django_hitcount.counters.outcomes import Hit
 from django_hitcount.counters.page_numbers import LastDays, SpanCount
 from django_hitcount.db.commits import DelayedWork
 

@@ -11,12 +11,11 @@ from asgiref.sync import sync_to_async
 from django.db.models import Model
 
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
-from django_hitcount.counters.counted_models import is_unsaved
 from django_hitcount.counters.days import last_days
 from django_hitcount.counters.fresh_totals import remember_total, remember_visitors
-from django_hitcount.counters.keys import CounterKey
-from django_hitcount.counters.names import check_counter
+from django_hitcount.counters.keys import CounterKey, check_counter
 from django_hitcount.counters.page_numbers import LastDays, SpanCount, Wanted
+from django_hitcount.counters.primary_keys import is_unsaved
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import UnsavedObject

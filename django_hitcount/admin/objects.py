@@ -38,7 +38,7 @@ from django_hitcount.admin.statistics import (
     read_statistics,
 )
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters.names import check_counter
+from django_hitcount.counters.keys import check_counter
 from django_hitcount.counters.primary_keys import KeyType, key_type
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import InvalidHit

@@ -11,7 +11,7 @@ from django_hitcount import rankings, series
 from django_hitcount.async_twins import async_twin
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import last_days
-from django_hitcount.counters.names import is_part_of_class
+from django_hitcount.counters.primary_keys import is_part_of_class
 from django_hitcount.db.expressions import TotalInTables
 from django_hitcount.querysets.iterables import (
     IterableClass,
