@@ -28,6 +28,7 @@ from django_hitcount.reports.periods import Period
 from django_hitcount.reports.rows import (
     Days,
     ObjectRow,
+    RefusedRow,
     Report,
     pick_days,
     refused_rows,
@@ -61,8 +62,8 @@ class Overview:
     models: Sequence[CountedModel]
     """The models whose objects have hits in the tables, by name."""
 
-    refused: Sequence[tuple[str, int]]
-    """The refused hits of a counter in a period, by refusal."""
+    refused: Sequence[RefusedRow]
+    """The refused hits of a counter in a period."""
 
     last_flush_at: datetime.datetime | None
     """When a flush last wrote hits into the tables; None if none ever did."""
@@ -86,7 +87,7 @@ def read_overview(period: Period, *, counter: str, using: str) -> Overview:
         flushes, types, sums = read_together(last_flush, _select_types(using), refused)
     return Overview(
         models=_find_models(types),
-        refused=[(refusal, int(hits)) for refusal, hits in sums],
+        refused=refused_rows({name: int(hits) for name, hits in sums}, reasons_by_name()),
         last_flush_at=flushes[0][1],
     )
 
@@ -150,7 +151,7 @@ def read_report(selection: Selection, overview: Overview) -> Report:
         rising=rows[Order.RISING],
         falling=rows[Order.FALLING],
         is_certain=all(ranking.proves(ROWS) for ranking in rankings.values()),
-        refused=refused_rows(overview.refused, reasons_by_name()),
+        refused=overview.refused,
     )
 
 
@@ -161,7 +162,7 @@ def read_file(name: str, selection: Selection, overview: Overview) -> Iterator[s
     Costs a query for each thousand objects of a model.
     """
     if name == "refused":
-        return refused_csv(refused_rows(overview.refused, reasons_by_name()))
+        return refused_csv(overview.refused)
     if name in ("rising", "falling"):
         rows = _stream(Order[name.upper()], selection, overview)
         return objects_csv(rows, has_shares=False)
