@@ -24,13 +24,7 @@ class HitCountConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        register(checks.check_settings)
-        register(checks.check_buffer, Tags.caches)
-        register(checks.check_visitors)
-        register(checks.check_proxies)
-        register(checks.check_schedule)
-        register(checks.check_database)
-        register(checks.check_timeouts)
+        register(checks.check_project)
         register(checks.check_keys, Tags.models)
         post_migrate.connect(_reset_totals, sender=self)
         if find_spec("celery"):

@@ -1,14 +1,14 @@
 """
 System checks: they report errors in a project's settings before anything is counted.
 
-apps.py registers them. check_buffer() also runs the checks of the buffer: those of RedisBuffer are
-in buffers/redis/checks.py. Each message has an id that never changes, and a hint how to fix the
+apps.py registers them. The checks of the buffer come with it: those of RedisBuffer are in
+buffers/redis/checks.py. Each message has an id that never changes, and a hint how to fix the
 problem. docs/checks.rst explains them all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from os import environ
 from typing import Any
@@ -52,97 +52,118 @@ TIMEOUT_VARIABLES = ("PGCONNECT_TIMEOUT", "PGOPTIONS", "PGSERVICE")
 """Variables from which libpq reads further options."""
 
 
-def check_settings(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """E001: HITCOUNT has an unknown key or a wrong value."""
-    return [
-        Error(error.message, hint=error.hint, obj=error.place, id="django_hitcount.E001")
-        for error in conf.find_setting_errors()
-    ]
+def check_project(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Iterator[CheckMessage]:
+    """Check HITCOUNT (E001) and, if it is valid, what it names and the database of the counts."""
+    for error in conf.find_setting_errors():
+        yield _error(error, id="django_hitcount.E001")
+    yield from _check_database()
+    if not conf.find_setting_errors():
+        yield from _check_buffer()
+        yield from _check_visitors()
+        yield from _check_proxies()
 
 
-def check_buffer(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """E002: the buffer cannot be created. If it can, run its own checks."""
+def _error(error: conf.SettingError, **more: Any) -> CheckMessage:
+    return Error(error.message, hint=error.hint, obj=error.place, **more)
+
+
+def _check_buffer() -> Iterator[CheckMessage]:
+    """E002: the buffer cannot be created. If it can, run its own checks, and W004."""
     from django_hitcount.buffers import get_buffer
 
-    if conf.find_setting_errors():
-        return []
     try:
-        return get_buffer().check()
+        buffer = get_buffer()
     except conf.SettingError as exc:
-        return [Error(exc.message, hint=exc.hint, id="django_hitcount.E002")]
+        yield _error(exc, id="django_hitcount.E002")
+        return
+    yield from buffer.check()
+    if buffer.keeps_hits and find_spec("celery") and not _is_flush_scheduled():
+        yield CheckWarning(
+            "Hits wait in the buffer, but the schedule of Celery beat has no entry that flushes "
+            "them.",
+            hint="Add the entries: app.conf.beat_schedule |= "
+            "django_hitcount.tasks.beat_schedule(), and import the Celery app in the package "
+            "of your settings. If you run the command flush_hits in another way, silence "
+            "this check.",
+            id="django_hitcount.W004",
+        )
 
 
-def check_visitors(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+def _is_flush_scheduled() -> bool:
+    from celery import current_app
+
+    from django_hitcount.tasks import flush_hits
+
+    if apps.is_installed("django_celery_beat"):
+        return True  # Its schedule is in the database, which checks do not query.
+    entries = (current_app.conf.beat_schedule or {}).values()
+    return any(entry["task"] == flush_hits.name for entry in entries)
+
+
+def _check_visitors() -> Iterator[CheckMessage]:
     """E004: a refusal or a visitor identity cannot be created."""
     from django_hitcount.refusals import get_refusals
     from django_hitcount.visitors.identity import get_identities
 
-    if conf.find_setting_errors():
-        return []
-    messages: list[CheckMessage] = []
     for load in (get_refusals, get_identities):
         try:
             load()
         except conf.SettingError as exc:
-            messages.append(Error(exc.message, hint=exc.hint, id="django_hitcount.E004"))
-    return messages
+            yield _error(exc, id="django_hitcount.E004")
 
 
-def check_database(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """E003: the database's vendor is not supported. E006: the database has no autocommit."""
-    from django_hitcount.db.routing import hits_alias
-
-    alias = hits_alias()
-    if connections[alias].vendor not in VENDORS:
-        return [_unsupported_vendor(alias)]
-    if not connections[alias].settings_dict["AUTOCOMMIT"]:
-        return [_missing_autocommit(alias)]
-    return []
-
-
-def _unsupported_vendor(alias: str) -> CheckMessage:
-    return Error(
-        f"The counts are stored in the database {alias!r}, whose vendor "
-        f"{connections[alias].vendor!r} is not supported.",
-        hint=(
-            "Use DATABASE_ROUTERS to route the app django_hitcount to a PostgreSQL, MySQL, "
-            "MariaDB or SQLite database."
-        ),
-        id="django_hitcount.E003",
-    )
+def _check_proxies() -> Iterator[CheckMessage]:
+    """W008: the settings imply a proxy, whose address may be used as that of all visitors."""
+    names = ("SECURE_PROXY_SSL_HEADER", "USE_X_FORWARDED_HOST")
+    implying = [name for name in names if getattr(settings, name)]
+    config = conf.get_config()
+    limited = [name for name, options in config.counters.items() if options.per_address]
+    if implying and limited and not config.trusted_proxies:
+        yield CheckWarning(
+            f"{implying[0]} implies that there is a proxy in front of the site, but "
+            "HITCOUNT['TRUSTED_PROXIES'] is not set. All visitors may have the proxy's address, "
+            "and share one limit of hits per address. Counters: "
+            f"{', '.join(map(repr, limited))}.",
+            hint="Set HITCOUNT['TRUSTED_PROXIES'] to the number of proxies, or to their networks. "
+            "If your server puts the client's address into REMOTE_ADDR, silence this check.",
+            id="django_hitcount.W008",
+        )
 
 
-def _missing_autocommit(alias: str) -> CheckMessage:
-    return Error(
-        f"The counts are stored in the database {alias!r}, whose AUTOCOMMIT is False, so no hits "
-        "are counted.",
-        hint=(
-            "Use DATABASE_ROUTERS to route the app django_hitcount to an alias with autocommit, "
-            "of the same database or of another one."
-        ),
-        id="django_hitcount.E006",
-    )
+def _check_database() -> Iterator[CheckMessage]:
+    """
+    E003: the database's vendor is not supported. E006: the database has no autocommit.
 
-
-def check_timeouts(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """W009: no timeout limits how long a page waits for the database of the counts."""
+    W009: no timeout limits how long a page waits for the database of the counts.
+    """
     from django_hitcount.db.routing import hits_alias
 
     connection = connections[hits_alias()]
-    advised = ADVISED.get(connection.vendor)
-    if not advised or _has_timeout(connection):
-        return []
-    return [
-        CheckWarning(
-            f"No timeout limits how long a page waits for the database {connection.alias!r}, "
-            "which stores the counts.",
-            hint=(
-                f'Set DATABASES[{connection.alias!r}]["OPTIONS"] to {dict(advised)!r}, or to the '
-                "timeouts that your longest queries need."
-            ),
+    alias, advised = connection.alias, ADVISED.get(connection.vendor)
+    if connection.vendor not in VENDORS:
+        yield Error(
+            f"The counts are stored in the database {alias!r}, whose vendor "
+            f"{connection.vendor!r} is not supported.",
+            hint="Use DATABASE_ROUTERS to route the app django_hitcount to a PostgreSQL, MySQL, "
+            "MariaDB or SQLite database.",
+            id="django_hitcount.E003",
+        )
+    elif not connection.settings_dict["AUTOCOMMIT"]:
+        yield Error(
+            f"The counts are stored in the database {alias!r}, whose AUTOCOMMIT is False, so no "
+            "hits are counted.",
+            hint="Use DATABASE_ROUTERS to route the app django_hitcount to an alias with "
+            "autocommit, of the same database or of another one.",
+            id="django_hitcount.E006",
+        )
+    if advised and not _has_timeout(connection):
+        yield CheckWarning(
+            f"No timeout limits how long a page waits for the database {alias!r}, which stores "
+            "the counts.",
+            hint=f'Set DATABASES[{alias!r}]["OPTIONS"] to {advised!r}, or to the timeouts that '
+            "your longest queries need.",
             id="django_hitcount.W009",
         )
-    ]
 
 
 def _has_timeout(connection: BaseDatabaseWrapper) -> bool:
@@ -160,81 +181,14 @@ def _has_timeout(connection: BaseDatabaseWrapper) -> bool:
     return any(name in str(dict(options)) for name in TIMEOUT_NAMES)
 
 
-def check_keys(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+def check_keys(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Iterator[CheckMessage]:
     """E005: a model that is counted has a primary key of an unsupported type."""
     from django_hitcount.deletion import connected_models
 
-    messages: list[CheckMessage] = []
     for model in connected_models():
-        if app_configs is not None and model._meta.app_config not in app_configs:
-            continue
-        try:
-            key_type(model)
-        except InvalidKey as exc:
-            message = str(exc).removesuffix(HINT).rstrip()
-            messages.append(Error(message, hint=HINT, obj=model, id="django_hitcount.E005"))
-    return messages
-
-
-def check_proxies(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """W008: the settings imply a proxy, whose address may be used as that of all visitors."""
-    implying = [
-        name
-        for name in ("SECURE_PROXY_SSL_HEADER", "USE_X_FORWARDED_HOST")
-        if getattr(settings, name)
-    ]
-    if conf.find_setting_errors() or not implying or conf.get_config().trusted_proxies:
-        return []
-    counters = conf.get_config().counters
-    limited = [name for name, options in counters.items() if options.per_address]
-    if not limited:
-        return []
-    return [
-        CheckWarning(
-            f"{implying[0]} implies that there is a proxy in front of the site, but "
-            "HITCOUNT['TRUSTED_PROXIES'] is not set. All visitors may have the proxy's address, "
-            "and share one limit of hits per address. Counters: "
-            f"{', '.join(map(repr, limited))}.",
-            hint=(
-                "Set HITCOUNT['TRUSTED_PROXIES'] to the number of proxies, or to their networks. "
-                "If your server puts the client's address into REMOTE_ADDR, silence this check."
-            ),
-            id="django_hitcount.W008",
-        )
-    ]
-
-
-def check_schedule(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
-    """W004: Celery is installed, but no entry of its schedule flushes the buffer."""
-    from django_hitcount.buffers import get_buffer
-
-    try:
-        keeps_hits = get_buffer().keeps_hits
-    except conf.SettingError:
-        return []  # Reported as E001 or E002.
-    if not keeps_hits or not find_spec("celery") or _is_flush_scheduled():
-        return []
-    return [
-        CheckWarning(
-            "Hits wait in the buffer, but the schedule of Celery beat has no entry that flushes "
-            "them.",
-            hint=(
-                "Add the entries: app.conf.beat_schedule |= "
-                "django_hitcount.tasks.beat_schedule(), and import the Celery app in the package "
-                "of your settings. If you run the command flush_hits in another way, silence "
-                "this check."
-            ),
-            id="django_hitcount.W004",
-        )
-    ]
-
-
-def _is_flush_scheduled() -> bool:
-    from celery import current_app
-
-    from django_hitcount.tasks import flush_hits
-
-    if apps.is_installed("django_celery_beat"):
-        return True  # Its schedule is in the database, which checks do not query.
-    entries = (current_app.conf.beat_schedule or {}).values()
-    return any(entry["task"] == flush_hits.name for entry in entries)
+        if app_configs is None or model._meta.app_config in app_configs:
+            try:
+                key_type(model)
+            except InvalidKey as exc:
+                message = str(exc).removesuffix(HINT).rstrip()
+                yield Error(message, hint=HINT, obj=model, id="django_hitcount.E005")

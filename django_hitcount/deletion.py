@@ -21,9 +21,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.signals import class_prepared, post_delete, pre_delete
 
 from django_hitcount.buffers import get_buffer
-from django_hitcount.counters import counted_models
-from django_hitcount.counters.counted_models import counted_model, deleted_object_id
+from django_hitcount.counters import primary_keys
 from django_hitcount.counters.keys import ObjectKey
+from django_hitcount.counters.primary_keys import counted_model, deleted_object_id
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import run_after_commit, savepoint
@@ -58,14 +58,14 @@ def connect(model: type[models.Model]) -> None:
     reads them first.
     """
     counted = counted_model(model)
-    counted_models.connected.add(counted)
+    primary_keys.connected.add(counted)
     for sender in (counted, *_proxies_of(counted)):
         _connect_sender(sender)
 
 
 def connected_models() -> list[type[models.Model]]:
     """Return the models that are connected, without proxies. See connect()."""
-    return sorted(counted_models.connected, key=lambda model: model._meta.label)
+    return sorted(primary_keys.connected, key=lambda model: model._meta.label)
 
 
 def _connect_sender(sender: type[models.Model]) -> None:
@@ -83,7 +83,7 @@ def _proxies_of(model: type[models.Model]) -> Iterator[type[models.Model]]:
 
 def _on_class_prepared(sender: type[models.Model], **kwargs: Any) -> None:
     """Connect a proxy class that is defined after its model was connected."""
-    if sender._meta.proxy and sender._meta.concrete_model in counted_models.connected:
+    if sender._meta.proxy and sender._meta.concrete_model in primary_keys.connected:
         _connect_sender(sender)
 
 

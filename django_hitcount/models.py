@@ -1,7 +1,18 @@
-"""The models, the mixin and the querysets. Django and projects import them from here."""
+"""The models, and what models of projects are made of: the mixin, querysets, a field."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any, Self
+
+from django.core.checks import CheckMessage, Error
+from django.db import models
+from django.db.models.signals import class_prepared
+
+from django_hitcount import deletion, recording, series, totals, unique_visitors
+from django_hitcount.conf import DEFAULT_COUNTER
+from django_hitcount.counters.fresh_totals import discard_totals, find_fresh_total
+from django_hitcount.db.expressions import SumOfHits
 from django_hitcount.db.tables import (
     Admission,
     Correction,
@@ -18,8 +29,14 @@ from django_hitcount.db.tables import (
     StaleTotal,
     VisitorSalt,
 )
-from django_hitcount.mixins import HitCountMixin
-from django_hitcount.querysets import HitCountManager, HitCountQuerySet, with_hits, with_visitors
+from django_hitcount.db.total_columns import HitTotalField
+from django_hitcount.querysets import (
+    HitCountManager,
+    HitCountQuerySet,
+    async_twin,
+    with_hits,
+    with_visitors,
+)
 
 __all__ = [
     "Admission",
@@ -33,12 +50,142 @@ __all__ = [
     "HitCountMixin",
     "HitCountQuerySet",
     "HitSlot",
+    "HitTotalField",
     "LastBatch",
     "MissedRecord",
     "RefusedHitSlot",
     "SeenVisitor",
     "StaleTotal",
+    "SumOfHits",
     "VisitorSalt",
     "with_hits",
     "with_visitors",
 ]
+
+
+class HitCountMixin(models.Model):
+    """
+    A model whose objects record their hits, and read their totals and visitors::
+
+        class Article(HitCountMixin, models.Model): ...
+
+        article.record_hit(request)
+        article.hits
+
+    It adds no field, so it needs no migration. Deleting an object deletes its counts. Most methods
+    are functions of this app: the object is their first argument.
+
+    If neither the model nor a base declares a manager, ``objects`` is a HitCountManager, so
+    that ``Article.objects.with_hits()`` works. Declared managers stay as they are.
+    """
+
+    class Meta:
+        abstract = True
+
+    @property
+    def hits(self) -> int:
+        """
+        The exact all-time total of the counter "views".
+
+        Reading it never writes. Costs what get_total() costs.
+
+        On an object that came from ``with_hits()``, costs nothing for ten seconds. So a list of
+        objects reads all totals at once. After record_hit() on the object and after
+        refresh_from_db(), the total is read again.
+        """
+        total = find_fresh_total(self, counter=DEFAULT_COUNTER)
+        return totals.get_total(self) if total is None else total
+
+    @classmethod
+    def check(cls, **kwargs: Any) -> list[CheckMessage]:
+        """See Model.check(). E010: a field hides an attribute of the mixin."""
+        return [
+            *super().check(**kwargs),
+            *(
+                _hidden_attribute(field)
+                for field in cls._meta.local_concrete_fields
+                # A proxy has the fields of its concrete model.
+                if field.model is cls and field.name in vars(HitCountMixin)
+            ),
+        ]
+
+    def refresh_from_db(
+        self,
+        using: str | None = None,
+        fields: Iterable[str] | None = None,
+        from_queryset: models.QuerySet[Self] | None = None,
+    ) -> None:
+        """See Model.refresh_from_db(). Without ``fields``, ``hits`` is read again, too."""
+        if fields is None:  # Django also calls this to load a deferred field.
+            discard_totals(self)
+        super().refresh_from_db(using, fields, from_queryset)
+
+    # These functions take the object first, so they are its methods as they are.
+
+    record_hit = recording.record_hit
+    arecord_hit = async_twin(record_hit)
+
+    hits_between = totals.hits_between
+    ahits_between = async_twin(hits_between)
+
+    hits_by_day = series.hits_by_day
+    ahits_by_day = async_twin(hits_by_day)
+
+    hits_by_week = series.hits_by_week
+    ahits_by_week = async_twin(hits_by_week)
+
+    hits_by_month = series.hits_by_month
+    ahits_by_month = async_twin(hits_by_month)
+
+    visitors_on = unique_visitors.visitors_on
+    avisitors_on = async_twin(visitors_on)
+
+    visitors_between = unique_visitors.visitors_between
+    avisitors_between = async_twin(visitors_between)
+
+    visitors_by_day = series.visitors_by_day
+    avisitors_by_day = async_twin(visitors_by_day)
+
+
+# A model without a Meta inherits the Meta of its first base. The Meta above would so hide the
+# ordering or the default manager of a base to the right.
+del HitCountMixin.Meta
+
+
+def _hidden_attribute(field: models.Field[Any, Any]) -> CheckMessage:
+    return Error(
+        f"The field {field.name!r} of {field.model._meta.label} hides HitCountMixin.{field.name}.",
+        hint="Give the field another name, such as 'views'.",
+        obj=field,
+        id="django_hitcount.E010",
+    )
+
+
+def _on_class_prepared(sender: type[models.Model], **kwargs: Any) -> None:
+    """Set up a model. Only now are its managers and parents known."""
+    if issubclass(sender, HitCountMixin):
+        _replace_manager(sender)
+        deletion.connect(sender)
+
+
+def _replace_manager(sender: type[models.Model]) -> None:
+    """
+    If Django has created the manager ``objects`` itself, replace it with a HitCountManager.
+
+    The mixin does not declare a manager, because that would hide the managers of all bases to its
+    right, such as one that creates users or hides drafts.
+    """
+    managers = sender._meta.managers_map
+    made = managers.get("objects")
+    if made is None or not made.auto_created or type(made) is not models.Manager:
+        return
+    opts = sender._meta
+    opts.local_managers[:] = [
+        manager for manager in opts.local_managers if manager.name != made.name
+    ]
+    manager: HitCountManager[Any] = HitCountManager()
+    manager.auto_created = True
+    sender.add_to_class(made.name, manager)
+
+
+class_prepared.connect(_on_class_prepared, dispatch_uid="django_hitcount.models")

@@ -22,9 +22,8 @@ from django.http import HttpRequest
 from django_hitcount.conf.caches import cached_for_settings
 from django_hitcount.counters.days import day_of, days_until
 from django_hitcount.counters.fresh_totals import FRESH_SECONDS
-from django_hitcount.counters.hits import NewHits
+from django_hitcount.counters.hits import Hit, NewHits
 from django_hitcount.counters.keys import CounterKey
-from django_hitcount.counters.outcomes import Hit
 from django_hitcount.counters.page_numbers import LastDays, Wanted
 from django_hitcount.db.savepoints import DelayedWork
 

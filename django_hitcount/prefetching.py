@@ -1,34 +1,57 @@
-"""Read the numbers of many objects at once, so that a list that shows them costs nothing more."""
+"""
+Read the numbers of many objects at once: of a list, or of those that a queryset yields.
+
+A list that shows them then costs nothing more.
+"""
 
 from __future__ import annotations
 
+import copyreg
 import logging
-from collections.abc import Iterable, Sequence
-from itertools import product
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import chain, islice, product
 from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.db.models import Model
+from django.db.models.query import (
+    BaseIterable,
+    FlatValuesListIterable,
+    ValuesIterable,
+    ValuesListIterable,
+)
+from django.db.models.sql import Query
 
+from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
-from django_hitcount.counters.counted_models import is_unsaved
 from django_hitcount.counters.days import last_days
 from django_hitcount.counters.fresh_totals import remember_total, remember_visitors
-from django_hitcount.counters.keys import CounterKey
-from django_hitcount.counters.names import check_counter
+from django_hitcount.counters.keys import check_counter
 from django_hitcount.counters.page_numbers import LastDays, SpanCount, Wanted
+from django_hitcount.counters.primary_keys import is_unsaved
 from django_hitcount.db.counter_keys import counter_key
+from django_hitcount.db.expressions import TotalInTables
+from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import UnsavedObject
-from django_hitcount.page_numbers import Numbers, read_numbers
+from django_hitcount.page_numbers import read_numbers
 from django_hitcount.unique_visitors import valid_visitor_counter
 
 __all__ = ["aprefetch_hits", "prefetch_hits"]
 
 logger = logging.getLogger("django_hitcount")
 
-KeyedObject = tuple[Model, CounterKey]
-"""An object, and the key of one of its counters."""
+VisitorsOfDays = tuple[str, int]
+"""The name of a counter, and a number of days: the visitors of these days, today included."""
+
+IterableClass = type[Any]
+"""A subclass of Django's BaseIterable: it makes objects from the rows of a queryset."""
+
+_WITHOUT_OBJECTS = (ValuesIterable, ValuesListIterable, FlatValuesListIterable)
+"""The iterable classes of values() and values_list(). They do not yield objects."""
+
+_VISITORS_ATTRIBUTE = "_hitcount_visitors"
 
 
 def prefetch_hits(
@@ -62,24 +85,16 @@ def prefetch_hits(
     """
     counters = [*dict.fromkeys(map(check_counter, _list_values(counters)))]
     numbers = [] if visitors_days is None else _list_values(visitors_days)
-    ranges = [last_days(days) for days in dict.fromkeys(numbers)]
-    with_visitors = _counters_with_visitors(counters) if ranges else []
+    for days in numbers:
+        last_days(days)
+    with_visitors = _counters_with_visitors(counters) if numbers else []
     if isinstance(objects, Model | str) or not isinstance(objects, Iterable):
         raise UnsavedObject(f"Invalid objects: {objects!r}. Pass a list or a queryset of objects.")
     objs = [obj for obj in objects if obj is not None and not is_unsaved(obj)]
     try:
-        keyed = {name: [(obj, counter_key(obj, counter=name)) for obj in objs] for name in counters}
+        read_of_objects(objs, counters, {*product(with_visitors, numbers)})
     except DATABASE_ERRORS as exc:
         logger.error("The hits of %d objects cannot be read: %s", len(objs), exc)
-        return
-    totals = [each for counter in counters for each in keyed[counter]]
-    visitors = [
-        (obj, LastDays(key, *days))
-        for counter, days in product(with_visitors, ranges)
-        for obj, key in keyed[counter]
-    ]
-    wanted = Wanted({key for _, key in totals}, {last for _, last in visitors})
-    _remember(read_numbers(wanted), totals, visitors)
 
 
 def _list_values(value: Any) -> list[Any]:
@@ -94,19 +109,141 @@ def _counters_with_visitors(counters: Sequence[str]) -> list[str]:
     return found or [valid_visitor_counter(counter) for counter in counters[:1]]
 
 
-def _remember(
-    found: Numbers,
-    totals: Iterable[KeyedObject],
-    visitors: Iterable[tuple[Model, LastDays]],
-) -> None:
-    """Keep numbers on the objects that they are of."""
-    for obj, key in totals:
-        if key in found.totals:
-            remember_total(obj, found.totals[key], counter=key.counter)
-    for obj, last in visitors:
-        if last in found.visitors:
-            count = found.visitors[last]
-            remember_visitors(obj, SpanCount(count, count.spans), last)
+def read_of_objects(
+    objs: Sequence[Model], counters: Collection[str], visitors: Collection[VisitorsOfDays]
+) -> dict[str | VisitorsOfDays, list[Any]]:
+    """
+    Read totals of ``counters`` and visitors, and keep them on the objects.
+
+    Several instances may be the same object. Returns a list by counter, and one by counter and
+    number of days, in the order of the objects: with None for what cannot be read now.
+    """
+    keys = {
+        counter: [counter_key(obj, counter=counter) for obj in objs]
+        for counter in {*counters, *(counter for counter, _ in visitors)}
+    }
+    ranges = {
+        (counter, days): [LastDays(key, *last_days(days)) for key in keys[counter]]
+        for counter, days in visitors
+    }
+    wanted = {key for counter in counters for key in keys[counter]}
+    found = read_numbers(Wanted(wanted, {*chain(*ranges.values())}))
+    numbers: dict[str | VisitorsOfDays, list[Any]] = {}
+    for counter in counters:
+        numbers[counter] = [found.totals.get(key) for key in keys[counter]]
+        for obj, total in zip(objs, numbers[counter], strict=True):
+            if total is not None:
+                remember_total(obj, total, counter=counter)
+    for name, ends in ranges.items():
+        numbers[name] = [found.visitors.get(each) for each in ends]
+        for obj, each, count in zip(objs, ends, numbers[name], strict=True):
+            if count is not None:
+                remember_visitors(obj, SpanCount(count, count.spans), each)
+    return numbers
+
+
+def _wanted_totals(query: Query) -> dict[str, str]:
+    """
+    Return the counters whose totals a query wants, by the name of the annotation.
+
+    The annotation has the counter, so this is right even if the query was copied or pickled, or if
+    another annotation has the name now.
+    """
+    return {
+        name: annotation.counter
+        for name, annotation in query.annotation_select.items()
+        if isinstance(annotation, TotalInTables)
+    }
+
+
+def _wanted_visitors(query: Query) -> Mapping[str, VisitorsOfDays]:
+    """Return the visitors that a query wants, by the name of the attribute for them."""
+    wanted: Mapping[str, VisitorsOfDays] = vars(query).get(_VISITORS_ATTRIBUTE, {})
+    return {name: value for name, value in wanted.items() if name not in query.annotations}
+
+
+def add_visitors(query: Query, name: str, wanted: VisitorsOfDays) -> None:
+    """Add visitors to what a query wants. Django copies and pickles attributes of a query."""
+    setattr(query, _VISITORS_ATTRIBUTE, {**_wanted_visitors(query), name: wanted})
+
+
+def wants_numbers(query: Query) -> bool:
+    """Return whether a query wants totals or visitors for its objects."""
+    return bool(_wanted_visitors(query) or _wanted_totals(query))
+
+
+class _ExactType(type):
+    """The type of the classes that make_exact() makes. With it, pickle can make them again."""
+
+    original: IterableClass
+
+
+def make_exact(iterable_class: IterableClass) -> IterableClass:
+    """
+    Make a subclass that sets the totals and visitors that a query wants on the objects.
+
+    Returns ``iterable_class`` itself if it does this already, or does not yield objects.
+    """
+    if isinstance(iterable_class, _ExactType) or issubclass(iterable_class, _WITHOUT_OBJECTS):
+        return iterable_class
+    return _build_exact(iterable_class)  # type: ignore[arg-type]  # mypy treats a class as unhashable.
+
+
+@cache
+def _build_exact(original: Any) -> _ExactType:
+    return _ExactType(
+        f"Exact{original.__name__}", (_ExactIterable, original), {"original": original}
+    )
+
+
+def _reduce_exact(made: _ExactType) -> tuple[Any, tuple[IterableClass]]:
+    """Return how pickle makes a class again: it cannot import it from a module."""
+    return make_exact, (made.original,)
+
+
+copyreg.pickle(_ExactType, _reduce_exact)
+
+
+class _ExactIterable(BaseIterable):  # type: ignore[type-arg]
+    """A base class that comes before another iterable class. Sets values on its objects."""
+
+    def __iter__(self) -> Iterator[Any]:
+        rows: Iterator[Any] = super().__iter__()  # type: ignore[misc]
+        return self._fill_in(rows) if wants_numbers(self.queryset.query) else rows
+
+    def _fill_in(self, rows: Iterator[Any]) -> Iterator[Any]:
+        query, keeps_hits = self.queryset.query, get_buffer().keeps_hits
+        hit_totals, hit_visitors = _wanted_totals(query), _wanted_visitors(query)
+        for counter, _ in hit_visitors.values():
+            valid_visitor_counter(counter)
+        counters = {*hit_totals.values()} if keeps_hits else set()
+        size = self.chunk_size if self.chunked_fetch else None
+        while chunk := [*islice(rows, size)]:
+            objs = [row for row in chunk if isinstance(row, Model)]
+            found = read_of_objects(objs, counters, {*hit_visitors.values()})
+            if not keeps_hits:
+                self._remember_totals_of_tables(objs, hit_totals)
+            for name, counter in hit_totals.items() if keeps_hits else ():
+                for obj, total in zip(objs, found[counter], strict=True):
+                    if total is not None:
+                        setattr(obj, name, total)
+            for name, wanted in hit_visitors.items():
+                for obj, count in zip(objs, found[wanted], strict=True):
+                    setattr(obj, name, count)
+            yield from chunk
+
+    def _remember_totals_of_tables(
+        self, objs: Sequence[Model], counters: Mapping[str, str]
+    ) -> None:
+        """
+        Remember the totals of the tables for ``article.hits``. Without Redis, they are exact.
+
+        Does nothing if they come from another database: it may be a replica that is not up to date.
+        """
+        if self.queryset.db == hits_alias():
+            for name, counter in counters.items():
+                for obj in objs:
+                    remember_total(obj, getattr(obj, name), counter=counter)
 
 
 aprefetch_hits = sync_to_async(prefetch_hits)

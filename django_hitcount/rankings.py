@@ -11,8 +11,13 @@ from django.db.models import Manager, Model, QuerySet
 
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import day_of, last_days, list_days
-from django_hitcount.counters.names import check_counter, is_part_of_class
-from django_hitcount.counters.primary_keys import convert_key, filter_by_texts, key_type
+from django_hitcount.counters.keys import check_counter
+from django_hitcount.counters.primary_keys import (
+    convert_key,
+    filter_by_texts,
+    is_part_of_class,
+    key_type,
+)
 from django_hitcount.counters.rankings import (
     TREND_UNIT,
     RankedKey,

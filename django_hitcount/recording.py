@@ -25,13 +25,19 @@ from django.http import HttpRequest
 from django_hitcount import page_numbers
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
-from django_hitcount.counters.counted_models import is_unsaved
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.fresh_totals import discard_totals
-from django_hitcount.counters.hits import NewHits, check_amount
+from django_hitcount.counters.hits import (
+    NO_REQUEST,
+    UNAVAILABLE,
+    UNSAVED,
+    Hit,
+    NewHits,
+    check_amount,
+)
 from django_hitcount.counters.keys import CounterKey
-from django_hitcount.counters.outcomes import NO_REQUEST, UNAVAILABLE, UNSAVED, Hit
 from django_hitcount.counters.page_numbers import Wanted
+from django_hitcount.counters.primary_keys import is_unsaved
 from django_hitcount.db.counter_keys import clear_content_types, counter_key
 from django_hitcount.db.failures import is_server_away
 from django_hitcount.db.routing import hits_alias, write_aliases

@@ -20,11 +20,9 @@ from django.db.models import Manager, Model, QuerySet
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.batches import BatchId, CounterDay, HeldHits
-from django_hitcount.counters.counted_models import counted_model
 from django_hitcount.counters.days import list_days
-from django_hitcount.counters.keys import CounterKey
-from django_hitcount.counters.names import check_counter
-from django_hitcount.counters.primary_keys import convert_key, key_type
+from django_hitcount.counters.keys import CounterKey, check_counter
+from django_hitcount.counters.primary_keys import convert_key, counted_model, key_type
 from django_hitcount.db import sums
 from django_hitcount.db.counter_keys import content_type_id_of, counter_key
 from django_hitcount.db.routing import hits_alias

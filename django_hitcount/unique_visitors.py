@@ -22,8 +22,7 @@ from django_hitcount import conf
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import day_of, list_days
-from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey
-from django_hitcount.counters.names import check_counter
+from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, check_counter
 from django_hitcount.counters.sketches import SketchUnion
 from django_hitcount.counters.visitors import Visitors
 from django_hitcount.db import daily_visitors

@@ -29,7 +29,7 @@ WINGS = (
 BELOW_ALL_WINGS = {"django_hitcount.exceptions", "django_hitcount.signals"}
 
 FOLDERS_OF_THE_ROOT = {
-    *("admin", "management", "migrations", "querysets", "templatetags"),
+    *("admin", "management", "migrations", "templatetags"),
     *("static", "templates"),
 }
 
@@ -95,7 +95,7 @@ def test_a_wing_imports_only_wings_below_it():
     ("importer", "imported"),
     [
         ("db.slots", "recording"),
-        ("db.slots", "querysets.iterables"),
+        ("db.slots", "querysets"),
         ("db.slots", "buffers.base"),
         ("conf.config", "db.tables"),
         ("maintenance.flushing", "tasks"),

@@ -6,7 +6,7 @@ import pytest
 from django.db.models.signals import post_delete
 from django.test import RequestFactory
 
-from django_hitcount.counters.counted_models import counted_model
+from django_hitcount.counters.primary_keys import counted_model
 from django_hitcount.db.tables import DailyHitSlot, HitSlot
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.models import HitCountQuerySet

@@ -12,7 +12,7 @@ from docutils.core import publish_doctree
 from docutils.nodes import document
 
 from django_hitcount import exceptions, refusals
-from django_hitcount.counters.outcomes import RESERVED
+from django_hitcount.counters.hits import REASONS
 from django_hitcount.visitors import identity
 
 ROOT = Path(__file__).parent.parent
@@ -22,7 +22,7 @@ REFUSALS = [
     *(r.name for r in vars(refusals).values() if isinstance(r, refusals.Refusal)),
     # Made by functions that take options.
     *("permission", "preview", "group", "owner", "address", "user_agent"),
-    *RESERVED,
+    *REASONS,
 ]
 PATHS = sorted(
     path

@@ -11,7 +11,7 @@ from django.test import RequestFactory
 from django_hitcount.buffers import Buffer, get_buffer
 from django_hitcount.counters.days import day_of
 from django_hitcount.maintenance.flushing import flush
-from django_hitcount.mixins import HitCountMixin
+from django_hitcount.models import HitCountMixin
 from django_hitcount.refused_hits import refused_between
 from tests.browsers import BROWSER
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django_visit_count.mixins import VisitCountMixin
 
-from django_hitcount.fields import HitTotalField
-from django_hitcount.models import HitCountMixin
+from django_hitcount.models import HitCountMixin, HitTotalField
 
 
 class Article(HitCountMixin, VisitCountMixin, models.Model):

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
-from django import forms
-from django.contrib.admin import ModelAdmin
-from django.core.exceptions import ValidationError
-from django.db.models import Model, QuerySet
+from django.db.models import Model
 from django.http import HttpRequest
-from django.utils.translation import gettext, gettext_lazy
+from django.utils.translation import gettext
 
 from django_hitcount.counters.days import LONGEST_RANGE_DAYS, last_days
 from django_hitcount.db.counter_keys import counter_key
@@ -35,11 +31,9 @@ MOST_BEFORE = 20
 """Objects before this one among which the nearest with hits is looked for."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FirstDays:
+class FirstDays(NamedTuple):
     """The first days of an object."""
 
-    obj: Model
     label: str
     first_day: datetime.date | None
     """The first day with hits; None if there is none."""
@@ -52,119 +46,74 @@ class FirstDays:
         return sum(islice(self.hits.values(), days)) if days <= len(self.hits) else None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ComparedDays:
+class ComparedDays(NamedTuple):
     """The hits of the first days of two objects."""
 
     days: int
     own: int | None
     other: int | None
-
-    @property
-    def difference(self) -> float | None:
-        """How many percent more hits than the other; None if there is nothing to compare with."""
-        return None if self.own is None else change_of(self.own, self.other)
+    difference: float | None
+    """How many percent more hits than the other; None if there is nothing to compare with."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Comparison:
+class Comparison(NamedTuple):
     """The first days of an object beside those of another."""
 
     own: FirstDays
     other: FirstDays
+    days: int
+    """How many days both have had, up to those of the chart."""
 
-    @property
-    def days(self) -> int:
-        """How many days both have had, up to those of the chart."""
-        return min(len(self.own.hits), len(self.other.hits))
+    chart: BarChart
+    rows: Sequence[ComparedDays]
+    """Rows of which at least one of the two has had all days."""
 
-    @property
-    def chart(self) -> BarChart:
-        hits, beside = (
-            dict(islice(side.hits.items(), self.days)) for side in (self.own, self.other)
-        )
-        return bar_chart(hits, beside)
-
-    @property
-    def rows(self) -> Sequence[ComparedDays]:
-        """Rows of which at least one of the two has had all days."""
-        most = max(len(self.own.hits), len(self.other.hits))
-        return [
-            ComparedDays(days=days, own=self.own.add_up(days), other=self.other.add_up(days))
-            for days in sorted({*SPANS, self.days})
-            if 0 < days <= most
-        ]
-
-    @property
-    def without_days(self) -> Sequence[FirstDays]:
-        """Those of the two that cannot be compared yet."""
-        return [side for side in (self.own, self.other) if not side.hits]
+    without_days: Sequence[FirstDays]
+    """Those of the two that cannot be compared yet."""
 
 
-class ComparisonForm(forms.Form):
-    """Asks for the object to compare with. Its value is that object."""
-
-    beside = forms.CharField(
-        label=gettext_lazy("Compare with"),
-        required=False,
-        widget=forms.TextInput(attrs={"size": 12, "aria-describedby": "hitcount-beside-help"}),
-    )
-
-    def __init__(self, *args: Any, find: Callable[[str], Model], **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._find = find
-
-    def clean_beside(self) -> Model:
-        try:
-            return self._find(self.cleaned_data["beside"])
-        except InvalidHit as exc:
-            raise ValidationError(str(exc)) from exc
-
-
-def find_other(
-    model_admin: ModelAdmin[Any],
-    objects_before: Callable[[HttpRequest, Any], QuerySet[Any, Any]],
-    request: HttpRequest,
-    obj: Model,
-    counter: str,
-    key: str,
-) -> Model:
+def find_other(model_admin: Any, request: HttpRequest, obj: Model, counter: str, key: str) -> Model:
     """
     Return the object with a primary key, or without a key the nearest before ``obj`` with hits.
 
-    Raises ValidationError if there is none that the user may view.
+    Raises InvalidHit if there is none that the user may view.
     """
+    may_view = partial(model_admin.has_view_or_change_permission, request)
     if not key:
-        may_view = partial(model_admin.has_view_or_change_permission, request)
-        return _find_first(filter(may_view, objects_before(request, obj)[:MOST_BEFORE]), counter)
+        before: Sequence[Model] = model_admin.objects_before(request, obj)[:MOST_BEFORE]
+        totals = get_totals(filter(may_view, before), counter=counter)
+        for nearest, total in totals.items():
+            if total > 0:
+                return nearest
+        raise InvalidHit(
+            gettext("No object before this one has hits. Enter the primary key of another one.")
+        )
     try:
         other: Model | None = model_admin.get_object(request, key)
     except OverflowError:  # SQLite, of a key that fits no column.
         other = None
-    if other is None or not model_admin.has_view_or_change_permission(request, other):
+    if other is None or not may_view(other):
         text = gettext("There is no %(model)s with the primary key “%(key)s” that you may view.")
-        named = {"model": model_admin.opts.verbose_name, "key": key}
-        raise ValidationError(text % named)
+        raise InvalidHit(text % {"model": model_admin.opts.verbose_name, "key": key})
     if other == obj:
-        raise ValidationError(gettext("This is the same object. Enter the key of another one."))
+        raise InvalidHit(gettext("This is the same object. Enter the key of another one."))
     counter_key(other, counter=counter)  # Raises InvalidKey if it cannot be counted.
-    return other
-
-
-def _find_first(before: Iterable[Model], counter: str) -> Model:
-    """Return the first object with hits. Raises ValidationError."""
-    totals = get_totals(before, counter=counter)
-    other = next((obj for obj, total in totals.items() if total > 0), None)
-    if other is None:
-        text = gettext("No object before this one has hits. Enter the primary key of another one.")
-        raise ValidationError(text)
     return other
 
 
 def read_comparison(obj: Model, other: Model, *, counter: str) -> Comparison:
     """Read the first days of two objects. Costs twice what hits_by_day() costs for an object."""
-    own, beside = (_read_first_days(each, counter) for each in (obj, other))
-    return Comparison(own=own, other=beside)
+    own, beside = sides = [_read_first_days(each, counter) for each in (obj, other)]
+    days, most = sorted(len(side.hits) for side in sides)
+    rows = []
+    for span in sorted({*SPANS, days}):
+        if 0 < span <= most:
+            hits, hits_beside = own.add_up(span), beside.add_up(span)
+            difference = None if hits is None else change_of(hits, hits_beside)
+            rows.append(ComparedDays(span, hits, hits_beside, difference))
+    chart = bar_chart(*(dict(islice(side.hits.items(), days)) for side in sides))
+    without_days = [side for side in sides if not side.hits]
+    return Comparison(own, beside, days, chart, rows, without_days)
 
 
 def _read_first_days(obj: Model, counter: str) -> FirstDays:
@@ -173,6 +122,4 @@ def _read_first_days(obj: Model, counter: str) -> FirstDays:
     hits = hits_by_day(obj, first_day, today, counter=counter)
     first = next((day for day, number in hits.items() if number > 0), None)
     whole = ((day, number) for day, number in hits.items() if first and first <= day < today)
-    return FirstDays(
-        obj=obj, label=label_object(obj), first_day=first, hits=dict(islice(whole, MOST_DAYS))
-    )
+    return FirstDays(label_object(obj), first, dict(islice(whole, MOST_DAYS)))

@@ -20,7 +20,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ValidationError
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
-from django.utils.formats import date_format, number_format
+from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.translation import gettext, gettext_lazy, ngettext
 
@@ -39,7 +39,7 @@ from django_hitcount.reports.labels import (
     load_objects,
 )
 from django_hitcount.reports.selection import CountedModel
-from django_hitcount.templatetags.hitcount_reports import signed
+from django_hitcount.templatetags.hitcount_reports import grouped, signed
 
 User = AbstractBaseUser | AnonymousUser
 
@@ -120,7 +120,7 @@ def _too_few_hits(counted: int, day: datetime.date) -> str:
             "Only %(hits)s hits were counted on %(day)s.",
             counted,
         )
-    return text % {"hits": _number(counted), "day": date_format(day)}
+    return text % {"hits": grouped(counted), "day": date_format(day)}
 
 
 def describe(correction: Correction) -> str:
@@ -139,15 +139,11 @@ def describe(correction: Correction) -> str:
             amount,
         )
     return text % {
-        "hits": _number(amount),
+        "hits": grouped(amount),
         "day": date_format(correction.day),
         "counter": label_counter(correction.counter),
         "reason": correction.reason,
     }
-
-
-def _number(number: int) -> str:
-    return number_format(number, force_grouping=True)
 
 
 def make_admin_form(form: CorrectionForm, model_admin: admin.ModelAdmin[Any]) -> AdminForm:

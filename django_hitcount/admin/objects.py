@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode
 
@@ -17,10 +16,11 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpRespons
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from django_hitcount import conf
 from django_hitcount.admin.columns import HitsColumn, fill_cells
-from django_hitcount.admin.comparison import ComparisonForm, find_other, read_comparison
+from django_hitcount.admin.comparison import find_other, read_comparison
 from django_hitcount.admin.corrections import CorrectionForm, can_correct, describe, make_admin_form
 from django_hitcount.admin.pages import (
     Crumb,
@@ -38,7 +38,7 @@ from django_hitcount.admin.statistics import (
     read_statistics,
 )
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters.names import check_counter
+from django_hitcount.counters.keys import check_counter
 from django_hitcount.counters.primary_keys import KeyType, key_type
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import InvalidHit
@@ -61,6 +61,16 @@ SHOWN_COLUMNS = frozenset({"hits_column", "hits", "hit_count", "hit_total"})
 """Names in ``list_display`` that show the hits already, so that no other column is added."""
 
 STYLE_SHEETS = ["django_hitcount/charts.css", "django_hitcount/objects.css"]
+
+
+class ComparisonForm(forms.Form):
+    """Asks for the primary key of the object to compare with."""
+
+    beside = forms.CharField(
+        label=gettext_lazy("Compare with"),
+        required=False,
+        widget=forms.TextInput(attrs={"size": 12, "aria-describedby": "hitcount-beside-help"}),
+    )
 
 
 class HitCountAdmin(ModelAdmin[ModelT]):
@@ -243,12 +253,14 @@ class HitCountAdmin(ModelAdmin[ModelT]):
 
     def _compare(self, request: HttpRequest, obj: ModelT, choice: Choice) -> dict[str, Any]:
         """Return what the page says about this object beside another, if that is asked for."""
-        data = None if choice.beside is None else {"beside": choice.beside}
-        find = partial(find_other, self, self.objects_before, request, obj, choice.counter)
-        form = ComparisonForm(data, find=find)
+        form = ComparisonForm(None if choice.beside is None else {"beside": choice.beside})
         if not form.is_valid():
             return {"comparison_form": form}
-        other = form.cleaned_data["beside"]
+        try:
+            other = find_other(self, request, obj, choice.counter, form.cleaned_data["beside"])
+        except InvalidHit as exc:
+            form.add_error("beside", str(exc))
+            return {"comparison_form": form}
         return {
             "comparison_form": form,
             "comparison": read_comparison(obj, other, counter=choice.counter),

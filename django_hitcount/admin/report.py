@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from django.core.exceptions import PermissionDenied
-from django.db.models import Model
 from django.http import HttpRequest, HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
@@ -30,7 +30,6 @@ from django_hitcount.admin.pages import (
 from django_hitcount.admin.report_contents import (
     FILES,
     Overview,
-    counts_visitors,
     find_day_with_hits,
     read_file,
     read_overview,
@@ -45,7 +44,7 @@ from django_hitcount.reports.labels import counter_choices
 from django_hitcount.reports.periods import PERIODS, TODAY, Period, named_period, period_up_to
 from django_hitcount.reports.rows import ObjectRow, Report
 from django_hitcount.reports.selection import Selection, read_selection, select_model
-from django_hitcount.status import BufferStatus, read_status
+from django_hitcount.status import read_status
 
 LATE_AFTER = datetime.timedelta(minutes=15)
 """How long hits may wait for a flush before the report says so. Flushes may be minutes apart."""
@@ -77,16 +76,13 @@ class HitReportAdmin(ReadOnlyAdmin):
             return csv_file(_file_name(table, selection), read_file(table, selection, overview))
         report = read_report(selection, overview)
         request.current_app = self.admin_site.name
+        *others, last = crumbs_of_model(self, request)
         context = {
-            **page_context(self.admin_site, request, crumbs=self._crumbs(request)),
+            **page_context(self.admin_site, request, crumbs=[*others, Crumb(last.label)]),
             **self._context(request, report, overview),
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/django_hitcount/report.html", context)
-
-    def _crumbs(self, request: HttpRequest) -> list[Crumb]:
-        *others, last = crumbs_of_model(self, request)
-        return [*others, Crumb(last.label)]
 
     def _context(
         self, request: HttpRequest, report: Report, overview: Overview
@@ -94,6 +90,7 @@ class HitReportAdmin(ReadOnlyAdmin):
         selection = report.selection
         hits_wait = get_buffer().keeps_hits
         status = read_status(overview.last_flush_at) if hits_wait else None
+        waiting_since = status and status.oldest_pending_at
         return {
             "title": _("Hits"),
             "opts": self.opts,
@@ -111,29 +108,24 @@ class HitReportAdmin(ReadOnlyAdmin):
             "top": self._link(request, report.top, selection),
             "rising": self._link(request, report.rising, selection),
             "falling": self._link(request, report.falling, selection),
-            "counts_visitors": counts_visitors(selection),
             "shows_visitors": shows_visitors(selection),
             "buffer": status,
             "hits_wait": hits_wait,
-            "hits_are_late": status is not None and are_late(status),
+            "hits_are_late": bool(waiting_since and time_since(waiting_since) > LATE_AFTER),
             "time_zone": timezone.get_default_timezone_name(),
         }
 
     def _link(
         self, request: HttpRequest, rows: Sequence[ObjectRow], selection: Selection
     ) -> list[tuple[ObjectRow, str]]:
-        """Return rows, each with the address of its object in the admin, or an empty text."""
-        return [(row, self._url_of(request, row.obj, selection) if row.obj else "") for row in rows]
-
-    def _url_of(self, request: HttpRequest, obj: Model, selection: Selection) -> str:
-        """Return the address of an object; empty if the user may not view it there."""
+        """Return rows, each with the address of its object; empty if the user may not view it."""
         period = selection.period  # By its days: a name would stand for others there.
         choice = {"counter": selection.counter, "first": period.first_day, "last": period.last_day}
-        return find_address(self.admin_site, request, obj, **choice) or ""
+        find = partial(find_address, self.admin_site, request)
+        return [(row, (row.obj and find(row.obj, **choice)) or "") for row in rows]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PeriodLink:
+class PeriodLink(NamedTuple):
     """A link to the same report of other days."""
 
     label: str
@@ -181,9 +173,3 @@ def link_days_with_hits(report: Report, overview: Overview) -> PeriodLink | None
     )
     hits = number_format(report.today, force_grouping=True)
     return link_period(selection, named_period(TODAY), label % {"hits": hits})
-
-
-def are_late(status: BufferStatus) -> bool:
-    """Return whether hits wait for much longer than a flush every minute lets them."""
-    oldest = status.oldest_pending_at
-    return oldest is not None and time_since(oldest) > LATE_AFTER

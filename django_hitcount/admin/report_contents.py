@@ -11,7 +11,6 @@ from typing import Any
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import Max, Model, OuterRef, QuerySet, Subquery, Sum, Value
 
-from django_hitcount.conf import get_config
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.keys import CounterKey, ObjectKey
 from django_hitcount.counters.rankings import Order, RankedKey, weigh_days
@@ -28,6 +27,7 @@ from django_hitcount.reports.periods import Period
 from django_hitcount.reports.rows import (
     Days,
     ObjectRow,
+    RefusedRow,
     Report,
     pick_days,
     refused_rows,
@@ -61,8 +61,8 @@ class Overview:
     models: Sequence[CountedModel]
     """The models whose objects have hits in the tables, by name."""
 
-    refused: Sequence[tuple[str, int]]
-    """The refused hits of a counter in a period, by refusal."""
+    refused: Sequence[RefusedRow]
+    """The refused hits of a counter in a period."""
 
     last_flush_at: datetime.datetime | None
     """When a flush last wrote hits into the tables; None if none ever did."""
@@ -86,7 +86,7 @@ def read_overview(period: Period, *, counter: str, using: str) -> Overview:
         flushes, types, sums = read_together(last_flush, _select_types(using), refused)
     return Overview(
         models=_find_models(types),
-        refused=[(refusal, int(hits)) for refusal, hits in sums],
+        refused=refused_rows({name: int(hits) for name, hits in sums}, reasons_by_name()),
         last_flush_at=flushes[0][1],
     )
 
@@ -140,17 +140,20 @@ def read_report(selection: Selection, overview: Overview) -> Report:
     first = {order: ranking.first(ROWS) for order, ranking in rankings.items()}
     keys = {ranked.object_key for rows in first.values() for ranked in rows}
     objects = load_objects(keys, overview.models, most_models=MOST_MODELS)
-    rows = {order: _describe(first[order], objects, selection, overview) for order in first}
+    rows = {
+        order: _describe(first[order], objects, selection, overview, sum(hits.values()))
+        for order in first
+    }
     return Report(
         selection=selection,
         hits=hits,
         before=pick_days(days, period.before),
         today=None if period.is_today else days.get(period.today),
-        top=_add_visitors(_add_shares(rows[Order.TOP], sum(hits.values())), selection),
+        top=_add_visitors(rows[Order.TOP], selection),
         rising=rows[Order.RISING],
         falling=rows[Order.FALLING],
         is_certain=all(ranking.proves(ROWS) for ranking in rankings.values()),
-        refused=refused_rows(overview.refused, reasons_by_name()),
+        refused=overview.refused,
     )
 
 
@@ -161,7 +164,7 @@ def read_file(name: str, selection: Selection, overview: Overview) -> Iterator[s
     Costs a query for each thousand objects of a model.
     """
     if name == "refused":
-        return refused_csv(refused_rows(overview.refused, reasons_by_name()))
+        return refused_csv(overview.refused)
     if name in ("rising", "falling"):
         rows = _stream(Order[name.upper()], selection, overview)
         return objects_csv(rows, has_shares=False)
@@ -169,7 +172,7 @@ def read_file(name: str, selection: Selection, overview: Overview) -> Iterator[s
     hits = pick_days(days, period)
     if name == "days":
         return days_csv(hits, pick_days(days, period.before))
-    rows = _add_shares(_stream(Order.TOP, selection, overview), sum(hits.values()))
+    rows = _stream(Order.TOP, selection, overview, sum(hits.values()))
     return objects_csv(_stream_visitors(rows, selection), has_shares=True)
 
 
@@ -191,14 +194,16 @@ def _scope(selection: Selection, overview: Overview) -> Scope:
     )
 
 
-def _stream(order: Order, selection: Selection, overview: Overview) -> Iterator[ObjectRow]:
-    """Yield all rows of a ranking."""
+def _stream(
+    order: Order, selection: Selection, overview: Overview, total: int = 0
+) -> Iterator[ObjectRow]:
+    """Yield all rows of a ranking. See _describe() for ``total``."""
     ranked = stream_objects(_scope(selection, overview), order)
     number = 1
     while some := [*islice(ranked, ROWS_AT_A_TIME)]:
         keys = {row.object_key for row in some}
         objects = load_objects(keys, overview.models)
-        yield from _describe(some, objects, selection, overview, first_number=number)
+        yield from _describe(some, objects, selection, overview, total, first_number=number)
         number += len(some)
 
 
@@ -207,10 +212,11 @@ def _describe(
     objects: Mapping[ObjectKey, Model],
     selection: Selection,
     overview: Overview,
+    total: int,
     *,
     first_number: int = 1,
 ) -> list[ObjectRow]:
-    """Return the rows of ranked objects."""
+    """Return the rows of ranked objects. Their shares are those of ``total``, unless it is 0."""
     names = {of.content_type_id: of.model._meta.verbose_name for of in overview.models}
     is_compared = selection.period.before is not None
     return [
@@ -222,23 +228,15 @@ def _describe(
             model_name=str(names[key[0]]),
             hits=hits,
             before=before if is_compared else None,
+            share=share_of(hits, total),
         )
         for number, (key, hits, before) in enumerate(ranked, start=first_number)
     ]
 
 
-def _add_shares(rows: Iterable[ObjectRow], total: int) -> Iterator[ObjectRow]:
-    return (replace(row, share=share_of(row.hits, total)) for row in rows)
-
-
 def shows_visitors(selection: Selection) -> bool:
     """Return whether the report has a column of visitors."""
-    return counts_visitors(selection) and selection.period.days <= MOST_VISITOR_DAYS
-
-
-def counts_visitors(selection: Selection) -> bool:
-    """Return whether the visitors of the counter are counted."""
-    return get_config().options_of(selection.counter).visitors
+    return selection.counts_visitors and selection.period.days <= MOST_VISITOR_DAYS
 
 
 def _stream_visitors(rows: Iterator[ObjectRow], selection: Selection) -> Iterator[ObjectRow]:

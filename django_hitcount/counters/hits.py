@@ -1,15 +1,52 @@
-"""Hits on their way to the buffer, and the hashes of the visitors who made them."""
+"""Hits on their way to the buffer, with the hashes of their visitors, and what became of them."""
 
 from __future__ import annotations
 
 import datetime
 from typing import NamedTuple
 
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.exceptions import InvalidAmount
 
 AMOUNT_LIMIT = 1_000_000_000
 """Largest amount of one hit: two billion such hits still fit a bigint."""
+
+ADDRESS_LIMIT = "address_limit"
+"""The client's address has reached the limit that the counter's ``per_address`` sets."""
+
+CALLER = "caller"
+"""The callable that was passed to record_hit() as ``refuse`` refused the hit."""
+
+NO_REQUEST = "no_request"
+"""A template was rendered without a request, so there is no visitor."""
+
+REPEAT = "repeat"
+"""The visitor has been counted already, and the counter's ``repeat`` rule forbids another hit."""
+
+UNAVAILABLE = "unavailable"
+"""Neither the buffer nor the database is available."""
+
+UNSAVED = "unsaved"
+"""A page shows an object that is not saved, as in a preview."""
+
+REASONS: dict[str, str | Promise] = {
+    ADDRESS_LIMIT: _("Enough hits of the client's address have been counted."),
+    CALLER: _("The view that recorded the hit said so."),
+    NO_REQUEST: _(
+        "The template has no request: list the context processor "
+        "django.template.context_processors.request."
+    ),
+    REPEAT: _("The visitor has been counted already."),
+    UNAVAILABLE: _("Neither the buffer nor the database takes hits."),
+    UNSAVED: _("The object is not saved: a preview."),
+}
+"""
+A sentence about each reserved name, for reports. A refusal in HITCOUNT["REFUSALS"] must not have
+such a name.
+"""
 
 
 class AddressInterval(NamedTuple):
@@ -62,6 +99,28 @@ class NewHits(NamedTuple):
 
     visitor: VisitorHashes | None = None
     """Who made them; None if the counter does not need it."""
+
+
+class Hit(NamedTuple):
+    """The result of record_hit()."""
+
+    counted: bool
+    """
+    Whether the hit was counted.
+
+    Also True while the hit waits for the COMMIT of a transaction. The buffer finds out after the
+    COMMIT whether it is a repeat. After a rollback it is not counted.
+    """
+
+    refusal: str | None
+    """Why the hit was not counted: the name of a refusal. None if it was counted."""
+
+    total: int | None
+    """
+    The total of the counter, with this hit; None if it cannot be read now.
+
+    In a transaction, it does not include the other hits that wait for the same COMMIT.
+    """
 
 
 def check_amount(amount: int) -> int:

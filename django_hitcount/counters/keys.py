@@ -1,10 +1,17 @@
-"""The keys that hits, refused hits and visitors are counted by."""
+"""The keys that hits, refused hits and visitors are counted by, and their text in Redis."""
 
 from __future__ import annotations
 
 import datetime
+from functools import lru_cache
 from typing import NamedTuple
 from zlib import crc32
+
+from django_hitcount import conf
+from django_hitcount.exceptions import UnknownCounter
+
+CONTENT_TYPE_IDS = range(1, 2**31)
+"""The range of primary keys of content types."""
 
 
 class CounterKey(NamedTuple):
@@ -34,6 +41,22 @@ class CounterKey(NamedTuple):
     def partition(self, partitions: int) -> int:
         """Return the partition of the object: the same for all its counters."""
         return crc32(f"{self.content_type_id}:{self.object_id}".encode()) % partitions
+
+
+def check_counter(counter: str) -> str:
+    """Return ``counter``; raise UnknownCounter if it is no str or HITCOUNT does not declare it."""
+    # Not isinstance(): a lazy text would pass, and no driver of a database takes it.
+    if not issubclass(type(counter), str):
+        raise UnknownCounter(
+            f"Invalid counter: {counter!r} has the type {type(counter).__name__}. "
+            "Pass its name as a str."
+        )
+    if counter not in conf.get_config().counters:
+        raise UnknownCounter(
+            f"Unknown counter {counter!r}. Declare it in settings: "
+            f'HITCOUNT = {{"COUNTERS": {{{str(counter)!r}: {{}}}}}}.'
+        )
+    return counter
 
 
 ObjectKey = tuple[int, str]
@@ -77,3 +100,58 @@ class DailyVisitorsKey(NamedTuple):
     def field(self) -> str:
         """The key as a Redis field."""
         return f"v:{self.text}"
+
+
+def parse_daily(field: str) -> tuple[CounterKey, datetime.date]:
+    """Read back CounterKey.on(); raises ValueError if ``field`` is invalid."""
+    _, content_type_id, counter, day, object_id = field.split(":", 4)
+    key = CounterKey(_content_type_id(content_type_id), _object_id(object_id), _counter(counter))
+    return key, _day(day)
+
+
+def parse_refused(field: str) -> RefusedKey:
+    """Read back RefusedKey.field; raises ValueError if ``field`` is invalid."""
+    _, day, counter, refusal = field.split(":")
+    return RefusedKey(_day(day), _counter(counter), _counter(refusal))
+
+
+def parse_visitors(field: str) -> DailyVisitorsKey:
+    """Read back DailyVisitorsKey.field; raises ValueError if ``field`` is invalid."""
+    _, content_type_id, counter, day, key_id, object_id = field.split(":", 5)
+    key = CounterKey(_content_type_id(content_type_id), _object_id(object_id), _counter(counter))
+    return DailyVisitorsKey(key, _day(day), _key_id(key_id))
+
+
+@lru_cache(maxsize=1024)
+def _content_type_id(text: str) -> int:
+    number = int(text)
+    if str(number) != text or number not in CONTENT_TYPE_IDS:
+        raise ValueError(f"invalid content type id: {text!r}")
+    return number
+
+
+@lru_cache(maxsize=1024)
+def _counter(text: str) -> str:
+    if not conf.is_counter_name(text):
+        raise ValueError(f"invalid counter name: {text!r}")
+    return text
+
+
+@lru_cache(maxsize=1024)
+def _day(text: str) -> datetime.date:
+    day = datetime.date.fromisoformat(text)
+    if day.isoformat() != text:
+        raise ValueError(f"invalid day: {text!r} instead of {day}")
+    return day
+
+
+def _key_id(text: str) -> str:
+    if not 0 < len(text) <= conf.VISITOR_KEY_MAX_LENGTH or "\0" in text:
+        raise ValueError(f"invalid id of a visitor key: {text[:50]!r}")
+    return text
+
+
+def _object_id(text: str) -> str:
+    if len(text) > conf.OBJECT_ID_MAX_LENGTH or "\0" in text:
+        raise ValueError(f"object_id does not fit its column: {text[:40]!r}")
+    return text

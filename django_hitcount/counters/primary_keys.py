@@ -1,14 +1,15 @@
 """
-The types of primary keys that hits can be counted for, and the text of a key in ``object_id``.
+The objects that hits can be counted for: their models, and their primary keys as text.
 
-The text must be the same when an object is created, when it is read back, and when the database
-converts the key to text for ``with_hits()``. This is true for integers, texts and UUIDs. It is not
-true for other types: a Decimal is ``1`` when created and ``1.00`` when read, the text of a datetime
-depends on the time zone, and each database writes booleans differently.
+The text in ``object_id`` must be the same when an object is created, when it is read back, and when
+the database converts the key to text for ``with_hits()``. This is true for integers, texts and
+UUIDs. It is not true for other types: a Decimal is ``1`` when created and ``1.00`` when read, the
+text of a datetime depends on the time zone, and each database writes booleans differently.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 import uuid
 from collections.abc import Callable, Iterable
@@ -18,8 +19,11 @@ from typing import Any, TypeAlias
 
 from django.db import connections, models, router
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Model
+from django.utils.functional import cached_property
 
-from django_hitcount.exceptions import InvalidKey
+from django_hitcount import conf
+from django_hitcount.exceptions import InvalidKey, UnsavedObject
 
 Field: TypeAlias = "models.Field[Any, Any]"
 
@@ -79,9 +83,87 @@ UUID_AS_TEXT = re.compile(r"(var)?char\(3[26]\)")
 
 HINT = "Use an integer, text or UUID primary key, or count hits of a related object that has one."
 
+connected: set[type[Model]] = set()
+"""The results of counted_model() for the models that deletion.connect() was called for."""
+
 
 @cache
-def key_field(model: type[models.Model]) -> Field:
+def counted_model(model: type[Model]) -> type[Model]:
+    """
+    Return the model that objects of ``model`` count as: the topmost parent with the same key.
+
+    A child of multi-table inheritance is the same object as its parent if its primary key is
+    the link to the parent. The same holds for the parent's parent. A child with its own primary
+    key is another object. A proxy counts as its concrete model.
+    """
+    concrete = _concrete(model)
+    while parent := _parent_with_same_key(concrete):
+        concrete = parent
+    return concrete
+
+
+def _concrete(model: type[Model]) -> type[Model]:
+    concrete: type[Model] = model._meta.concrete_model or model
+    return concrete
+
+
+def _parent_with_same_key(model: type[Model]) -> type[Model] | None:
+    pk: Any = model._meta.pk
+    for parent, link in model._meta.parents.items():
+        if link is not None and link == pk and pk.target_field.primary_key:
+            return _concrete(parent)
+    return None
+
+
+def object_id_of(obj: Model) -> str:
+    """Return the primary key of a saved object as text; raises InvalidKey if it does not fit."""
+    if not isinstance(obj, Model):
+        raise UnsavedObject(f"Cannot count hits of {obj!r}. Pass a saved model instance.")
+    if (key := obj.pk) is None or obj._state.adding:
+        raise UnsavedObject(f"Cannot count hits of {obj!r}. Save the object first.")
+    text = convert_key(obj._meta.model, key)
+    is_plain = text.isascii() and text.isprintable() and len(text) <= conf.OBJECT_ID_MAX_LENGTH
+    return text if is_plain else _check_object_id(text)
+
+
+def is_unsaved(obj: object) -> bool:
+    """Return whether ``obj`` is a model instance without a row, as in a preview."""
+    return isinstance(obj, Model) and (obj.pk is None or obj._state.adding)
+
+
+def deleted_object_id(obj: Model) -> str:
+    """Return the primary key as text. Unlike object_id_of(), accepts an object without a row."""
+    return _check_object_id(convert_key(obj._meta.model, obj.pk))
+
+
+def _check_object_id(text: str) -> str:
+    if len(text) > conf.OBJECT_ID_MAX_LENGTH:
+        raise InvalidKey(
+            f"Invalid primary key: {text[:40]!r}... has {len(text)} characters. "
+            f"Use keys of up to {conf.OBJECT_ID_MAX_LENGTH} characters."
+        )
+    if "\0" in text or text.encode(errors="ignore").decode() != text:
+        raise InvalidKey(
+            f"Invalid primary key: {text!r} holds a character that cannot be stored "
+            "(NUL or half a surrogate pair). Remove it from the key."
+        )
+    return text
+
+
+def is_part_of_class(model: type[Model], name: str) -> bool:
+    """
+    Return whether an attribute ``name`` would hide a field, a method, a property or a manager.
+
+    It may hide a plain value, which is only a default, and a cached property.
+    """
+    found = next((vars(cls)[name] for cls in model.__mro__ if name in vars(cls)), None)
+    if isinstance(found, cached_property | functools.cached_property):
+        return False
+    return callable(found) or hasattr(found, "__get__")
+
+
+@cache
+def key_field(model: type[Model]) -> Field:
     """Return the primary key of ``model``, or the field that it refers to if it is a relation."""
     field: Any = model._meta.pk
     while field.remote_field:
@@ -91,7 +173,7 @@ def key_field(model: type[models.Model]) -> Field:
 
 
 @cache
-def key_type(model: type[models.Model]) -> KeyType:
+def key_type(model: type[Model]) -> KeyType:
     """Return the type of the primary key of ``model``. Raises InvalidKey for an unsupported one."""
     label = model._meta.label
     if isinstance(model._meta.pk, models.CompositePrimaryKey):
@@ -128,7 +210,7 @@ def is_uuid_as_digits(field: Field, connection: BaseDatabaseWrapper) -> bool:
     return bool(UUID_AS_DIGITS.fullmatch(_column(field, connection)))
 
 
-def convert_key(model: type[models.Model], key: Any) -> str:
+def convert_key(model: type[Model], key: Any) -> str:
     """
     Convert a primary key of ``model`` to text, as it is in ``object_id`` and in Redis.
 
@@ -145,7 +227,7 @@ def convert_key(model: type[models.Model], key: Any) -> str:
 
 @cache
 def _find_conversion(
-    model: type[models.Model],
+    model: type[Model],
 ) -> tuple[type | None, Callable[[Any], Any] | None]:
     """
     Return the type of the keys that a read returns, and what converts other keys to it.
@@ -157,7 +239,7 @@ def _find_conversion(
 
 
 def find_by_texts(
-    model: type[models.Model], texts: Iterable[str], *, using: str
+    model: type[Model], texts: Iterable[str], *, using: str
 ) -> models.QuerySet[Any, Any]:
     """
     Return the objects of ``model`` whose primary keys have one of ``texts``.
@@ -194,7 +276,7 @@ _COLUMN_AS = {
 }
 
 
-def _key_of_text(model: type[models.Model], text: str) -> Any:
+def _key_of_text(model: type[Model], text: str) -> Any:
     """Return the key with this text; None if the model's key has another type now."""
     kind, field = key_type(model), key_field(model)
     try:

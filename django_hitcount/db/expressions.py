@@ -18,7 +18,7 @@ from django.db.models.sql import Query
 from django.db.models.sql.compiler import SQLCompiler
 
 from django_hitcount import conf
-from django_hitcount.counters.names import check_counter
+from django_hitcount.counters.keys import check_counter
 from django_hitcount.counters.primary_keys import KeyType, is_uuid_as_digits, key_field, key_type
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.fields import exact_collation

@@ -17,9 +17,8 @@ from django.db import connections, models
 from django_hitcount import conf
 from django_hitcount.counters import jitter
 from django_hitcount.counters.days import open_days
-from django_hitcount.counters.hits import AddressHash, NewHits, VisitorHashes
+from django_hitcount.counters.hits import ADDRESS_LIMIT, REPEAT, AddressHash, NewHits, VisitorHashes
 from django_hitcount.counters.keys import CounterKey
-from django_hitcount.counters.outcomes import ADDRESS_LIMIT, REPEAT
 from django_hitcount.db import admissions, sql
 from django_hitcount.db.tables import CountedAddress, SeenVisitor
 from django_hitcount.db.transactions import delete_in_batches, take_write_lock

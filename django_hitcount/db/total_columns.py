@@ -15,10 +15,9 @@ from django.db import connections, models
 
 from django_hitcount import conf
 from django_hitcount.conf.caches import cached_for_settings
-from django_hitcount.counters import counted_models
-from django_hitcount.counters.counted_models import counted_model
-from django_hitcount.counters.names import check_counter
-from django_hitcount.counters.primary_keys import key_type
+from django_hitcount.counters import primary_keys
+from django_hitcount.counters.keys import check_counter
+from django_hitcount.counters.primary_keys import counted_model, key_type
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.sql import Sql, match_rows
 from django_hitcount.db.tables import HitSlot, StaleTotal
@@ -57,7 +56,7 @@ class HitTotalField(BigIntegerField):
             kwargs["db_index"] = False
         if self.counter != conf.DEFAULT_COUNTER:
             kwargs["counter"] = self.counter
-        return name, path.replace(__name__, "django_hitcount.fields"), args, kwargs
+        return name, path.replace(__name__, "django_hitcount.models"), args, kwargs
 
     def pre_save(self, model_instance: models.Model, add: bool) -> Any:
         """Return what leaves the column as it is: the value in memory may be old."""
@@ -106,7 +105,7 @@ def total_columns() -> Mapping[type[models.Model], Sequence[HitTotalField]]:
     columns of a model into one of its own, whose objects nobody counts.
     """
     found = _find_columns()
-    return {model: found[model] for model in found if model in counted_models.connected}
+    return {model: found[model] for model in found if model in primary_keys.connected}
 
 
 @cached_for_settings("INSTALLED_APPS")

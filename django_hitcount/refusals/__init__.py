@@ -10,13 +10,29 @@ HITCOUNT["REFUSALS"] names them. To write one, decorate a function that returns 
 
 from __future__ import annotations
 
-from django_hitcount.refusals.base import HitContext, Refusal, refusal
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from inspect import isawaitable, signature
+from typing import NamedTuple
+
+from django.conf import settings
+from django.db.models import Model
+from django.http import HttpRequest
+
+from django_hitcount import conf
+from django_hitcount.conf.caches import cached_for_settings
+from django_hitcount.counters.hits import CALLER, REASONS, UNAVAILABLE, NewHits
+from django_hitcount.exceptions import TransactionLost
+from django_hitcount.refusals import built_in
+from django_hitcount.refusals.base import HitContext, Refusal, protect, refusal
 from django_hitcount.refusals.built_in import (
     addresses,
     bot,
     do_not_track,
     global_privacy_control,
     groups,
+    is_bot,
     method,
     owner,
     permissions,
@@ -25,13 +41,7 @@ from django_hitcount.refusals.built_in import (
     staff,
     user_agents,
 )
-from django_hitcount.refusals.registry import (
-    find_refusal,
-    get_refusals,
-    log_refused,
-    reasons_by_name,
-    report_refused,
-)
+from django_hitcount.signals import hit_refused
 
 __all__ = [
     "HitContext",
@@ -43,6 +53,7 @@ __all__ = [
     "get_refusals",
     "global_privacy_control",
     "groups",
+    "is_bot",
     "log_refused",
     "method",
     "owner",
@@ -55,3 +66,156 @@ __all__ = [
     "staff",
     "user_agents",
 ]
+
+PLACE = "HITCOUNT['REFUSALS']"
+
+SHOWN_CHARACTERS = 200
+"""Characters of a user agent that are logged: enough to recognise a bot."""
+
+logger = logging.getLogger("django_hitcount")
+
+
+class _Caller(NamedTuple):
+    """The function that a caller of record_hit() has passed. Its name is reserved."""
+
+    refuses: Callable[[HitContext], object]
+    name: str = CALLER
+
+
+def find_refusal(
+    context: HitContext, refuse: Callable[[HitContext], bool] | None = None
+) -> str | None:
+    """
+    Return the name of the first refusal that refuses a hit, or None to count it.
+
+    Tries HITCOUNT["REFUSALS"] in order, then ``refuse``. Costs what these cost. Raises
+    TransactionLost if one of them has broken the transaction of the page.
+    """
+    refusals: Sequence[Refusal | _Caller] = get_refusals()
+    if refuse:
+        refusals = [*refusals, _Caller(protect(refuse))]
+    for item in refusals:
+        try:
+            answer = item.refuses(context)
+            if answer:
+                if isawaitable(answer):
+                    raise TypeError(f"{answer!r} must not be awaitable")
+                return item.name
+        except TransactionLost:
+            raise
+        except Exception:
+            # Counting must not break a page, and an error in a refusal must not lose hits.
+            logger.exception("The refusal %r failed, and is ignored: %r", item.name, item.refuses)
+    return None
+
+
+def reasons_by_name() -> dict[str, str]:
+    """Return the reasons of HITCOUNT["REFUSALS"], and those with reserved names, by name."""
+    named = {made.name: made.reason for made in get_refusals()}
+    return {name: str(reason) for name, reason in {**named, **REASONS}.items()}
+
+
+@cached_for_settings("HITCOUNT")
+def get_refusals() -> tuple[Refusal, ...]:
+    """
+    Return the refusals of HITCOUNT["REFUSALS"]; cached until it changes.
+
+    Raises ImproperlyConfigured if one cannot be created.
+    """
+    return tuple(_make_refusal(path, options) for path, options in conf.get_config().refusals)
+
+
+def _make_refusal(path: str, options: Mapping[str, object]) -> Refusal:
+    try:
+        found = conf.import_dotted_path(path)
+    except ImportError as exc:
+        message = f"{PLACE} contains {path!r}, which cannot be imported: {exc}."
+        known = ", ".join(f"'django_hitcount.refusals.{name}'" for name in built_in.__all__)
+        raise conf.SettingError(PLACE, message, f"Use one of {known}.") from exc
+    try:
+        made = found(**options) if options or _is_optionless_factory(found) else found
+    except (ImportError, TypeError, ValueError) as exc:
+        given = f"OPTIONS {dict(options)!r} of {path!r}"
+        message = f"Invalid {given} in {PLACE}: {exc}."
+        raise conf.SettingError(PLACE, message, _describe_options(found)) from exc
+    if not isinstance(made, Refusal):
+        raise conf.SettingError(
+            PLACE,
+            f"{PLACE} contains {path!r}, which is not a refusal: {made!r}.",
+            "Decorate a function with @refusal(name, reason). If the refusal takes options, set "
+            "its OPTIONS.",
+        )
+    return made
+
+
+def _is_optionless_factory(found: object) -> bool:
+    """Return whether ``found`` can be called without arguments to create a refusal."""
+    if isinstance(found, Refusal) or not callable(found):
+        return False
+    try:
+        signature(found).bind()
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _describe_options(found: object) -> str:
+    try:
+        names = signature(found).parameters  # type: ignore[arg-type]
+    except (TypeError, ValueError):  # A refusal without options, or something not callable.
+        return "Remove the OPTIONS: it takes none."
+    return f"Use the OPTIONS {', '.join(map(repr, names))}."
+
+
+def report_refused(
+    objs: Sequence[Model],
+    hits: Sequence[NewHits],
+    refusals: Sequence[str | None],
+    *,
+    request: HttpRequest | None,
+) -> None:
+    """
+    Report which hits of one counter were refused; ``refusals`` has the reasons.
+
+    Logs those that nothing refused before the buffer did, and sends hit_refused for all but those
+    that are lost.
+    """
+    counter = hits[0].key.counter
+    found = zip(hits, refusals, strict=True)
+    log_refused((name for hit, name in found if not hit.refusal), counter)
+    if not hit_refused.receivers:
+        return
+    for obj, name in zip(objs, refusals, strict=True):
+        if name and name != UNAVAILABLE:
+            hit_refused.send_robust(
+                obj._meta.model, obj=obj, counter=counter, refusal=name, request=request
+            )
+
+
+def log_refused(
+    refusals: Iterable[str | None], counter: str, request: HttpRequest | None = None
+) -> None:
+    """
+    If DEBUG is True, log how many hits are refused, and why: a line for each reason.
+
+    The lines are warnings, since Django's default LOGGING shows the warnings of all loggers.
+    """
+    if not settings.DEBUG:
+        return
+    known = reasons_by_name()
+    for name, count in Counter(filter(None, refusals)).items():
+        logger.warning(
+            "%d of %r not counted%s, refusal %r: %s",
+            count,
+            counter,
+            _describe_sender(request),
+            name,
+            known.get(name, ""),
+        )
+
+
+def _describe_sender(request: HttpRequest | None) -> str:
+    if request is None:
+        return ""
+    user_agent = request.META.get("HTTP_USER_AGENT", "")[:SHOWN_CHARACTERS]
+    return f" ({request.method} {request.path}, User-Agent {user_agent!r})"

@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from django.utils.functional import Promise
 
 from django_hitcount import conf
-from django_hitcount.counters.outcomes import RESERVED
+from django_hitcount.counters.hits import REASONS
 from django_hitcount.visitors.identity import ask_protected
 
 
@@ -39,12 +39,12 @@ class Refusal:
     refuses: Callable[[HitContext], object]
 
     def __post_init__(self) -> None:
-        if not conf.is_counter_name(self.name) or self.name in RESERVED:
+        if not conf.is_counter_name(self.name) or self.name in REASONS:
             raise ValueError(
                 f"Invalid name of a refusal: {self.name!r}. Start it with a lower case letter, "
                 "followed by lower case letters, digits and underscores. Use "
                 f"{conf.REFUSAL_MAX_LENGTH} characters at most. These names are reserved: "
-                f"{', '.join(map(repr, RESERVED))}."
+                f"{', '.join(map(repr, REASONS))}."
             )
 
 

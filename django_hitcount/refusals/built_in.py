@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.db.models import ForeignKey, Model
 from django.utils.translation import gettext_lazy as _
+from is_bot import Bots
 
 from django_hitcount import conf
+from django_hitcount.conf.caches import cached_for_settings
 from django_hitcount.conf.kinds import compile_pattern, match_any, parse_network
 from django_hitcount.refusals.base import HitContext, Refusal, refusal
-from django_hitcount.visitors import bots
 from django_hitcount.visitors.addresses import client_address, is_within
 from django_hitcount.visitors.identity import is_forged
 
@@ -31,6 +33,20 @@ __all__ = [
     "staff",
     "user_agents",
 ]
+
+REMEMBERED_USER_AGENTS = 10_000
+"""
+User agents whose classification a process caches: nearly all that a site receives.
+
+They take about 3 MB, or 8 MB if clients invent user agents of the maximum length.
+"""
+
+LONGEST_USER_AGENT = 512
+"""
+Characters of a user agent that are classified, which takes up to 2 ms.
+
+Browsers send at most 300. Each further 100 would cost 0.4 ms for each new user agent.
+"""
 
 
 @refusal("method", _("The request is not a GET, so it does not show a page."), uses_database=False)
@@ -58,9 +74,35 @@ _is_ahead = re.compile("prefetch|prerender|preview", re.IGNORECASE).search
 
 @refusal("bot", _("The user agent is that of a bot, or empty."), uses_database=False)
 def bot(context: HitContext) -> bool:
-    """Refuse bots; see bots.is_bot()."""
-    user_agent = context.request.META.get("HTTP_USER_AGENT", "")
-    return bots.classify(user_agent[: bots.LONGEST_USER_AGENT])
+    """Refuse bots; see is_bot()."""
+    return _classify(context.request.META.get("HTTP_USER_AGENT", "")[:LONGEST_USER_AGENT])
+
+
+def is_bot(user_agent: str) -> bool:
+    """
+    Return whether ``user_agent`` belongs to a bot. An empty one does.
+
+    Uses the patterns of is-bot and HITCOUNT["BOT_USER_AGENTS"]. What matches
+    HITCOUNT["NOT_BOT_USER_AGENTS"] is never a bot. Costs a dict lookup; the first time that a
+    process sees a user agent, about 0.3 ms, or 2 ms for the longest ones.
+    """
+    return _classify(user_agent[:LONGEST_USER_AGENT])
+
+
+@cached_for_settings("HITCOUNT", maxsize=REMEMBERED_USER_AGENTS)
+def _classify(user_agent: str) -> bool:
+    """See is_bot(). ``user_agent`` has LONGEST_USER_AGENT characters at most."""
+    config = conf.get_config()
+    if match_any(config.not_bot_user_agents, user_agent):
+        return False
+    is_added = match_any(config.bot_user_agents, user_agent)
+    return bool(is_added or not user_agent.strip() or _library().is_bot(user_agent))
+
+
+@cache
+def _library() -> Bots:
+    """Return the patterns of is-bot. They take some milliseconds to compile."""
+    return Bots()
 
 
 @refusal("do_not_track", _("The browser asks not to be tracked."), uses_database=False)
@@ -139,7 +181,7 @@ def user_agents(patterns: Iterable[str]) -> Refusal:
     @refusal("user_agent", _("The user agent is not counted."), uses_database=False)
     def has_user_agent(context: HitContext) -> bool:
         user_agent = context.request.META.get("HTTP_USER_AGENT", "")
-        return match_any(wanted, user_agent[: bots.LONGEST_USER_AGENT])
+        return match_any(wanted, user_agent[:LONGEST_USER_AGENT])
 
     return has_user_agent
 

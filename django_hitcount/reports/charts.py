@@ -50,29 +50,26 @@ Position = Literal["start", "middle", "end"]
 Unit = Literal["day", "week", "month"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Box:
+class Box(NamedTuple):
     """A rectangle: two percentages of the chart's width, and two numbers of pixels."""
 
     start: float
     width: float
     top: float
     height: float
-
-    @property
-    def end(self) -> float:
-        """How far its other edge is from the other edge of the chart, for right-to-left text."""
-        return round(100 - self.start - self.width, 3)
+    end: float
+    """How far its other edge is from the other edge of the chart, for right-to-left text."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Bar:
+class Bar(NamedTuple):
     """The hits of a day, a week or a month, and those of the same days of the period before."""
 
     first_day: datetime.date
     last_day: datetime.date
     hits: int
     before: int | None
+    """None if the period before has no such days."""
+
     front: Box
     behind: Box | None
     position: Position
@@ -83,21 +80,16 @@ class Bar:
         return self.first_day == self.last_day
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HitsTick:
+class HitsTick(NamedTuple):
     """A line of the chart, and the number of hits beside it."""
 
     hits: int
     top: float
-
-    @property
-    def text_top(self) -> float:
-        """Where the base line of its number is."""
-        return self.top + 4
+    text_top: float
+    """Where the base line of its number is."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DayTick:
+class DayTick(NamedTuple):
     """A day that is written below its bar."""
 
     day: datetime.date
@@ -105,11 +97,8 @@ class DayTick:
     """The place of the bar, from 1."""
 
     start: float
+    end: float
     anchor: Position
-
-    @property
-    def end(self) -> float:
-        return round(100 - self.start, 3)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,11 +115,6 @@ class BarChart:
     height: int = HEIGHT
 
     @property
-    def base(self) -> float:
-        """Where bars start: the line of no hits."""
-        return next(line.top for line in self.lines if line.hits == 0)
-
-    @property
     def has_before(self) -> bool:
         return any(bar.before is not None for bar in self.bars)
 
@@ -144,39 +128,37 @@ def bar_chart(
     Both have their days in order and without gaps. The n-th day of one is drawn over the n-th of
     the other. A bar is a day; of more than 92 days a week, and of more than 92 weeks a month.
     """
-    unit = unit_for(len(hits))
-    columns = _make_columns(hits, before or {}, unit)
-    values = [c.hits for c in columns] + [c.before for c in columns if c.before is not None]
-    scale = nice_ticks(min(values, default=0), max(values, default=0))
-    step = 100 / max(len(columns), 1)
+    days, counts, earlier = [*hits], [*hits.values()], [*(before or {}).values()]
+    unit = unit_for(len(days))
+    parts = [*_split(days, unit)]
+    fronts = [sum(counts[part]) for part in parts]
+    behinds = [sum(earlier[part]) if earlier[part] else None for part in parts]
+    known = [*fronts, *(value for value in behinds if value is not None)]
+    scale = nice_ticks(min(known, default=0), max(known, default=0))
+    step = 100 / max(len(parts), 1)
+    share = SHARE_IN_FRONT if before else SHARE_ALONE
+    columns = enumerate(zip(parts, fronts, behinds, strict=True))
+    bars = [
+        Bar(
+            first_day=days[part][0],
+            last_day=days[part][-1],
+            hits=front,
+            before=behind,
+            front=_box(front, number * step, step, share, scale),
+            behind=(
+                None if behind is None else _box(behind, number * step, step, SHARE_BEHIND, scale)
+            ),
+            position=_third((number + 0.5) * step),
+        )
+        for number, (part, front, behind) in columns
+    ]
+    tops = [_top(tick, scale) for tick in scale]
     return BarChart(
         unit=unit,
-        bars=[
-            _bar(column, number * step, step, scale, is_alone=not before)
-            for number, column in enumerate(columns)
-        ],
-        lines=[HitsTick(hits=tick, top=_top(tick, scale)) for tick in scale],
-        days=[*_label_days([column.days[0] for column in columns], step)],
+        bars=bars,
+        lines=[HitsTick(tick, top, top + 4) for tick, top in zip(scale, tops, strict=True)],
+        days=[*_label_days([bar.first_day for bar in bars], step)],
     )
-
-
-class Column(NamedTuple):
-    """What a bar is drawn from."""
-
-    days: Sequence[datetime.date]
-    hits: int
-    before: int | None
-    """The hits of the same days of the period before; None if it has no such days."""
-
-
-def _make_columns(
-    hits: Mapping[datetime.date, int], before: Mapping[datetime.date, int], unit: Unit
-) -> list[Column]:
-    days, counts, earlier = [*hits], [*hits.values()], [*before.values()]
-    return [
-        Column(days[part], sum(counts[part]), sum(earlier[part]) if earlier[part] else None)
-        for part in _split(days, unit)
-    ]
 
 
 def unit_for(number_of_days: int) -> Unit:
@@ -204,29 +186,11 @@ def _split(days: Sequence[datetime.date], unit: Unit) -> Iterator[slice]:
         yield slice(numbers[0], numbers[-1] + 1)
 
 
-def _bar(column: Column, start: float, step: float, scale: Sequence[int], *, is_alone: bool) -> Bar:
-    share = SHARE_ALONE if is_alone else SHARE_IN_FRONT
-    before = column.before
-    return Bar(
-        first_day=column.days[0],
-        last_day=column.days[-1],
-        hits=column.hits,
-        before=before,
-        front=_box(column.hits, start, step, share, scale),
-        behind=None if before is None else _box(before, start, step, SHARE_BEHIND, scale),
-        position=_third(start + step / 2),
-    )
-
-
 def _box(hits: int, start: float, step: float, share: float, scale: Sequence[int]) -> Box:
     width = share * min(step, WIDEST_BAR / SHARE_BEHIND)
     top, foot = sorted((_top(hits, scale), _top(0, scale)))
-    return Box(
-        start=round(start + (step - width) / 2, 3),
-        width=round(width, 3),
-        top=top,
-        height=round(foot - top, 2),
-    )
+    start, width = round(start + (step - width) / 2, 3), round(width, 3)
+    return Box(start, width, top, round(foot - top, 2), end=round(100 - start - width, 3))
 
 
 def _top(hits: int, scale: Sequence[int]) -> float:
@@ -245,7 +209,7 @@ def _label_days(days: Sequence[datetime.date], step: float) -> Iterator[DayTick]
         middle = (number + 0.5) * step
         anchor: Position = "end" if middle > FURTHEST_MIDDLE else "middle"
         start = round(middle, 3)
-        yield DayTick(day=days[number], number=number + 1, start=start, anchor=anchor)
+        yield DayTick(days[number], number + 1, start, round(100 - start, 3), anchor)
 
 
 def nice_ticks(lowest: int, highest: int) -> list[int]:

@@ -62,10 +62,6 @@ class Period:
         return self.first_day == self.today
 
     @property
-    def is_this_year(self) -> bool:
-        return self.name == THIS_YEAR
-
-    @property
     def before(self) -> Period | None:
         """
         As many days, up to the day before the first one. This year is compared with last year, from
@@ -74,8 +70,8 @@ class Period:
         if self.is_today:
             return None
         first_day = self.first_day - self.days * ONE_DAY
-        if self.is_this_year:
-            first_day = _first_of_year(self.first_day - ONE_DAY)
+        if self.name == THIS_YEAR:
+            first_day = (self.first_day - ONE_DAY).replace(month=1, day=1)
         last_day = first_day + (self.days - 1) * ONE_DAY
         return Period(first_day=first_day, last_day=last_day, today=self.today)
 
@@ -126,12 +122,8 @@ def _find_days(
             end_of_month = today.replace(day=1) - ONE_DAY
             return end_of_month.replace(day=1), end_of_month
         case "this-year":
-            return _first_of_year(today), last_day
+            return today.replace(month=1, day=1), last_day
     return days_until(last_day, int(name))
-
-
-def _first_of_year(day: datetime.date) -> datetime.date:
-    return day.replace(month=1, day=1)
 
 
 def period_up_to(day: datetime.date) -> Period | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import datetime
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from django.db.models import Model
 
@@ -16,31 +16,6 @@ from django_hitcount.reports.selection import Selection
 
 Days = Mapping[datetime.date, int]
 """Hits by day, in order and without gaps."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Totals:
-    """The hits of a period beside those of the period before."""
-
-    hits: int
-    before: int | None
-    """None for today, which is not over."""
-
-    days: int
-    best_day: datetime.date
-    best_hits: int
-
-    @property
-    def change(self) -> float | None:
-        """How many percent more hits than before; None if there were none to compare with."""
-        return change_of(self.hits, self.before)
-
-    @property
-    def per_day(self) -> float:
-        """The mean of all days: two significant digits below 10, else a whole number."""
-        mean = float(f"{self.hits / self.days:.2g}")
-        is_small = abs(mean) < 10 and not mean.is_integer()
-        return mean if is_small else round(self.hits / self.days)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,8 +52,7 @@ class ObjectRow:
         return change_of(self.hits, self.before)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RefusedRow:
+class RefusedRow(NamedTuple):
     """The hits that were refused for one reason."""
 
     refusal: str
@@ -107,15 +81,30 @@ class Report:
     refused: Sequence[RefusedRow]
 
     @property
-    def totals(self) -> Totals:
-        best = max(self.hits, key=lambda day: (self.hits[day], day))
-        return Totals(
-            hits=sum(self.hits.values()),
-            before=sum(self.before.values()) if self.before else None,
-            days=len(self.hits),
-            best_day=best,
-            best_hits=self.hits[best],
-        )
+    def total(self) -> int:
+        return sum(self.hits.values())
+
+    @property
+    def total_before(self) -> int | None:
+        """None for today, which is not over."""
+        return sum(self.before.values()) if self.before else None
+
+    @property
+    def change(self) -> float | None:
+        """How many percent more hits than before; None if there were none to compare with."""
+        return change_of(self.total, self.total_before)
+
+    @property
+    def per_day(self) -> float:
+        """The mean of all days: two significant digits below 10, else a whole number."""
+        mean = self.total / len(self.hits)
+        short = float(f"{mean:.2g}")
+        return short if abs(short) < 10 and not short.is_integer() else round(mean)
+
+    @property
+    def best(self) -> tuple[datetime.date, int]:
+        """The day with the most hits, the newest of several, and its hits."""
+        return max(self.hits.items(), key=lambda item: (item[1], item[0]))
 
     @property
     def lacks_visitors(self) -> bool:
@@ -134,7 +123,7 @@ class Report:
         """
         if self.selection.model:
             return None
-        return share_of(self.refused_hits, self.refused_hits + self.totals.hits)
+        return share_of(self.refused_hits, self.refused_hits + self.total)
 
     @property
     def chart(self) -> BarChart:
@@ -166,19 +155,10 @@ def share_of(part: int, whole: int) -> float | None:
     return 100 * part / whole if 0 <= part <= whole and whole else None
 
 
-def refused_rows(
-    refused: Iterable[tuple[str, int]], reasons: Mapping[str, str]
-) -> list[RefusedRow]:
-    """Add up refused hits by reason, the most frequent first."""
-    sums: Counter[str] = Counter()
-    for refusal, hits in refused:
-        sums[refusal] += hits
+def refused_rows(refused: Mapping[str, int], reasons: Mapping[str, str]) -> list[RefusedRow]:
+    """Return the rows of refused hits by refusal, the most frequent first."""
+    whole = sum(refused.values())
     return [
-        RefusedRow(
-            refusal=refusal,
-            reason=reasons.get(refusal, ""),
-            hits=hits,
-            share=share_of(hits, sums.total()),
-        )
-        for refusal, hits in sorted(sums.items(), key=lambda item: (-item[1], item[0]))
+        RefusedRow(refusal, reasons.get(refusal, ""), hits, share_of(hits, whole))
+        for refusal, hits in sorted(refused.items(), key=lambda item: (-item[1], item[0]))
     ]

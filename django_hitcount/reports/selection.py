@@ -50,6 +50,11 @@ class Selection:
     problems: Sequence[str] = ()
 
     @property
+    def counts_visitors(self) -> bool:
+        """Whether the visitors of the counter are counted."""
+        return get_config().options_of(self.counter).visitors
+
+    @property
     def parameters(self) -> dict[str, str]:
         """The parameters of the address of this report, except those that say the default."""
         model = {"model": self.model.label} if self.model else {}

@@ -9,7 +9,7 @@ from django import template
 from django.db.models import Model
 
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters.counted_models import is_unsaved
+from django_hitcount.counters.primary_keys import is_unsaved
 from django_hitcount.outages.waits import CurrentPage
 from django_hitcount.page_numbers import page_hits_of_days, page_total, page_visitors
 from django_hitcount.prefetching import prefetch_hits

@@ -102,16 +102,17 @@ def add_visitors(hits: Sequence[NewHits], origin: RequestOrigin) -> Sequence[New
 
 
 def _read_keys(day: datetime.date, repeat: int | str) -> _Keys:
-    days, interval = [day, day], AddressInterval(day.isoformat(), day, day)
-    if isinstance(repeat, int):
-        now, zone = timezone.now().timestamp(), timezone.get_default_timezone()
-        number = int(now // repeat)
-        moments = [number * repeat, now, now - repeat, now + SKEW_SECONDS, (number + 1) * repeat]
-        dates = [datetime.datetime.fromtimestamp(moment, zone).date() for moment in moments]
-        days = [day, *dates[:-1]]
-        interval = AddressInterval(f"{repeat}-{number}", dates[0], dates[-1])
     length = LETTERS_OF_PERIOD[conf.get_config().visitor_key_rotation]
-    own, of_address, *recent = [_read_key(day.isoformat()[:length] or "never") for day in days]
+    name = day.isoformat()
+    own = _read_key(name[:length] or "never")
+    if not isinstance(repeat, int):
+        return _Keys(own, own, (), AddressInterval(name, day, day))
+    now, zone = timezone.now().timestamp(), timezone.get_default_timezone()
+    number = int(now // repeat)
+    moments = [number * repeat, now, now - repeat, now + SKEW_SECONDS, (number + 1) * repeat]
+    days = [datetime.datetime.fromtimestamp(moment, zone).date() for moment in moments]
+    interval = AddressInterval(f"{repeat}-{number}", days[0], days[-1])
+    of_address, *recent = [_read_key(each.isoformat()[:length] or "never") for each in days[:-1]]
     return _Keys(own, of_address, tuple(dict.fromkeys(recent)), interval)
 
 

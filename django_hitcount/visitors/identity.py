@@ -62,7 +62,7 @@ def read_origin(request: HttpRequest, options: conf.CounterOptions) -> RequestOr
     identity, address, meta = None, None, request.META
     if options.identifies_visitors:
         identity = identify(request)
-    if options.per_address and not (identity or "").startswith("user:"):
+    if options.per_address and not (identity and identity.startswith("user:")):
         is_proxied = "HTTP_X_FORWARDED_FOR" in meta and is_unnamed_proxy(meta)
         address = None if is_proxied else client_household(meta)
     return RequestOrigin(identity, address) if identity or address else None
@@ -100,6 +100,8 @@ def user(request: HttpRequest) -> str | None:
     would add "Cookie" to the Vary header of a page that does not depend on the user.
     """
     found = request.__dict__.get("user")
+    if found is None and not hasattr(type(request), "user"):
+        return None
     is_unread = isinstance(found, LazyObject) and found._wrapped is empty
     if is_unread and hasattr(request, "session"):
         return read_session_visitor(request).user

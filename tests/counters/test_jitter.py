@@ -10,7 +10,6 @@ from django.test import RequestFactory
 from django_hitcount.counters import jitter
 from django_hitcount.models import Admission, SeenVisitor
 from django_hitcount.recording import record_hits
-from tests import children
 from tests.app.models import Article
 from tests.browsers import BROWSER
 
@@ -31,6 +30,10 @@ def count(objs, settings, repeat, *, visitors=False) -> None:
 @pytest.fixture
 def articles(db):
     return [Article.objects.create(title=str(n)) for n in range(OBJECTS)]
+
+
+def longest_addition(milliseconds: int) -> int:
+    return min(milliseconds // jitter.SHARE, jitter.LONGEST_MILLISECONDS)
 
 
 def milliseconds(redis) -> int:
@@ -58,10 +61,10 @@ def test_keys_of_one_call_end_apart_and_none_early(
 ):
     before = milliseconds(redis)
     count(articles, settings, 3600, visitors=True)
-    after, most = milliseconds(redis), least + jitter.longest_addition(least)
+    after, most = milliseconds(redis), least + longest_addition(least)
 
     ends = [redis.pexpiretime(name) for name in redis.keys(pattern)]
-    assert_spread(ends, jitter.longest_addition(least))
+    assert_spread(ends, longest_addition(least))
     assert all(before + least <= end <= after + most for end in ends)
 
 
@@ -80,7 +83,7 @@ def test_rows_of_one_call_hold_no_time(articles, settings):
     before = datetime.datetime.now(tz=datetime.UTC).timestamp() * 1_000_000
     count(articles, settings, 3600)
 
-    within = jitter.longest_addition(HOUR_MILLISECONDS) * 1000
+    within = longest_addition(HOUR_MILLISECONDS) * 1000
     rows = [*Admission.objects.values_list("admitted_at", "expires_at")]
     assert_spread([begun for begun, _ in rows], within)
     assert_spread([end for _, end in rows], within)
@@ -104,18 +107,3 @@ def test_never_shorter_and_a_tenth_or_ten_minutes_longer_at_most(least):
 
     assert all(least <= value <= least + most for value in found)
     assert max(found) - min(found) >= most * 0.9
-
-
-def test_children_draw_for_themselves():
-    jitter._draws.clear()
-    jitter.lengthen(60_000)
-    known = {*jitter._draws}
-    pid = children.fork(lambda: check_draws_are_not(known))
-
-    assert known
-    assert children.wait_for(pid) == 0
-
-
-def check_draws_are_not(known):
-    jitter.lengthen(60_000)
-    assert len(known & {*jitter._draws}) < 3

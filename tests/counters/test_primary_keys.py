@@ -11,7 +11,7 @@ from django.core.checks import run_checks
 from django.utils.functional import SimpleLazyObject
 
 from django_hitcount import deletion
-from django_hitcount.counters import counted_models
+from django_hitcount.counters import primary_keys
 from django_hitcount.counters.primary_keys import convert_key, find_by_texts
 from django_hitcount.exceptions import InvalidKey
 from django_hitcount.maintenance.flushing import flush
@@ -111,7 +111,7 @@ def test_composite_key_is_refused(buffer):
 
 
 def test_object_with_a_refused_key_is_deleted_all_the_same(buffer, monkeypatch):
-    monkeypatch.setattr(counted_models, "connected", set())
+    monkeypatch.setattr(primary_keys, "connected", set())
     deletion.connect(keys.Priced)
     keys.Priced.objects.create(id=1).delete()
 
@@ -121,7 +121,7 @@ def test_object_with_a_refused_key_is_deleted_all_the_same(buffer, monkeypatch):
 @pytest.mark.django_db(databases="__all__")
 @pytest.mark.parametrize("model", [*(type(REFUSED[name]()) for name in REFUSED), *NO_OBJECT])
 def test_e005_a_model_to_be_counted_has_such_a_key(monkeypatch, model):
-    monkeypatch.setattr(counted_models, "connected", {model})
+    monkeypatch.setattr(primary_keys, "connected", {model})
 
     messages = [message for message in run_checks() if message.id == "django_hitcount.E005"]
 

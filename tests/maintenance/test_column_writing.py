@@ -15,7 +15,7 @@ from django.db.models import signals
 from django.test.utils import CaptureQueriesContext
 
 from django_hitcount.buffers import get_buffer
-from django_hitcount.counters import counted_models
+from django_hitcount.counters import primary_keys
 from django_hitcount.db import total_columns
 from django_hitcount.db.tables import HitSlot, StaleTotal
 from django_hitcount.maintenance import column_writing
@@ -381,7 +381,7 @@ class TestCopiedColumns:
         assert not [query for query in queries.captured_queries if "history" in query["sql"]]
 
     def test_they_are_written_once_their_model_is_connected(self, old, monkeypatch):
-        monkeypatch.setattr(counted_models, "connected", {Recipe, RecipeHistory})
+        monkeypatch.setattr(primary_keys, "connected", {Recipe, RecipeHistory})
         assert "app.RecipeHistory: 1 object, 2 totals changed." in fill()
         assert self.values(old) == (0, 0)
 

@@ -25,6 +25,11 @@ def by_day(*hits, first=FIRST):
     return {first + datetime.timedelta(days=number): value for number, value in enumerate(hits)}
 
 
+def base_of(chart):
+    """The line of no hits, where bars start."""
+    return next(line.top for line in chart.lines if line.hits == 0)
+
+
 def test_a_bar_is_as_high_as_its_hits():
     chart = bar_chart(by_day(0, 5, 10))
 
@@ -37,8 +42,8 @@ def test_taken_back_hits_hang_below_the_line():
     chart = bar_chart(by_day(4, -4))
     above, below = (bar.front for bar in chart.bars)
 
-    assert above.top < chart.base == above.top + above.height
-    assert below.top == chart.base
+    assert above.top < base_of(chart) == above.top + above.height
+    assert below.top == base_of(chart)
     assert below.height == above.height
 
 
@@ -141,7 +146,7 @@ def test_values_are_shown_on_the_side_of_their_bar():
 def test_no_days_are_an_empty_chart():
     chart = bar_chart({})
 
-    assert (chart.bars, chart.days, chart.base) == ([], [], BOTTOM)
+    assert (chart.bars, chart.days, base_of(chart)) == ([], [], BOTTOM)
 
 
 def test_sparkline_goes_from_the_first_day_to_the_last():

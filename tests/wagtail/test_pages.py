@@ -13,7 +13,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from wagtail.models import Page
 
-from django_hitcount.counters.counted_models import counted_model
+from django_hitcount.counters.primary_keys import counted_model
 from django_hitcount.db.tables import HitSlot
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.models import with_hits

@@ -21,8 +21,14 @@ from django_hitcount.buffers.redis.keys import run_keys
 from django_hitcount.buffers.redis.link import Link
 from django_hitcount.buffers.redis.scripts import Command, ScriptCall
 from django_hitcount.counters.batches import Batch, BatchId
-from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, RefusedKey
-from django_hitcount.counters.parsing import parse_daily, parse_refused, parse_visitors
+from django_hitcount.counters.keys import (
+    CounterKey,
+    DailyVisitorsKey,
+    RefusedKey,
+    parse_daily,
+    parse_refused,
+    parse_visitors,
+)
 from django_hitcount.db import ledger
 
 FIELDS_AT_A_TIME = 2000

@@ -27,9 +27,8 @@ from django_hitcount.conf.caches import cached_for_settings
 from django_hitcount.counters import jitter
 from django_hitcount.counters.batches import RecordResult
 from django_hitcount.counters.days import day_of
-from django_hitcount.counters.hits import NewHits
+from django_hitcount.counters.hits import ADDRESS_LIMIT, REPEAT, NewHits
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, RefusedKey
-from django_hitcount.counters.outcomes import ADDRESS_LIMIT, REPEAT
 from django_hitcount.outages.missed_records import CommandId
 
 ADDRESS_BYTES = 8

@@ -16,8 +16,7 @@ from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.keys import VISITORS_SECONDS, PartitionKeys, RunKeys
 from django_hitcount.buffers.redis.link import Reply
 from django_hitcount.buffers.redis.scripts import Command, ScriptCall
-from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey
-from django_hitcount.counters.parsing import parse_visitors
+from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, parse_visitors
 from django_hitcount.counters.sketches import Sketch, SketchUnion
 
 SKETCHES_AT_A_TIME = 100

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any, Self, TypeVar
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, ParamSpec, Self, TypeVar
 
+from asgiref.sync import sync_to_async
 from django.db import models
 
 from django_hitcount import rankings, series
-from django_hitcount.async_twins import async_twin
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import last_days
-from django_hitcount.counters.names import is_part_of_class
+from django_hitcount.counters.primary_keys import is_part_of_class
 from django_hitcount.db.expressions import TotalInTables
-from django_hitcount.querysets.iterables import (
-    IterableClass,
-    WantedVisitors,
-    add_wanted_visitors,
-    make_exact,
-    wants_totals_or_visitors,
-)
+from django_hitcount.prefetching import IterableClass, add_visitors, make_exact, wants_numbers
+
+P = ParamSpec("P")
+
+ResultT = TypeVar("ResultT")
 
 ModelT = TypeVar("ModelT", bound=models.Model)
 
@@ -84,7 +84,7 @@ def with_visitors(
         raise ValueError(f"{name!r} is an annotation of this queryset: use another name.")
     last_days(days)
     clone = queryset.all()
-    add_wanted_visitors(clone.query, name, WantedVisitors(counter, days))
+    add_visitors(clone.query, name, (counter, days))
     return _use_exact_iterable(clone)
 
 
@@ -109,6 +109,24 @@ def _check_name_is_free(model: type[models.Model], name: str) -> None:
 def _field_names(model: type[models.Model]) -> set[str]:
     fields = model._meta.get_fields()
     return {field.name for field in fields} | {getattr(field, "attname", "") for field in fields}
+
+
+def async_twin(method: Callable[P, ResultT]) -> Callable[P, Coroutine[Any, Any, ResultT]]:
+    """
+    Make the async twin of a method.
+
+    sync_to_async() alone would hide its type, and a manager would not copy it from its queryset.
+    """
+    run = sync_to_async(method)
+    owner, dot, name = method.__qualname__.rpartition(".")
+
+    @wraps(method)
+    async def twin(*args: P.args, **kwargs: P.kwargs) -> ResultT:
+        return await run(*args, **kwargs)
+
+    twin.__name__, twin.__qualname__ = f"a{name}", f"{owner}{dot}a{name}"
+    twin.__doc__ = f"See {name}()."
+    return twin
 
 
 class HitCountQuerySet(models.QuerySet[ModelT]):
@@ -186,7 +204,7 @@ class HitCountQuerySet(models.QuerySet[ModelT]):
         pickled, and with an iterable class that another library sets later.
         """
         original: IterableClass = self._original_iterable_class
-        return make_exact(original) if wants_totals_or_visitors(self.query) else original
+        return make_exact(original) if wants_numbers(self.query) else original
 
     @_iterable_class.setter
     def _iterable_class(self, iterable_class: IterableClass) -> None:
