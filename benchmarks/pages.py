@@ -48,8 +48,9 @@ ALL = (
     "{% hit_visitors article %} {% hit_visitors article days=7 %}"
 )
 
-LEAST = {COUNTED: 0.85, WEEK: 0.80}
-"""The least share of the throughput of the plain page."""
+LEAST = {COUNTED: 0.97, WEEK: 0.94}
+"""The least share of the throughput of a page with a bare HINCRBY, by processor time: by the clock,
+what else the machine does weighs more than the difference."""
 
 SHELL = """<!DOCTYPE html>
 <html lang="en">
@@ -203,11 +204,12 @@ def _measure(alias: str, turns: int) -> list[Target]:
             throughput(kind)
         figures = alternate({kind: partial(throughput, kind) for kind in KINDS}, turns=turns)
         _close_connections(threads)
-    _print(alias, figures, costs, {kind: median(of) for kind, of in processor_seconds.items()})
+    processor = {kind: median(of) for kind, of in processor_seconds.items()}
+    _print(alias, figures, costs, processor)
     return [
         Target(
-            what=f"{alias}: pages per second with {source} / without",
-            ratio=figures[kind] / figures["plain"],
+            what=f"{alias}: pages per second of processor time with {source} / with {BARE}",
+            ratio=processor["bare"] / processor[kind],
             at_least=LEAST[source],
         )
         for kind, source in KINDS.items()

@@ -1,4 +1,4 @@
-"""The models, and what models of projects are made of: the mixin, querysets, a field."""
+"""The models, and what models of projects are made of: the mixin and querysets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from django.db.models.signals import class_prepared
 from django_hitcount import deletion, recording, series, totals, unique_visitors
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.fresh_totals import discard_totals, find_fresh_total
-from django_hitcount.db.expressions import SumOfHits
 from django_hitcount.db.tables import (
     Admission,
     Correction,
@@ -29,7 +28,6 @@ from django_hitcount.db.tables import (
     StaleTotal,
     VisitorSalt,
 )
-from django_hitcount.db.total_columns import HitTotalField
 from django_hitcount.querysets import (
     HitCountManager,
     HitCountQuerySet,
@@ -50,13 +48,11 @@ __all__ = [
     "HitCountMixin",
     "HitCountQuerySet",
     "HitSlot",
-    "HitTotalField",
     "LastBatch",
     "MissedRecord",
     "RefusedHitSlot",
     "SeenVisitor",
     "StaleTotal",
-    "SumOfHits",
     "VisitorSalt",
     "with_hits",
     "with_visitors",

@@ -5,9 +5,9 @@ from django.core.exceptions import FieldError
 from django.db.models import F, Sum
 
 from django_hitcount.exceptions import HitCountError, InvalidKey, UnknownCounter
+from django_hitcount.expressions import SumOfHits
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush
-from django_hitcount.models import SumOfHits
 from django_hitcount.recording import record_hit
 from tests.app.keys import Lease
 from tests.app.models import (

@@ -12,7 +12,8 @@ from django.forms import modelform_factory
 from django.test.utils import isolate_apps
 
 from django_hitcount.db.total_columns import total_columns
-from django_hitcount.models import HitCountMixin, HitTotalField
+from django_hitcount.fields import HitTotalField
+from django_hitcount.models import HitCountMixin
 from tests.app.models import Article, Event, Recipe
 
 
@@ -46,7 +47,7 @@ def test_options():
 )
 def test_migrations_name_the_public_path_and_what_differs(field, kwargs):
     _, path, args, found = field.deconstruct()
-    assert (path, args, found) == ("django_hitcount.models.HitTotalField", [], kwargs)
+    assert (path, args, found) == ("django_hitcount.fields.HitTotalField", [], kwargs)
     for other in (field.clone(), copy.deepcopy(field)):
         assert other.deconstruct() == field.deconstruct()
         assert (other.default, other.editable) == (0, False)
@@ -54,8 +55,8 @@ def test_migrations_name_the_public_path_and_what_differs(field, kwargs):
 
 def test_migration_file():
     text, imports = MigrationWriter.serialize(HitTotalField(counter="downloads"))
-    assert text == "django_hitcount.models.HitTotalField(counter='downloads')"
-    assert imports == {"import django_hitcount.models"}
+    assert text == "django_hitcount.fields.HitTotalField(counter='downloads')"
+    assert imports == {"import django_hitcount.fields"}
 
 
 def test_subclass_keeps_its_own_path():

@@ -5,7 +5,8 @@ from __future__ import annotations
 from django.db import models
 from django_visit_count.mixins import VisitCountMixin
 
-from django_hitcount.models import HitCountMixin, HitTotalField
+from django_hitcount.fields import HitTotalField
+from django_hitcount.models import HitCountMixin
 
 
 class Article(HitCountMixin, VisitCountMixin, models.Model):

@@ -56,7 +56,7 @@ class HitTotalField(BigIntegerField):
             kwargs["db_index"] = False
         if self.counter != conf.DEFAULT_COUNTER:
             kwargs["counter"] = self.counter
-        return name, path.replace(__name__, "django_hitcount.models"), args, kwargs
+        return name, path.replace(__name__, "django_hitcount.fields"), args, kwargs
 
     def pre_save(self, model_instance: models.Model, add: bool) -> Any:
         """Return what leaves the column as it is: the value in memory may be old."""

@@ -17,7 +17,7 @@ from django.utils.asyncio import async_unsafe
 
 from django_hitcount.db.failures import is_conflict, is_server_away
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.outages import deadlines
+from django_hitcount.outages.deadlines import deadline
 from django_hitcount.outages.waits import (
     WAITS_ATTRIBUTE,
     add_wait,
@@ -167,16 +167,15 @@ class GuardedCall:
     It is a class because each hit makes a call, and a generator would take three times as long.
     """
 
-    __slots__ = ("_began_at", "_breaker", "_deadline", "_is_probe", "_seconds")
+    __slots__ = ("_began_at", "_breaker", "_is_probe", "_seconds", "_token")
+
+    _token: Token[float | None]
 
     def __init__(self, breaker: Breaker) -> None:
         self._breaker = breaker
-        self._is_probe = False
-        self._began_at = time.monotonic()
-        self._deadline: Token[float | None] | None = None
 
     def __enter__(self) -> bool:
-        breaker = self._breaker
+        breaker, began_at = self._breaker, time.monotonic()
         seconds, page = breaker.timeout_seconds, current_page.get()
         waits = page.__dict__.get(WAITS_ATTRIBUTE) if page else None
         if seconds is not None and waits:
@@ -185,9 +184,10 @@ class GuardedCall:
                 raise BufferUnavailable(f"This page has already waited for {breaker.server}.")
             seconds -= waited
         self._is_probe = breaker.is_open and breaker.start_probe()
-        if seconds is not None:
-            self._seconds = seconds
-            self._deadline = deadlines.begin(seconds)
+        self._began_at, self._seconds = began_at, seconds
+        if seconds is not None:  # As a Deadline does, which would take longer.
+            moment, outer = began_at + seconds, deadline.get()
+            self._token = deadline.set(moment if outer is None or moment < outer else outer)
         return self._is_probe
 
     def __exit__(
@@ -197,9 +197,11 @@ class GuardedCall:
         traceback: TracebackType | None,
     ) -> None:
         breaker, is_slow = self._breaker, False
-        if self._deadline is not None and breaker.timeout_seconds is not None:
+        if self._seconds is not None and breaker.timeout_seconds is not None:
+            left = (deadline.get() or 0.0) - time.monotonic()
+            deadline.reset(self._token)
             # Without the time for which the deadline was paused.
-            waited = self._seconds - max(deadlines.end(self._deadline), 0.0)
+            waited = self._seconds - max(left, 0.0)
             if waited > SHORT_SHARE * breaker.timeout_seconds:
                 add_wait(breaker.server, waited)
             if waited > SLOW_SHARE * breaker.timeout_seconds:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 
-_deadline: ContextVar[float | None] = ContextVar("hitcount_deadline", default=None)
+deadline: ContextVar[float | None] = ContextVar("hitcount_deadline", default=None)
+"""When all waits for Redis end, by time.monotonic(). None: each only has its own timeout."""
 
 
 class Deadline:
@@ -24,33 +25,16 @@ class Deadline:
         self._seconds = seconds
 
     def __enter__(self) -> None:
-        self._token = begin(self._seconds)
+        moment, outer = time.monotonic() + self._seconds, deadline.get()
+        self._token = deadline.set(moment if outer is None or moment < outer else outer)
 
     def __exit__(self, *error: object) -> None:
-        end(self._token)
-
-
-def begin(seconds: float) -> Token[float | None]:
-    """Begin a Deadline without its context manager, which takes longer. Pass the token to end()."""
-    moment, outer = time.monotonic() + seconds, _deadline.get()
-    return _deadline.set(moment if outer is None or moment < outer else outer)
-
-
-def end(token: Token[float | None]) -> float:
-    """End the deadline for which begin() returned ``token``. Return the seconds that were left."""
-    moment = _deadline.get()
-    _deadline.reset(token)
-    return moment - time.monotonic() if moment else 0.0
-
-
-def has_deadline() -> bool:
-    """Return whether a deadline applies now."""
-    return _deadline.get() is not None
+        deadline.reset(self._token)
 
 
 def seconds_left() -> float | None:
     """Return the seconds until the deadline: 0 if it is over, None if there is no deadline."""
-    moment = _deadline.get()
+    moment = deadline.get()
     if moment is None:
         return None
     left = moment - time.monotonic()
@@ -64,6 +48,6 @@ def pause_deadline() -> Iterator[None]:
     try:
         yield
     finally:
-        moment = _deadline.get()
+        moment = deadline.get()
         if moment is not None:
-            _deadline.set(moment + time.monotonic() - began_at)
+            deadline.set(moment + time.monotonic() - began_at)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any
+
+from python_ipware import IpWare
 
 from django_hitcount import conf
 from django_hitcount.conf.kinds import Network, parse_network
@@ -14,10 +16,6 @@ from django_hitcount.conf.kinds import Network, parse_network
 Address = IPv4Address | IPv6Address
 
 _DOTTED_QUAD = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}", re.ASCII)
-
-_IN_BRACKETS_OR_WITH_PORT = re.compile(r"(?:\[([^]]+)]|([^:]+))(?::(\d{1,5}))?", re.ASCII)
-
-LARGEST_PORT = 65535
 
 IPV6_PREFIX = 64
 """Leading bits that all addresses of a household share. The other bits change every hour."""
@@ -40,11 +38,7 @@ INTERNAL_NETWORKS = tuple(
 )
 """Networks that a proxy may be in, but not a client of a public site."""
 
-TRANSLATED = parse_network("64:ff9b::/96")
-"""IPv6 addresses whose last 32 bits are the IPv4 address of the client (NAT64, RFC 6052)."""
-
-NO_CLIENTS = tuple(map(parse_network, ("0.0.0.0/8", "224.0.0.0/3", "::/128", "ff00::/8")))
-"""Addresses that no client can have: unspecified, multicast and reserved ones."""
+_PARSER = IpWare(precedence=("ADDRESS",))
 
 
 def client_address(meta: Mapping[str, Any]) -> Address | None:
@@ -91,26 +85,9 @@ def parse_address(text: str) -> Address | None:
 
 @lru_cache(maxsize=REMEMBERED_HOPS)
 def _parse_cached(text: str) -> Address | None:
-    text = text.strip().strip("\"'")
-    found = _IN_BRACKETS_OR_WITH_PORT.fullmatch(text)
-    if found:
-        in_brackets, other, port = found.groups()
-        text = in_brackets or other
-        if port and int(port) > LARGEST_PORT:
-            return None
-    try:
-        address = ip_address(text.strip())
-    except ValueError:
-        return None
-    address = _embedded(address) if isinstance(address, IPv6Address) else address
-    return None if is_within(address, NO_CLIENTS) else address
-
-
-def _embedded(address: IPv6Address) -> Address:
-    """Return the IPv4 address that is written as an IPv6 address, or else that one."""
-    if address in TRANSLATED:
-        return IPv4Address(int(address) & 0xFFFFFFFF)
-    return address.ipv4_mapped or address
+    address: Address | None
+    address, _ = _PARSER.get_client_ip({"ADDRESS": text})
+    return address
 
 
 def is_within(address: Address | None, networks: tuple[Network, ...]) -> bool:

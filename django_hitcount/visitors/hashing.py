@@ -91,7 +91,8 @@ def add_visitors(hits: Sequence[NewHits], origin: RequestOrigin) -> Sequence[New
     needs the key of a period for the first time, and what salt_of() costs if it is the first to.
     """
     try:
-        keys = _read_keys(hits[0].day, conf.get_config().counters[hits[0].key.counter].repeat)
+        day, repeat = hits[0].day, conf.get_config().counters[hits[0].key.counter].repeat
+        keys = _read_keys(day, repeat) if isinstance(repeat, int) else _read_keys_of_day(day)
     except (BufferUnavailable, *DATABASE_ERRORS) as exc:
         logger.error("Cannot read the visitor key, so visitors are not distinguished: %s", exc)
         return hits
@@ -101,18 +102,27 @@ def add_visitors(hits: Sequence[NewHits], origin: RequestOrigin) -> Sequence[New
     ]
 
 
-def _read_keys(day: datetime.date, repeat: int | str) -> _Keys:
+@cached_for_settings("HITCOUNT", "SECRET_KEY", maxsize=16)
+def _read_keys_of_day(day: datetime.date) -> _Keys:
+    """Read the keys if ``repeat`` is not a number of seconds."""
+    own = _read_key(_period_of(day))
+    return _Keys(own, own, (), AddressInterval(day.isoformat(), day, day))
+
+
+def _period_of(day: datetime.date) -> str:
     length = LETTERS_OF_PERIOD[conf.get_config().visitor_key_rotation]
-    name = day.isoformat()
-    own = _read_key(name[:length] or "never")
-    if not isinstance(repeat, int):
-        return _Keys(own, own, (), AddressInterval(name, day, day))
+    return day.isoformat()[:length] or "never"
+
+
+def _read_keys(day: datetime.date, repeat: int) -> _Keys:
+    """Read the keys if ``repeat`` is a number of seconds."""
+    own = _read_key(_period_of(day))
     now, zone = timezone.now().timestamp(), timezone.get_default_timezone()
     number = int(now // repeat)
     moments = [number * repeat, now, now - repeat, now + SKEW_SECONDS, (number + 1) * repeat]
     days = [datetime.datetime.fromtimestamp(moment, zone).date() for moment in moments]
     interval = AddressInterval(f"{repeat}-{number}", days[0], days[-1])
-    of_address, *recent = [_read_key(each.isoformat()[:length] or "never") for each in days[:-1]]
+    of_address, *recent = [_read_key(_period_of(each)) for each in days[:-1]]
     return _Keys(own, of_address, tuple(dict.fromkeys(recent)), interval)
 
 

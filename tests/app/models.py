@@ -10,7 +10,8 @@ from django.contrib.contenttypes.models import ContentType
 from django.db import models
 from django.utils.functional import cached_property
 
-from django_hitcount.models import HitCountMixin, HitCountQuerySet, HitTotalField
+from django_hitcount.fields import HitTotalField
+from django_hitcount.models import HitCountMixin, HitCountQuerySet
 from tests.app import keys  # noqa: F401 - its models are those of the app, too
 
 

@@ -28,7 +28,7 @@ from django_hitcount.buffers.redis.link import (
     make_answer_lost,
 )
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.outages.deadlines import Deadline, has_deadline, seconds_left
+from django_hitcount.outages.deadlines import Deadline, deadline, seconds_left
 
 
 class RunReplies(NamedTuple):
@@ -67,7 +67,7 @@ class RedisTransport:
 
         Waits until the current deadline, or for at most timeout_seconds if no deadline is set.
         """
-        if not has_deadline():
+        if deadline.get() is None:
             with Deadline(self.timeout_seconds):
                 return self.send(build)
         link = self._take()
