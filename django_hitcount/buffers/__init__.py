@@ -1,65 +1,18 @@
-"""
-Buffers: where hits wait before they reach the tables. HITCOUNT["BUFFER"] names the class.
-
-To write your own buffer, import Buffer from here, and the values that its methods take and return.
-"""
+"""Buffers: where hits wait before they reach the tables. HITCOUNT["BUFFER"] names the class."""
 
 from __future__ import annotations
 
 from django_hitcount import conf
 from django_hitcount.buffers.base import Buffer
 from django_hitcount.conf.caches import cached_for_settings
-from django_hitcount.counters.batches import (
-    Batch,
-    BatchId,
-    BufferState,
-    CounterDay,
-    FlushPosition,
-    HeldHits,
-    RecordResult,
-    Waiting,
-)
-from django_hitcount.counters.hits import NewHits, VisitorHashes
-from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, RefusedKey
-from django_hitcount.counters.page_numbers import (
-    BufferNumbers,
-    DayInTable,
-    LastDays,
-    SpanCount,
-    Wanted,
-)
-from django_hitcount.counters.sketches import Sketch, SketchUnion
 
-__all__ = [
-    "Batch",
-    "BatchId",
-    "Buffer",
-    "BufferNumbers",
-    "BufferState",
-    "CounterDay",
-    "CounterKey",
-    "DailyVisitorsKey",
-    "DayInTable",
-    "FlushPosition",
-    "HeldHits",
-    "LastDays",
-    "NewHits",
-    "RecordResult",
-    "RefusedKey",
-    "Sketch",
-    "SketchUnion",
-    "SpanCount",
-    "VisitorHashes",
-    "Waiting",
-    "Wanted",
-    "get_buffer",
-]
+__all__ = ["Buffer", "get_buffer"]
 
 INSTALL_EXTRA = 'Install the extra: pip install "django-buffered-hitcount[redis]".'
 
 NAME_A_BUFFER = (
-    "Use 'django_hitcount.buffers.database.DatabaseBuffer', "
-    "'django_hitcount.buffers.redis.RedisBuffer', or the path of your own subclass of Buffer."
+    "Use 'django_hitcount.buffers.database.DatabaseBuffer' or "
+    "'django_hitcount.buffers.redis.RedisBuffer'."
 )
 
 
@@ -82,8 +35,7 @@ def get_buffer() -> Buffer:
     if not (isinstance(cls, type) and issubclass(cls, Buffer)):
         raise conf.SettingError(
             "BUFFER",
-            f"Invalid value for HITCOUNT['BUFFER']: {path!r} is not a subclass of "
-            "django_hitcount.buffers.Buffer.",
+            f"Invalid value for HITCOUNT['BUFFER']: {path!r} is not a buffer.",
             NAME_A_BUFFER,
         )
     return cls()
