@@ -67,7 +67,7 @@ def test_first_page_of_a_process_is_served_without_a_count(article, tag, request
     context = Context({"article": article, "request": request_})
     template = Template("{% load hitcount %}[{% " + tag + " article %}]")
 
-    with mock.patch.object(counter_keys, "_content_types", away):
+    with mock.patch.object(counter_keys, "_look_up", away):
         assert template.render(context) == "[]"
 
 

@@ -217,7 +217,7 @@ def test_demoted_master_of_redis_6_is_left(own_valkey, article):
     view(article)
     link = get_buffer()._transport._idle[-1]
     text = "ERR Error running script (call to f_1): @user_script:4: -READONLY You can't write."
-    link._handle_rejections({0: text}, [], [])
+    link._handle_rejections([], [link._make_rejection(text)])
 
     assert not link.is_usable()
     assert view(article) == 2

@@ -22,6 +22,12 @@ from tests.visiting import DAY, request_of
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+def forget_keys() -> None:
+    """As a process that begins."""
+    hashing._read_key.cache_clear()
+    hashing._read_keys_of_day.cache_clear()
+
+
 @pytest.fixture
 def article(buffer):
     return Article.objects.create(title="Tea")
@@ -32,7 +38,7 @@ class TestKeys:
 
     @pytest.fixture(autouse=True)
     def fresh(self):
-        hashing._read_key.cache_clear()
+        forget_keys()
 
     def hashes(self, identity="ann", key=KEY, day=DAY):
         (hit,) = hashing.add_visitors([NewHits(key, day, 1)], RequestOrigin(identity, None))
@@ -69,19 +75,19 @@ class TestKeys:
 
     def test_other_processes_find_the_same_key(self):
         before = self.hashes()
-        hashing._read_key.cache_clear()
+        forget_keys()
 
         assert self.hashes() == before
         assert VisitorSalt.objects.count() == 1
 
     def test_old_keys_cannot_be_made_again(self, buffer):
         before = self.hashes()
-        hashing._read_key.cache_clear()
+        forget_keys()
         VisitorSalt.objects.update(made_at=timezone.now() - datetime.timedelta(days=2))
         self.hashes(day=DAY + datetime.timedelta(days=2))
         assert self.hashes() == before  # Late hits, and intervals across midnight.
 
-        hashing._read_key.cache_clear()
+        forget_keys()
         VisitorSalt.objects.update(made_at=timezone.now() - datetime.timedelta(days=3))
         self.hashes(day=DAY + datetime.timedelta(days=3))
         assert self.hashes() != before
@@ -89,7 +95,7 @@ class TestKeys:
     def test_each_period_costs_a_process_one_query(self, settings, django_assert_num_queries):
         settings.HITCOUNT = {"VISITOR_KEY_ROTATION": "month"}
         self.hashes(day=datetime.date(2026, 3, 1))
-        hashing._read_key.cache_clear()
+        forget_keys()
 
         with django_assert_num_queries(1):
             for number in range(1, 32):
