@@ -11,11 +11,12 @@ from tests.buffers.redis.lua.partition import (
     GENERATION,
     KEYS,
     NOW,
-    REMEMBERED_DAYS,
+    REMEMBERED_SECONDS,
     RUN_ID,
     batch,
     content,
     day_number,
+    moment,
 )
 
 EPOCH = RunKeys(3, "now").epoch
@@ -33,14 +34,14 @@ FOREIGN_NAMES = [
 def claim(call):
     """Claim the hits of the current run, whose generation is in the ledger."""
     return lambda opened=GENERATION: call(
-        "claim", (KEYS.epoch, *OF_RUN), opened, "", REMEMBERED_DAYS, CLAIM
+        "claim", (KEYS.epoch, *OF_RUN), opened, "", REMEMBERED_SECONDS, CLAIM
     )
 
 
 @pytest.fixture
 def claim_earlier(call):
     """Claim the hits of a run that is over."""
-    return lambda: call("claim", (EPOCH, *OF_RUN), GENERATION, RUN_ID, REMEMBERED_DAYS, CLAIM)
+    return lambda: call("claim", (EPOCH, *OF_RUN), GENERATION, RUN_ID, REMEMBERED_SECONDS, CLAIM)
 
 
 def test_nothing_pending(redis, claim):
@@ -198,7 +199,7 @@ class TestRecorders:
 
     def recorder(self, days):
         """A recorder whose last command came so many days ago."""
-        return {f"{days:032x}": f"9 {day_number(days)}"}
+        return {f"{days:032x}": f"9 {moment(days)}"}
 
     @pytest.mark.parametrize(
         ("fields", "forgotten"), [(256, set()), (257, {8, 30}), (1000, {8, 30})]
@@ -208,7 +209,7 @@ class TestRecorders:
         others = {"short": "9 1", "x" * 32: "rubbish", "y" * 32: "9"}
         for days in (0, 6, 8, 30):
             others |= self.recorder(days)
-        recent = {f"{n:032x}": f"9 {day_number()}" for n in range(100, 100 + fields - 10)}
+        recent = {f"{n:032x}": f"9 {moment()}" for n in range(100, 100 + fields - 10)}
         redis.hset(KEYS.sequence, mapping={**names, **others, **recent})
         assert redis.hlen(KEYS.sequence) == fields
         redis.hset(KEYS.pending, mapping=batch(7, A_TODAY))
@@ -255,13 +256,13 @@ class TestRunThatIsOver:
         claim_earlier()
 
         assert redis.hget(KEYS.sequence, "r" * 32) == b"5 1"
-        week = REMEMBERED_DAYS * 24 * 3600
+        week = REMEMBERED_SECONDS
         assert week - 60 < redis.ttl(KEYS.sequence) <= week
 
     def test_generation_that_must_be_opened(self, redis, call):
         redis.hset(KEYS.pending, mapping=batch(7, A_TODAY))
 
-        found = call("claim", (EPOCH, *OF_RUN), "", RUN_ID, REMEMBERED_DAYS, CLAIM)
+        found = call("claim", (EPOCH, *OF_RUN), "", RUN_ID, REMEMBERED_SECONDS, CLAIM)
         assert found == [None, 0, [], GENERATION.encode()]
         assert redis.ttl(KEYS.sequence) == -1
 
