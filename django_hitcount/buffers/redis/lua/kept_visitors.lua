@@ -1,5 +1,5 @@
 -- Functions that count the visitors of the last days. scripts.py puts this file, after
--- those of all scripts, before the scripts that call them.
+-- foreign_values.lua, before the scripts that call them.
 --
 -- Each object has a hash of kept numbers. In it are, by counter,
 --   'day:<counter>:<day>'             how many sketches an open day had when they were merged with

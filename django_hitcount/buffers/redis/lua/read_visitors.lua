@@ -6,7 +6,7 @@
 -- Returns: the epoch if a range is unknown, or nil; then, for each object and range, the number of
 -- visitors and the number of spans; -1 and 0 if it is unknown.
 --
--- text_in is in held_hits.lua, and count_visitors_of is in kept_visitors.lua. scripts.py puts
+-- text_in is in foreign_values.lua, and count_visitors_of is in kept_visitors.lua. scripts.py puts
 -- both files before this script.
 
 local reply = {false}
