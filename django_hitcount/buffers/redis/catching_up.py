@@ -60,7 +60,7 @@ class Known(NamedTuple):
     """What Redis knows of a command in doubt."""
 
     generation: str
-    """The generation of its run; "-" if none has begun, or LOST; "" until the next claim, if somebody
+    """The generation of its run; "-" if none has begun, or LOST; "" until the next claim, if someone
     else has written there."""
 
     last: ledger.Applied
