@@ -60,8 +60,8 @@ class Known(NamedTuple):
     """What Redis knows of a command in doubt."""
 
     generation: str
-    """The generation of its run; "-" if none has begun, or LOST; "" until the next claim, if someone
-    else has written there."""
+    """The generation of its run; "-" if none has begun, or LOST; "" until the next claim, if others
+    have written there."""
 
     last: ledger.Applied
     """The last batch that was claimed. It is in the tables if no batch is set aside."""

@@ -23,10 +23,7 @@ for _, key in ipairs({sequence, malformed, pending, batch}) do
   local kind = redis.call('TYPE', key).ok
   local must_have_name = key == pending or key == batch
   if kind ~= 'none' and (kind ~= 'hash' or must_have_name and not name_in(key, 'id')) then
-    local place, n = nil, 0
-    repeat
-      place, n = malformed .. ':' .. key .. '#' .. n, n + 1
-    until redis.call('EXISTS', place) == 0
+    local place = malformed .. ':' .. key .. '#' .. claim
     redis.call('RENAME', key, place)
     moved[#moved + 1] = place
   end

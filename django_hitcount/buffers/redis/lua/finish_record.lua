@@ -13,7 +13,7 @@ if is_unnamed then
   local _, generation, number = name_in(SEQUENCE, 'last_batch')
   if not generation then
     -- The name consists of the id of this command, so no other generation has it.
-    generation, number = run .. ':' .. recorder .. ':' .. ARGV[2], 0
+    generation, number = run .. ':' .. recorder .. ':' .. command_number, 0
     call('HSET', SEQUENCE, 'last_batch', generation .. ':0')
   end
   call('HSET', PENDING, 'id', generation .. ':' .. string.format('%.0f', number + 1))
@@ -27,11 +27,10 @@ if is_unnamed or is_unlisted then
   end
 end
 
--- A sketch that begins has no TTL yet. Its name is added to those of the object, so that both can be
--- deleted together.
+-- The name of a sketch that begins is added to those of the object, so that both can be deleted
+-- together.
 for _, of_sketch in ipairs(begun or {}) do
   local sketch, sketches_of, field, milliseconds = unpack(of_sketch)
-  call('PEXPIRE', sketch, milliseconds)
   forget_expired(sketches_of)
   if type(pcall('SADD', sketches_of, sketch)) == 'table' then
     call('DEL', sketches_of) -- We did not write it.
@@ -43,10 +42,10 @@ end
 
 local unknown = false
 if #missing > 0 then
-  local name = redis.sha1hex(recorder .. ':' .. ARGV[2])
+  local name = redis.sha1hex(recorder .. ':' .. command_number)
   local first = string.format('%.0f', tonumber(string.sub(name, 1, 12), 16))
   unknown = {
-    epoch_in(EPOCH, first), text_in(RUNS), held_of(KEYS[2], missing), held_of(PENDING, missing),
+    epoch_in(EPOCH, first), text_in(RUNS), held_of(BATCH, missing), held_of(PENDING, missing),
   }
 end
 return {is_full, totals, verdicts, unknown}

@@ -2,40 +2,38 @@
 --
 -- KEYS and ARGV have the order in which record_call.py writes them: first those that all hits
 -- share, then those of each hit.
--- Returns: the total, if there is one hit, which counts and asks for nothing of finish_record.lua.
--- Otherwise what finish_record.lua says. Returns nil if the command is sent again, and what Redis
--- knows of its run is not what it is expected to know.
+-- Returns: the total, if there is one hit, and nothing is left to finish_record.lua. scripts.py puts
+-- that file after this one: it does what few hits need, and returns the rest. Returns nil if the
+-- command is sent again, and what Redis knows of its run is not what it is expected to know.
 --
--- Redis serves nobody else meanwhile, so a hit has only the commands that it needs: no function is
--- made for what it does not ask for. What few hits ask for is noted here, and done in
--- finish_record.lua, which scripts.py puts after this file.
+-- Redis serves nobody else meanwhile, so a hit makes no function or table that it does not need.
 --
 -- A foreign value in place of PENDING or SEQUENCE is an error before any hit is written: the hits go
--- to the tables, and the next claim moves the value away. In place of a key that holds no hits, it
--- is replaced.
+-- to the tables, and the next claim moves the value away. In place of another key, it is replaced.
 
 local call, pcall, match = redis.call, redis.pcall, string.match
-local PENDING, SEQUENCE, EPOCH, RUNS = KEYS[1], KEYS[3], KEYS[4], KEYS[5]
-local recorder, command_number, expected, number_of_hits, rule = ARGV[1], ARGV[2], ARGV[3], ARGV[5], ARGV[6]
-local keys_read, args_read = 6, 6
+local PENDING, BATCH, SEQUENCE, EPOCH, RUNS = unpack(KEYS, 1, 5)
+local recorder, command_number, expected, threshold, number_of_hits, rule = unpack(ARGV, 1, 6)
 local COUNTS, REPEAT, ADDRESS_LIMIT = 0, 1, 2
 
 local last_command = tonumber(match(call('HGET', SEQUENCE, recorder) or '', '^%d+')) or 0
 local is_new = last_command < tonumber(command_number)
-local is_unlisted = false -- Whether the list of runs was evicted, and the hits that it leads to were not.
+local now, is_unlisted
 if is_new then
-  if expected ~= '' and known_of(SEQUENCE, PENDING, KEYS[2]) ~= expected then
-    return false
-  elseif rule ~= 'common' then
+  if rule ~= 'common' then
     call('HLEN', PENDING)
+    if expected ~= '' and known_of(SEQUENCE, PENDING, BATCH) ~= expected then
+      return false
+    end
   end
-  is_unlisted = call('EXISTS', RUNS) == 0
+  is_unlisted = call('EXISTS', RUNS) == 0 -- The list was evicted, and the hits that it leads to not.
   -- As the first one that writes, this command is the one that a full Redis rejects.
-  call('HSET', SEQUENCE, recorder, command_number .. ' ' .. call('TIME')[1])
+  now = call('TIME')[1]
+  call('HSET', SEQUENCE, recorder, command_number .. ' ' .. now)
 end
 
--- The common hit: the only one of its command, without a visitor, of a counter that has hits since the
--- last claim, and whose total is known. What is found to be unusual is done below.
+-- The common hit: the only one of its command, without a visitor, of a counter that has hits since
+-- the last claim, and whose total is known. If it turns out to be another one, it is not over here.
 local counter_sum, model_sum, total_sum
 if is_new and rule == 'common' then
   local amount = tonumber(ARGV[8])
@@ -51,10 +49,9 @@ if is_new and rule == 'common' then
   end
 end
 
+-- Add to the number in a field, unless that is done, and return the sum. Fields do not stay at 0. A
+-- value that is no number gets a name that no field of ours has, so the flush finds it malformed.
 local has_new_field = false
-
--- Add to the number in a field, unless that is done, and return the sum. Fields do not stay at 0. If
--- the value is no number, it gets a name under which the flush finds it malformed.
 local function add(field, amount, sum)
   sum = sum or pcall('HINCRBY', PENDING, field, amount)
   if type(sum) == 'table' then
@@ -63,39 +60,28 @@ local function add(field, amount, sum)
     call('HDEL', PENDING, field)
     sum = call('HINCRBY', PENDING, field, amount)
   end
+  has_new_field = has_new_field or sum == tonumber(amount)
   if sum == 0 then
     call('HDEL', PENDING, field)
-  elseif sum == amount then
-    has_new_field = true
   end
   return sum
 end
 
 -- The rule is 'seconds', 'daily' or 'always', as in the option repeat. It is '' if the hits have no
--- visitors, and 'common' if there is one hit, without a visitor, that may be answered by its total.
-local has_visitors = rule ~= '' and rule ~= 'common'
-local repeat_field, limit_field, judge, begun
-local keys_of_visitor, args_of_visitor = 0, 0
-if has_visitors then
-  local repeat_keys, counts_visitors = tonumber(ARGV[7]), ARGV[8] == '1'
-  local geometry, filter_seconds, limit = ARGV[10], ARGV[11], tonumber(ARGV[12])
-  repeat_field, limit_field = ARGV[9], ARGV[13]
+-- visitors, and 'common' if there is one hit without a visitor, whose total may be the answer.
+local keys_read, args_read, keys_of_visitor, args_of_visitor = 6, 6, 0, 0
+local judge, begun
+if rule ~= '' and rule ~= 'common' then
+  local repeat_keys, counts_visitors, limit = tonumber(ARGV[7]), ARGV[8] == '1', tonumber(ARGV[12])
+  local filter, merged_sketches = KEYS[7], rule == 'daily' and KEYS[8] or KEYS[7]
+  keys_read = 6 + (rule == 'daily' and 1 or 0) + (counts_visitors and 1 or 0)
   args_read = 13
-  local filter, merged_sketches
-  if rule == 'daily' then
-    keys_read = keys_read + 1
-    filter = KEYS[keys_read]
-  end
-  if counts_visitors then
-    keys_read = keys_read + 1
-    merged_sketches = KEYS[keys_read]
-  end
-  -- Where keys and arguments of a visitor are: those of intervals, of the sketch, of the address.
+  -- Where a visitor's keys and arguments are: those of intervals, of the sketch, of the address.
   local sketch_key, sketch_arg = repeat_keys + 1, repeat_keys > 0 and 3 or 2
-  local address_key = counts_visitors and sketch_key + 2 or sketch_key
-  local address_arg = counts_visitors and sketch_arg + 2 or sketch_arg
-  keys_of_visitor = limit > 0 and address_key or address_key - 1
-  args_of_visitor = limit > 0 and address_arg + 1 or address_arg - 1
+  local more = counts_visitors and 2 or 0
+  local address_key, address_arg = sketch_key + more, sketch_arg + more
+  more = limit > 0 and 1 or 0
+  keys_of_visitor, args_of_visitor = address_key - 1 + more, address_arg - 1 + 2 * more
 
   -- Run a command on a key that holds no hits. If it fails, replace what somebody else wrote there.
   local function run(name, key, ...)
@@ -107,119 +93,120 @@ if has_visitors then
     return reply
   end
 
+  local function count_visitor(visitor, sketch, sketches_of, field, milliseconds)
+    if run('PFADD', sketch, visitor) == 0 then
+      return
+    end
+    local is_begun = call('TTL', sketch) < 0
+    if is_begun then
+      call('PEXPIRE', sketch, milliseconds)
+      begun = begun or {}
+      begun[#begun + 1] = {sketch, sketches_of, field, milliseconds}
+    end
+    -- The value '1' means that the sketch may lack visitors of the table: it begins here, or this
+    -- is its first change since Redis was started.
+    local is_new_field = call('HSETNX', PENDING, 'v:' .. field, '0') == 1
+    has_new_field = has_new_field or is_new_field
+    if (is_new_field or is_begun) and run('SADD', merged_sketches, field) == 1 or is_begun then
+      call('PEXPIRE', merged_sketches, milliseconds)
+      call('HSET', PENDING, 'v:' .. field, '1')
+    end
+  end
+
   -- Decide whether a hit counts, and remember its visitor. If the address is over its limit, nothing
-  -- is kept of the visitor, who may be invented.
+  -- is kept of the visitor, who may be invented. Returns the field of refused hits if it is refused.
   function judge(key, arg)
-    local visitor = ARGV[arg + 1]
-    local addresses, address = KEYS[key + address_key], ARGV[arg + address_arg]
-    if limit > 0 then
-      local counted = pcall('HGET', addresses, address)
-      if type(counted) == 'string' and (tonumber(counted) or 0) >= limit then
-        return ADDRESS_LIMIT
-      end
+    local visitor, addresses = ARGV[arg + 1], KEYS[key + address_key]
+    local counted = limit > 0 and pcall('HGET', addresses, ARGV[arg + address_arg])
+    if type(counted) == 'string' and (tonumber(counted) or 0) >= limit then
+      return ADDRESS_LIMIT, ARGV[13]
     end
     local is_repeat = false
     if rule == 'daily' then
-      is_repeat = seen_before(filter, geometry, filter_seconds, visitor)
+      is_repeat = seen_before(filter, ARGV[10], ARGV[11], visitor)
     elseif repeat_keys > 0 then
       for i = 2, repeat_keys do -- The first one is under the current visitor key.
         is_repeat = is_repeat or call('EXISTS', KEYS[key + i]) == 1
       end
       is_repeat = is_repeat or not call('SET', KEYS[key + 1], '1', 'NX', 'PX', ARGV[arg + 2])
     end
-    if limit > 0 and not is_repeat then
-      if run('HINCRBY', addresses, address, 1) == 1 and call('TTL', addresses) < 0 then
-        call('PEXPIRE', addresses, ARGV[arg + address_arg + 1])
-      end
+    if limit > 0 and not is_repeat
+      and run('HINCRBY', addresses, ARGV[arg + address_arg], 1) == 1
+      and call('TTL', addresses) < 0 then
+      call('PEXPIRE', addresses, ARGV[arg + address_arg + 1])
     end
-    if counts_visitors and run('PFADD', KEYS[key + sketch_key], visitor) == 1 then
-      local sketch, field = KEYS[key + sketch_key], ARGV[arg + sketch_arg]
-      local milliseconds = ARGV[arg + sketch_arg + 1]
-      local is_begun = call('TTL', sketch) < 0
-      if is_begun then
-        begun = begun or {}
-        begun[#begun + 1] = {sketch, KEYS[key + sketch_key + 1], field, milliseconds}
-      end
-      -- The value '1' means that the sketch may lack visitors of the table: it begins here, or this
-      -- is its first change since Redis was started.
-      local is_noted = call('HSETNX', PENDING, 'v:' .. field, '0') == 0
-      if is_begun or not is_noted then
-        has_new_field = has_new_field or not is_noted
-        if run('SADD', merged_sketches, field) == 1 or is_begun then
-          call('PEXPIRE', merged_sketches, milliseconds)
-          call('HSET', PENDING, 'v:' .. field, '1')
-        end
-      end
+    if counts_visitors then
+      local at, from = key + sketch_key, arg + sketch_arg
+      count_visitor(visitor, KEYS[at], KEYS[at + 1], ARGV[from], ARGV[from + 1])
     end
-    return is_repeat and REPEAT or COUNTS
+    if is_repeat then
+      return REPEAT, ARGV[9]
+    end
+    return COUNTS, ''
   end
 end
 
+-- Add to the hits of a counter on a day, and to those of its model.
 local is_full = 0
-local totals, verdicts, missing, is_unnamed = {}, {}, {}, false
-
-for n = 1, tonumber(number_of_hits) do
-  local total_key = KEYS[keys_read + 1]
-  local field, refused_field = ARGV[args_read + 1], ARGV[args_read + 3]
-  local amount = tonumber(ARGV[args_read + 2])
-  keys_read, args_read = keys_read + 1, args_read + 3
-  local verdict, total = COUNTS, nil
-  if has_visitors then
-    if is_new and refused_field == '' then
-      verdict = judge(keys_read, args_read)
-      if verdict ~= COUNTS then
-        refused_field = verdict == REPEAT and repeat_field or limit_field
-      end
+local function add_hits(field, amount)
+  local sum = add(field, amount, counter_sum)
+  if sum == tonumber(amount) then
+    local counters = add('counters', '1')
+    if counters == 1 then
+      call('HSET', PENDING, 'since', now)
     end
-    keys_read, args_read = keys_read + keys_of_visitor, args_read + args_of_visitor
+    -- FLUSH_THRESHOLD: the partition is flushed early if more counters are pending. 0: never.
+    if threshold ~= '0' and counters == threshold + 1 then
+      is_full = 1
+    end
+  elseif sum == 0 then
+    add('counters', '-1')
   end
+  local day = match(field, '^d:([^:]*:[^:]*:[^:]*)')
+  if add('m:' .. day, amount, model_sum) == tonumber(amount) then
+    local days = call('HGET', PENDING, 'days') or ''
+    if not string.find(' ' .. days .. ' ', ' ' .. day .. ' ', 1, true) then
+      call('HSET', PENDING, 'days', days == '' and day or days .. ' ' .. day)
+    end
+  end
+end
+
+local totals, verdicts, missing = {}, {}, {}
+for n = 1, tonumber(number_of_hits) do
+  local total_key, total = KEYS[keys_read + 1], nil
+  local field, amount, refused_field = unpack(ARGV, args_read + 1, args_read + 3)
+  keys_read, args_read = keys_read + 1, args_read + 3
+  verdicts[n] = COUNTS
+  if judge and is_new and refused_field == '' then
+    verdicts[n], refused_field = judge(keys_read, args_read)
+  end
+  keys_read, args_read = keys_read + keys_of_visitor, args_read + args_of_visitor
   -- An amount of 0 only remembers a visitor. A refused hit with a negative amount is not counted.
-  if is_new and refused_field == '' and amount ~= 0 then
-    local sum = add(field, amount, counter_sum)
-    if sum == amount then
-      local counters = add('counters', 1)
-      if counters == 1 then
-        call('HSET', PENDING, 'since', call('TIME')[1])
-      end
-      -- FLUSH_THRESHOLD: the partition is flushed early if more counters are pending. 0: never.
-      if ARGV[4] ~= '0' and counters == ARGV[4] + 1 then
-        is_full = 1
-      end
-    elseif sum == 0 then
-      add('counters', -1)
-    end
-    local of_model = rule == 'common' and ARGV[10] or 'm' .. match(field, '^d(:[^:]*:[^:]*:[^:]*)')
-    if add(of_model, amount, model_sum) == amount then
-      local days, day = call('HGET', PENDING, 'days') or '', string.sub(of_model, 3)
-      if not string.find(' ' .. days .. ' ', ' ' .. day .. ' ', 1, true) then
-        call('HSET', PENDING, 'days', days == '' and day or days .. ' ' .. day)
-      end
-    end
-    -- Ours has a TTL. If it has none, it begins here, so Redis did not know it.
+  if is_new and refused_field == '' and amount ~= '0' then
+    add_hits(field, amount)
     total = total_sum or pcall('INCRBY', total_key, amount)
-    if type(total) ~= 'number' or total == amount and call('TTL', total_key) < 0 then
+    -- Ours has a TTL. If it has none, it begins here, so Redis did not know it.
+    if total == tonumber(amount) and call('TTL', total_key) < 0 then
       call('DEL', total_key)
       total = false
     end
   else
-    if is_new and refused_field ~= '' and amount > 0 then
+    if is_new and refused_field ~= '' and tonumber(amount) > 0 then
       add(refused_field, amount)
     end
     total = pcall('GET', total_key)
-    if total and not (type(total) == 'string' and match(total, '^-?%d+$') and #total <= 20) then
-      call('DEL', total_key)
-      total = false
-    end
+    total = type(total) == 'string' and #total <= 20 and match(total, '^-?%d+$')
   end
-  is_unnamed = is_unnamed or has_new_field and call('HEXISTS', PENDING, 'id') == 0
-  if number_of_hits == '1' and type(total) == 'number'
-    and not (is_unlisted or is_unnamed or begun) and is_full == 0 then
-    return total
-  end
-  totals[n], verdicts[n] = total, verdict
-  if not total then
+  totals[n] = type(total) ~= 'table' and total or false
+  if not totals[n] then
     local counter, object_id = match(field, '^d:([^:]*:[^:]*):[^:]*:(.*)$')
     missing[#missing + 1] = counter
     missing[#missing + 1] = object_id
   end
+end
+
+local is_unnamed = has_new_field and call('HEXISTS', PENDING, 'id') == 0
+local is_finished = is_full == 0 and not (is_unlisted or is_unnamed or begun)
+if is_finished and number_of_hits == '1' and type(totals[1]) == 'number' then
+  return totals[1]
 end

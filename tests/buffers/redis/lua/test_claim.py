@@ -33,8 +33,8 @@ FOREIGN_NAMES = [
 @pytest.fixture
 def claim(call):
     """Claim the hits of the current run, whose generation is in the ledger."""
-    return lambda opened=GENERATION: call(
-        "claim", (KEYS.epoch, *OF_RUN), opened, "", REMEMBERED_SECONDS, CLAIM
+    return lambda opened=GENERATION, number=CLAIM: call(
+        "claim", (KEYS.epoch, *OF_RUN), opened, "", REMEMBERED_SECONDS, number
     )
 
 
@@ -140,7 +140,7 @@ def test_key_of_another_type_is_moved_and_reported(redis, claim, name):
         redis.rpush(key, f"somebody else's {n}")
         place = f"{KEYS.malformed}:{key}#{n}".encode()
 
-        assert claim() == [None, 0, [place]]
+        assert claim(number=n) == [None, 0, [place]]
         assert redis.lrange(place, 0, -1) == [f"somebody else's {n}".encode()]
     assert not redis.exists(key)
 
@@ -149,7 +149,7 @@ def test_foreign_batch_does_not_keep_hits_from_a_flush(redis, claim):
     redis.hset(KEYS.pending, mapping=batch(7, A_TODAY))
     redis.rpush(KEYS.batch, "somebody else's")
 
-    assert claim() == [G7, 1, [f"{KEYS.malformed}:{KEYS.batch}#0".encode()]]
+    assert claim() == [G7, 1, [f"{KEYS.malformed}:{KEYS.batch}#{CLAIM}".encode()]]
     assert redis.hget(KEYS.batch, A_TODAY) == b"1"
 
 
@@ -161,7 +161,7 @@ def test_hash_without_a_name_of_ours_is_moved_and_reported(redis, claim, name, t
     redis.hset(key, mapping={A_TODAY: 1, **({} if text is None else {"id": text})})
     theirs = redis.hgetall(key)
 
-    place = f"{KEYS.malformed}:{key}#0".encode()
+    place = f"{KEYS.malformed}:{key}#{CLAIM}".encode()
     assert claim() == [None, 0, [place]]
     assert redis.hgetall(place) == theirs
     assert not redis.exists(key, other, KEYS.sequence, KEYS.epoch)
@@ -187,7 +187,7 @@ def test_foreign_values_of_other_keys_do_no_harm(redis, claim, name, put):
 
     text, is_new, moved = claim()
     assert (text, is_new) == (G7, 1)
-    assert moved == [f"{KEYS.malformed}:{KEYS.sequence}#0".encode()] * (name == "sequence")
+    assert moved == [f"{KEYS.malformed}:{KEYS.sequence}#{CLAIM}".encode()] * (name == "sequence")
     assert redis.get(KEYS.epoch) == b"1"
     assert redis.hget(KEYS.sequence, "opened") == GENERATION.encode()
 
