@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+import random
+from contextlib import nullcontext, suppress
 
 import pytest
 from django.test import RequestFactory
@@ -124,3 +125,36 @@ class TestKeysOfSomebodyElse:
         assert slot_sums([article]) == daily_sums([article]) == {article: 2}
         assert get_total(article) == 2
         assert f"{names.malformed}:{names.batch}#" in caplog.text
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("with_visitors", [False, True])
+def test_values_where_no_key_was_take_no_hit_away(
+    redis, redis_buffer, settings, article, names, key, seed, with_visitors
+):
+    """In any order with hits and flushes. Nothing of ours is overwritten, so each hit counts."""
+    options = {"repeat": "always", "visitors": with_visitors}
+    settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": options}}
+    chance = random.Random(seed)
+    places = ["pending", "batch", "sequence", "malformed", "epoch", "runs"]
+    hits = 0
+    for number in range(40):
+        event = chance.choice(["hit", "hit", "hit", "flush", "foreign"])
+        if event == "hit":
+            get_buffer()._breaker.try_now()
+            request = RequestFactory(headers=BROWSER).get("/", REMOTE_ADDR=f"203.0.113.{number}")
+            assert record_hit(article, request).counted
+            hits += 1
+        elif event == "flush":
+            with suppress(ExceptionGroup):
+                flush()
+        else:
+            redis.set(getattr(names, chance.choice(places)), "somebody else's", nx=True)
+
+    with suppress(ExceptionGroup):
+        flush()
+    flush()
+    assert slot_sums([article]) == daily_sums([article]) == {article: hits}
+    assert get_total(article) == hits
+    moved = [*redis.scan_iter(f"{names.malformed}:*")]
+    assert {redis.get(name) for name in moved} <= {b"somebody else's"}
