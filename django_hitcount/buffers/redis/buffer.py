@@ -23,7 +23,6 @@ from django_hitcount.buffers.redis import (
     held_days,
     kept_visitors,
     sketches,
-    waiting,
 )
 from django_hitcount.buffers.redis.catching_up import CatchUp
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
@@ -240,7 +239,7 @@ class RedisBuffer(Buffer):
         deleted_objects.discard(self.redis, objects, self._partitions)
 
     def read_waiting(self) -> Waiting:
-        return waiting.read(self.redis)
+        return held_days.read_waiting(self.redis)
 
     def partitions(self) -> Iterable[int]:
         """Include those above PARTITIONS, which may have been larger. Costs a round trip."""

@@ -60,7 +60,8 @@ class Known(NamedTuple):
     """What Redis knows of a command in doubt."""
 
     generation: str
-    """The generation of its run; "-" if none has begun, or LOST."""
+    """The generation of its run; "-" if none has begun, or LOST; "" until the next claim, if others
+    have written there."""
 
     last: ledger.Applied
     """The last batch that was claimed. It is in the tables if no batch is set aside."""
@@ -266,6 +267,8 @@ def _knows_all(
     tables have the last batch by the same claim. Otherwise Redis went back, and claimed other hits
     under that name. As long as a batch of an earlier run is set aside, that may still turn out.
     """
+    if not known.generation:
+        return None
     of_run = {
         generation: applied
         for (partition, generation), applied in in_ledger.items()

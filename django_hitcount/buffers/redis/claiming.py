@@ -37,7 +37,7 @@ FIELDS_AT_A_TIME = 2000
 NAMES_AND_MOMENTS = {"id", "since", "claimed_at", "claim", "counters", "days"}
 """Fields that hold no hits. Those with the hits of models are sums of others."""
 
-REMEMBERED_DAYS = 7
+REMEMBERED_SECONDS = 7 * 24 * 3600
 """How long Redis remembers the last number of a recorder: longer than an outage should last."""
 
 CLAIM_BITS = 53
@@ -87,7 +87,7 @@ def _claim_of_run(
         keys = [current.epoch, names.sequence, names.pending, names.batch]
         keys += names.runs, names.malformed, names.epoch
         number = random.getrandbits(CLAIM_BITS)
-        claim_call = ScriptCall("claim", keys, [opened, of_run or "", REMEMBERED_DAYS, number])
+        claim_call = ScriptCall("claim", keys, [opened, of_run or "", REMEMBERED_SECONDS, number])
         return [("MGET", names.runs), claim_call]  # Nil for a foreign value.
 
     run_id, ((runs,), (text, is_new, moved, *unopened)) = redis.send_to_run(build)

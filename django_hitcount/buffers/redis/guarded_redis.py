@@ -41,12 +41,9 @@ class GuardedRedis:
         A run is the time from one start of the server to the next. Raises BufferUnavailable if one
         of the commands was rejected or not answered.
         """
-        with self._breaker.guard() as is_back:
-            if is_back or self._is_behind:
-                self._catch_up()
-            sent = self._transport.send(build)
-            raise_failures(sent.replies)
-            return sent
+        sent = self.try_to_send(build, commands=1)
+        raise_failures(sent.replies)
+        return sent
 
     def try_to_send(self, build: BuildCommands, *, commands: int) -> RunReplies:
         """

@@ -1,5 +1,5 @@
 """
-The hits of some days that wait in Redis.
+What waits in Redis: the hits of some days, and how much it is in all.
 
 A script reads the hits of a partition together with the ids of their batches: that of the batch
 that is set aside, and that which the pending hits get. If the ledger has an id when the tables are
@@ -18,7 +18,7 @@ from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.keys import all_runs, run_keys
 from django_hitcount.buffers.redis.link import Link, Reply
 from django_hitcount.buffers.redis.scripts import ScriptCall
-from django_hitcount.counters.batches import CounterDay, HeldHits
+from django_hitcount.counters.batches import CounterDay, HeldHits, Waiting
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.exceptions import BufferUnavailable
 
@@ -77,6 +77,25 @@ def read_of_model(
         asked = [(place, wanted) for place in read_places(redis)]
         return _parse(asked, redis.send([_build_call(*item) for item in asked]))
     return []
+
+
+def read_waiting(redis: GuardedRedis) -> Waiting:
+    """Read what waits in all partitions. Costs two round trips. Raises BufferUnavailable."""
+    names = [run_keys(*place) for place in read_places(redis)]
+    replies = redis.send([ScriptCall("waiting", [own.pending, own.batch]) for own in names])
+    return Waiting(
+        counters=sum(counters for counters, *_ in replies),
+        oldest_at=_first(
+            seconds for _, pending, batch, _ in replies for seconds in (pending, batch)
+        ),
+        claimed_at=_first(claimed for *_, claimed in replies),
+    )
+
+
+def _first(seconds: Iterable[int | None]) -> datetime.datetime | None:
+    """Return the earliest moment, of those that are known."""
+    known = [moment for moment in seconds if moment is not None]
+    return datetime.datetime.fromtimestamp(min(known), tz=datetime.UTC) if known else None
 
 
 def read_places(redis: GuardedRedis) -> list[PartitionInRun]:

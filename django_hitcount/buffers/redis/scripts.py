@@ -1,8 +1,7 @@
 """
 The Lua scripts, and calls of them.
 
-Some scripts call local functions of other files in ``lua/``, the fragments. Their source begins
-with these files: see FRAGMENTS.
+Scripts call functions of other files in ``lua/``. Their source begins with these files.
 """
 
 from __future__ import annotations
@@ -18,25 +17,20 @@ from hiredis import pack_command
 Command = tuple[Any, ...]
 """A Redis command: its name and its arguments."""
 
-FRAGMENTS = {
+SHARED = ("batch_names", "held_hits")
+"""The files in ``lua/`` that the source of a script begins with, unless PARTS says otherwise."""
+
+PARTS = {
     "record": (
-        *("common_hit", "foreign_values", "batch_names", "held_hits", "running_totals"),
-        *("begun_sketches", "seen_before"),
+        *("batch_names", "seen_before", "record"),
+        # What follows is only run, and its functions are only made, if the script is not over yet.
+        *("held_hits", "begun_sketches", "finish_record"),
     ),
-    "find_commands": ("batch_names",),
-    "read_totals": ("foreign_values", "batch_names", "held_hits"),
-    "held_totals": ("foreign_values", "batch_names", "held_hits"),
-    "keep_totals": ("foreign_values", "batch_names", "held_hits"),
-    "claim": ("foreign_values", "batch_names"),
-    "read_batch": ("batch_names",),
-    "settle": ("foreign_values", "batch_names"),
-    "held_days": ("foreign_values", "batch_names", "held_hits"),
-    "discard": ("foreign_values",),
-    "read_visitors": ("foreign_values", "kept_visitors"),
-    "keep_visitors": ("foreign_values", "batch_names", "held_hits", "kept_visitors"),
-    "drop_kept": ("kept_visitors",),
+    "read_visitors": (*SHARED, "kept_visitors", "read_visitors"),
+    "keep_visitors": (*SHARED, "kept_visitors", "keep_visitors"),
+    "drop_kept": (*SHARED, "kept_visitors", "drop_kept"),
 }
-"""By script, the files in ``lua/`` that its source begins with: it calls their functions."""
+"""By script, all files of its source, in order."""
 
 
 class Script(NamedTuple):
@@ -49,7 +43,7 @@ class Script(NamedTuple):
 @lru_cache(maxsize=256)
 def script(name: str, run_id: str) -> Script:
     """
-    Return the script in ``lua/<name>.lua``, with its fragments, for one run of a server.
+    Return the script in ``lua/<name>.lua`` for one run of a server.
 
     The source contains the run, so a server does not know the scripts of another run. If it was
     restarted behind a proxy that hides this, it rejects calls before it does anything.
@@ -60,9 +54,9 @@ def script(name: str, run_id: str) -> Script:
 
 @cache
 def read_source(name: str) -> str:
-    """Read the source of a script with its fragments, or of a fragment."""
+    """Read the source of a script."""
     directory = files(__package__).joinpath("lua")
-    parts = [*FRAGMENTS.get(name, ()), name]
+    parts = PARTS.get(name, (*SHARED, name))
     return "\n".join(directory.joinpath(f"{p}.lua").read_text(encoding="utf-8") for p in parts)
 
 

@@ -55,6 +55,9 @@ ELSEWHERE = {(4, G): Applied(99), (3, "other:a:1"): Applied(99), (3, f"{RUN}c:a:
         (LOST, 0, {}, False),
         (LOST, 6, {G: 5}, False),
         (LOST, 6, {G: 5, OTHER: 5}, False),
+        # Somebody else has written in place of what Redis knew.
+        ("", 0, {}, None),
+        ("", 6, {G: 5}, None),
     ],
 )
 def test_whether_redis_knows_all(elsewhere, known, last_batch, in_ledger, knows_all):
@@ -150,6 +153,25 @@ class TestHitsInDoubt:
 
         lost = {"pending": 1 + 10 * ran, "sequence": 10 * (not ran)}.get(name, 0)
         self.assert_each_counts(article, 12 - lost)
+
+    @pytest.mark.parametrize("name", ["pending", "sequence"])
+    @pytest.mark.parametrize("ran", [True, False])
+    def test_somebody_else_writes_a_value_in_its_place(self, redis, article, names, ran, name):
+        """The first flush moves it away, and the second one decides, as if the key were lost."""
+        self.lose_answer(article, ran=ran)
+        redis.set(getattr(names, name), "somebody else's")
+
+        lost = {"pending": 1 + 10 * ran, "sequence": 10 * (not ran)}[name]
+        self.assert_each_counts(article, 12 - lost)
+
+    @pytest.mark.parametrize("name", ["pending", "batch", "sequence"])
+    def test_somebody_else_writes_a_value_before_the_first_hit(self, redis, article, names, name):
+        redis.flushall()
+        ledger.LastBatch.objects.all().delete()
+        self.lose_answer(article, ran=False)
+        redis.rpush(getattr(names, name), "somebody else's")
+
+        self.assert_each_counts(article, 11)
 
     @pytest.mark.parametrize("name", ["batch", "sequence", "epoch", "runs"])
     @pytest.mark.parametrize("ran", [True, False])

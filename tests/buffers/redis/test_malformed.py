@@ -94,7 +94,7 @@ def test_hits_recorded_over_a_malformed_value_count(redis, article, names, key):
     assert record_hit(article).total == 1
     flush()
     assert slot_sums([article]) == daily_sums([article]) == {article: 1}
-    assert redis.hgetall(names.malformed) == {f"{field}#0".encode(): b"many"}
+    assert redis.hgetall(names.malformed) == {f"?1{field}#0".encode(): b"many"}
 
 
 def test_nothing_set_aside_is_overwritten(redis, article, names):

@@ -1,8 +1,6 @@
 -- Drop running totals that are wrong since the tables changed, and sketches of deleted objects.
 --
 -- KEYS: epoch; then the totals and the sketches.
---
--- move_on is in foreign_values.lua, which scripts.py puts before this script.
 
 for i = 2, #KEYS do
   redis.call('DEL', KEYS[i])

@@ -1,5 +1,35 @@
--- Functions that find hits that are not in the tables. scripts.py puts this file, after
--- foreign_values.lua and batch_names.lua, before the scripts that call them.
+-- Functions about totals, epochs and hits that are not in the tables. Somebody else may have written
+-- to any key, a value of any type. scripts.py puts this file before all scripts.
+
+-- The text of a key, or false.
+local function text_in(key)
+  local text = redis.pcall('GET', key)
+  return type(text) == 'string' and text
+end
+
+-- A text if it is a whole number that we may have written, or false.
+local function number_in(text)
+  return type(text) == 'string' and #text <= 20 and string.match(text, '^-?%d+$') or false
+end
+
+-- The epoch of a partition. If there is none, begins with the number ``first``, which is used only
+-- once: after Redis has lost its memory, no epoch is one that a reader knows from before. A full or
+-- read-only Redis keeps none.
+local function epoch_in(key, first)
+  local epoch = text_in(key)
+  if not epoch then
+    epoch = first
+    redis.pcall('SET', key, first)
+  end
+  return epoch
+end
+
+-- Raise the epoch of a partition.
+local function move_on(epoch)
+  if type(redis.pcall('INCR', epoch)) == 'table' then
+    redis.call('SET', epoch, '1')
+  end
+end
 
 -- Whether no batch was claimed or settled since the caller read the epoch.
 local function is_still(key, epoch)
@@ -8,8 +38,7 @@ end
 
 -- The hits of a field; 0 if they are malformed, which the next flush reports.
 local function held_in(hash, field)
-  local hits = redis.pcall('HGET', hash, field)
-  return tonumber(number_in(hits) or 0)
+  return tonumber(number_in(redis.pcall('HGET', hash, field)) or 0)
 end
 
 -- The days of which a hash has hits, by model: a list of content type, counter and day, such as
@@ -22,24 +51,16 @@ end
 -- The name of the batch that the hits of a hash are or become (false: none), and its hits of
 -- counters. ``counters`` has for each its content type and name, as in 5:views, and its object id.
 local function held_of(hash, counters)
-  local AT_A_TIME = 1000 -- Lua cannot pass more than some thousand arguments.
-  local _, _, name = name_in(hash, 'id')
-  local found, fields = {name or false}, {}
+  local found, days = {(name_in(hash, 'id')) or false}, {}
   for model_day in days_in(hash) do
     local counter = string.match(model_day, '^[^:]*:[^:]*')
-    fields[counter] = fields[counter] or {}
-    table.insert(fields[counter], 'd:' .. model_day .. ':')
+    days[counter] = days[counter] or {}
+    table.insert(days[counter], model_day)
   end
   for i = 1, #counters, 2 do
-    local hits, days = 0, fields[counters[i]] or {}
-    for first = 1, #days, AT_A_TIME do
-      local names = {}
-      for at = first, math.min(first + AT_A_TIME - 1, #days) do
-        names[#names + 1] = days[at] .. counters[i + 1]
-      end
-      for _, value in ipairs(redis.call('HMGET', hash, unpack(names))) do
-        hits = hits + tonumber(number_in(value) or 0)
-      end
+    local hits = 0
+    for _, model_day in ipairs(days[counters[i]] or {}) do
+      hits = hits + held_in(hash, 'd:' .. model_day .. ':' .. counters[i + 1])
     end
     found[#found + 1] = string.format('%.0f', hits)
   end

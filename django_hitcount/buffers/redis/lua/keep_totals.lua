@@ -4,9 +4,6 @@
 -- ARGV: the epoch when the totals were read; how many seconds to keep them; then, for each counter,
 -- its content type and name (as in 5:views), its object id, and its total without pending hits.
 -- Keeps none if the partition was claimed or settled since.
---
--- text_in is in foreign_values.lua, and is_still and held_of are in held_hits.lua. scripts.py puts
--- both files, and batch_names.lua, before this script.
 
 if not is_still(KEYS[1], ARGV[1]) then
   return

@@ -5,9 +5,6 @@
 -- and name of its counter (as in 5:views), and its object id.
 -- Returns: the epoch and the runs; the totals, nil where there is none; then what held_of says of
 -- the batch, and of the pending hits, about the others.
---
--- text_in and epoch_in are in foreign_values.lua, and held_of is in held_hits.lua. scripts.py puts
--- both files, and batch_names.lua, before this script.
 
 local AT_A_TIME = 1000 -- Lua cannot pass more than some thousand arguments.
 

@@ -1,10 +1,9 @@
--- The function that finds out whether a filter has an entry, and adds it if not. scripts.py puts
--- this file before the scripts that call it.
+-- Find out whether a filter has an entry, and add it if not. scripts.py puts this file before
+-- record.lua.
 --
--- A filter is one string: how many entries are in it (32 bits), what identifies its geometry (32
--- bits), then the layers of a scalable Bloom filter (Almeida, Baquero, Preguica & Hutchison
--- 2007, "Scalable Bloom Filters"), each twice as large as the one before it. It is a single key, so
--- that no part of it can be evicted or expire alone. The formulas are in bloom.py.
+-- A filter is one string, so that no part of it can be evicted or expire alone: how many entries are
+-- in it (32 bits), what identifies its geometry (32 bits), then the layers of a scalable Bloom filter,
+-- each twice as large as the one before it. bloom.py has the formulas.
 --
 -- One GETBIT for each bit is faster than one BITFIELD for all: most layers do not have the entry,
 -- and the first or second bit usually shows that.
@@ -12,8 +11,7 @@
 local function seen_before(filter, geometry, ttl_seconds, entry)
   local call = redis.call
   local first, bits, more_bits, hashes, more_hashes = struct.unpack('>I4I4I4dd', geometry)
-  -- These numbers are below 2^53, so Lua calculates with them exactly.
-  local a, b, c = struct.unpack('>I6I5I5', entry)
+  local a, b, c = struct.unpack('>I6I5I5', entry) -- Below 2^53: Lua calculates with them exactly.
 
   local header = redis.pcall('GETRANGE', filter, 0, 7)
   local size, made_for = 0, nil
@@ -21,8 +19,7 @@ local function seen_before(filter, geometry, ttl_seconds, entry)
     size, made_for = struct.unpack('>I4I4', header)
   end
   if header ~= '' and made_for ~= bits then
-    -- We did not write it, or a setting has changed since.
-    call('DEL', filter)
+    call('DEL', filter) -- We did not write it, or a setting has changed since.
     size = 0
   end
 
@@ -34,11 +31,8 @@ local function seen_before(filter, geometry, ttl_seconds, entry)
 
   -- Read bits 2 .. k of the entry in a layer, until one is 0, or set all of them.
   --
-  -- Triple hashing (Dillinger & Manolios 2004, "Bloom Filters in Probabilistic Verification"):
-  -- as good as independent hashes. Double hashing (Kirsch & Mitzenmacher 2006, "Less Hashing,
-  -- Same Performance") is not, in a layer as small as the first: entries that share two
-  -- remainders share all bits, about one new entry in a million. With a step of 0, the same bit
-  -- would come again, so y is never 0.
+  -- Triple hashing, see docs/internals.rst. With a step of 0, the same bit would come again, so y is
+  -- never 0.
   local function has_rest(layer, start, length, is_to_have)
     local x, y, z = a % length, 1 + b % (length - 1), 1 + c % (length - 1)
     for _ = 2, math.ceil(hashes + more_hashes * layer) do
@@ -63,7 +57,6 @@ local function seen_before(filter, geometry, ttl_seconds, entry)
   for layer = layers - 1, 0, -1 do
     local length = 2 ^ layer * (bits + more_bits * layer)
     past = past - length
-    -- In most layers, the first bit is 0. Reading it here saves a call of has_rest.
     if call('GETBIT', filter, past + a % length) == 1 and has_rest(layer, past, length) then
       return true
     end

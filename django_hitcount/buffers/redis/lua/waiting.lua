@@ -11,7 +11,9 @@ local function count_or_moment(hash, field)
   return is_ours and tonumber(text) or false
 end
 
+local pending, batch = unpack(KEYS)
 return {
-  (count_or_moment(KEYS[1], 'counters') or 0) + (count_or_moment(KEYS[2], 'counters') or 0),
-  count_or_moment(KEYS[1], 'since'), count_or_moment(KEYS[2], 'since'), count_or_moment(KEYS[2], 'claimed_at'),
+  (count_or_moment(pending, 'counters') or 0) + (count_or_moment(batch, 'counters') or 0),
+  count_or_moment(pending, 'since'), count_or_moment(batch, 'since'),
+  count_or_moment(batch, 'claimed_at'),
 }

@@ -35,7 +35,7 @@ def call(transport):
 
 @pytest.fixture(params=["common", "careful"])
 def path(request):
-    """common_hit.lua and record.lua must do the same with a hit."""
+    """What record.lua does with a common hit at once must be what it does with any hit."""
     return request.param
 
 

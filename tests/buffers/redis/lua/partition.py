@@ -24,7 +24,7 @@ A, B = "5:views:a", "5:views:b"
 MODEL_TODAY = "5:views:2026-01-01"
 A_TODAY, B_TODAY = f"d:{MODEL_TODAY}:a", f"d:{MODEL_TODAY}:b"
 NOW = b"now"
-REMEMBERED_DAYS = 7
+REMEMBERED_SECONDS = 7 * 24 * 3600
 COUNTS, REPEAT, ADDRESS_LIMIT = 0, 1, 2
 """What record.lua answers about a hit."""
 
@@ -32,6 +32,11 @@ COUNTS, REPEAT, ADDRESS_LIMIT = 0, 1, 2
 def day_number(days_ago=0):
     """A day as in the hash ``sequence``: days since 1970."""
     return int(time.time() // 86400) - days_ago
+
+
+def moment(days_ago=0):
+    """A moment as beside the number of a command: seconds since 1970."""
+    return int(time.time()) - 24 * 3600 * days_ago
 
 
 def batch(number, *fields, generation=GENERATION, **more):
@@ -52,13 +57,22 @@ def content(redis):
 
 def with_now(fields):
     """The fields of a hash, with NOW in place of a moment of the last minute, and of today."""
-    return {field: NOW if is_now(field, value) else value for field, value in fields.items()}
+    found = {field: NOW if is_now(field, value) else value for field, value in fields.items()}
+    recorder = RECORDER.hex.encode()
+    if recorder in found:
+        number, *last_at = found[recorder].split()
+        found[recorder] = b" ".join([number, *(NOW if is_recent(at) else at for at in last_at)])
+    return found
 
 
 def is_now(field, value):
     if field in {b"since", b"claimed_at"}:
-        return 0 <= time.time() - int(value) < 60
+        return is_recent(value)
     return field == b"day" and int(value) in (day_number(), day_number(1))
+
+
+def is_recent(seconds):
+    return 0 <= time.time() - int(seconds) < 60
 
 
 def fields_of(redis, name):

@@ -11,11 +11,12 @@ from tests.buffers.redis.lua.partition import (
     GENERATION,
     KEYS,
     NOW,
-    REMEMBERED_DAYS,
+    REMEMBERED_SECONDS,
     RUN_ID,
     batch,
     content,
     day_number,
+    moment,
 )
 
 EPOCH = RunKeys(3, "now").epoch
@@ -32,15 +33,15 @@ FOREIGN_NAMES = [
 @pytest.fixture
 def claim(call):
     """Claim the hits of the current run, whose generation is in the ledger."""
-    return lambda opened=GENERATION: call(
-        "claim", (KEYS.epoch, *OF_RUN), opened, "", REMEMBERED_DAYS, CLAIM
+    return lambda opened=GENERATION, number=CLAIM: call(
+        "claim", (KEYS.epoch, *OF_RUN), opened, "", REMEMBERED_SECONDS, number
     )
 
 
 @pytest.fixture
 def claim_earlier(call):
     """Claim the hits of a run that is over."""
-    return lambda: call("claim", (EPOCH, *OF_RUN), GENERATION, RUN_ID, REMEMBERED_DAYS, CLAIM)
+    return lambda: call("claim", (EPOCH, *OF_RUN), GENERATION, RUN_ID, REMEMBERED_SECONDS, CLAIM)
 
 
 def test_nothing_pending(redis, claim):
@@ -139,7 +140,7 @@ def test_key_of_another_type_is_moved_and_reported(redis, claim, name):
         redis.rpush(key, f"somebody else's {n}")
         place = f"{KEYS.malformed}:{key}#{n}".encode()
 
-        assert claim() == [None, 0, [place]]
+        assert claim(number=n) == [None, 0, [place]]
         assert redis.lrange(place, 0, -1) == [f"somebody else's {n}".encode()]
     assert not redis.exists(key)
 
@@ -148,7 +149,7 @@ def test_foreign_batch_does_not_keep_hits_from_a_flush(redis, claim):
     redis.hset(KEYS.pending, mapping=batch(7, A_TODAY))
     redis.rpush(KEYS.batch, "somebody else's")
 
-    assert claim() == [G7, 1, [f"{KEYS.malformed}:{KEYS.batch}#0".encode()]]
+    assert claim() == [G7, 1, [f"{KEYS.malformed}:{KEYS.batch}#{CLAIM}".encode()]]
     assert redis.hget(KEYS.batch, A_TODAY) == b"1"
 
 
@@ -160,7 +161,7 @@ def test_hash_without_a_name_of_ours_is_moved_and_reported(redis, claim, name, t
     redis.hset(key, mapping={A_TODAY: 1, **({} if text is None else {"id": text})})
     theirs = redis.hgetall(key)
 
-    place = f"{KEYS.malformed}:{key}#0".encode()
+    place = f"{KEYS.malformed}:{key}#{CLAIM}".encode()
     assert claim() == [None, 0, [place]]
     assert redis.hgetall(place) == theirs
     assert not redis.exists(key, other, KEYS.sequence, KEYS.epoch)
@@ -186,7 +187,7 @@ def test_foreign_values_of_other_keys_do_no_harm(redis, claim, name, put):
 
     text, is_new, moved = claim()
     assert (text, is_new) == (G7, 1)
-    assert moved == [f"{KEYS.malformed}:{KEYS.sequence}#0".encode()] * (name == "sequence")
+    assert moved == [f"{KEYS.malformed}:{KEYS.sequence}#{CLAIM}".encode()] * (name == "sequence")
     assert redis.get(KEYS.epoch) == b"1"
     assert redis.hget(KEYS.sequence, "opened") == GENERATION.encode()
 
@@ -198,7 +199,7 @@ class TestRecorders:
 
     def recorder(self, days):
         """A recorder whose last command came so many days ago."""
-        return {f"{days:032x}": f"9 {day_number(days)}"}
+        return {f"{days:032x}": f"9 {moment(days)}"}
 
     @pytest.mark.parametrize(
         ("fields", "forgotten"), [(256, set()), (257, {8, 30}), (1000, {8, 30})]
@@ -208,7 +209,7 @@ class TestRecorders:
         others = {"short": "9 1", "x" * 32: "rubbish", "y" * 32: "9"}
         for days in (0, 6, 8, 30):
             others |= self.recorder(days)
-        recent = {f"{n:032x}": f"9 {day_number()}" for n in range(100, 100 + fields - 10)}
+        recent = {f"{n:032x}": f"9 {moment()}" for n in range(100, 100 + fields - 10)}
         redis.hset(KEYS.sequence, mapping={**names, **others, **recent})
         assert redis.hlen(KEYS.sequence) == fields
         redis.hset(KEYS.pending, mapping=batch(7, A_TODAY))
@@ -255,13 +256,13 @@ class TestRunThatIsOver:
         claim_earlier()
 
         assert redis.hget(KEYS.sequence, "r" * 32) == b"5 1"
-        week = REMEMBERED_DAYS * 24 * 3600
+        week = REMEMBERED_SECONDS
         assert week - 60 < redis.ttl(KEYS.sequence) <= week
 
     def test_generation_that_must_be_opened(self, redis, call):
         redis.hset(KEYS.pending, mapping=batch(7, A_TODAY))
 
-        found = call("claim", (EPOCH, *OF_RUN), "", RUN_ID, REMEMBERED_DAYS, CLAIM)
+        found = call("claim", (EPOCH, *OF_RUN), "", RUN_ID, REMEMBERED_SECONDS, CLAIM)
         assert found == [None, 0, [], GENERATION.encode()]
         assert redis.ttl(KEYS.sequence) == -1
 

@@ -9,6 +9,7 @@ import pytest
 from django_hitcount.buffers.redis.record_call import build_record_call
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey
+from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.missed_records import CommandId
 from tests.buffers.redis.lua.partition import (
     A_TODAY,
@@ -24,7 +25,6 @@ from tests.buffers.redis.lua.partition import (
     A,
     batch,
     content,
-    day_number,
     fields_of,
     with_now,
 )
@@ -38,8 +38,6 @@ ONE_COUNTER = {b"counters": b"1", b"days": MODEL_TODAY.encode(), b"since": NOW}
 def test_without_a_total(redis, record):
     held = [[None, b"0"], [f"{GENERATION}:1".encode(), b"4"]]
     assert record(1, 4) == [0, [None], [COUNTS], [FIRST_EPOCH, RUN_ID.encode(), *held]]
-    assert int(redis.hget(KEYS.sequence, RECORDER.hex).split()[1]) in (day_number(), day_number(1))
-    redis.hset(KEYS.sequence, RECORDER.hex, "1")
     assert content(redis) == {
         "pending": {
             A_TODAY.encode(): b"4",
@@ -49,7 +47,7 @@ def test_without_a_total(redis, record):
         },
         "sequence": {
             b"last_batch": f"{GENERATION}:0".encode(),
-            RECORDER.hex.encode(): b"1",
+            RECORDER.hex.encode(): b"1 now",
         },
         "runs": RUN_ID.encode(),
         "epoch": FIRST_EPOCH,
@@ -103,7 +101,7 @@ def test_a_number_runs_once_and_none_after_a_greater_one(redis, record, sequence
     assert int(total) == hits
 
 
-@pytest.mark.parametrize("name", ["pending", "sequence", "runs", "total"])
+@pytest.mark.parametrize("name", ["runs", "total", "epoch", "malformed"])
 def test_key_of_another_type_is_not_in_the_way(redis, record, name):
     redis.rpush(KEYS.total(A) if name == "total" else getattr(KEYS, name), "somebody else's")
 
@@ -115,24 +113,44 @@ def test_key_of_another_type_is_not_in_the_way(redis, record, name):
     assert with_now(redis.hgetall(KEYS.pending)).items() >= ONE_COUNTER.items()
 
 
+@pytest.mark.parametrize("name", ["pending", "sequence"])
+@pytest.mark.parametrize("put", ["set", "rpush"])
+@pytest.mark.parametrize("expected", ["", "-"])
+def test_foreign_value_in_place_of_hits_rejects_them(redis, record, name, put, expected):
+    redis.set(KEYS.total(A), 10, ex=60)
+    key = getattr(KEYS, name)
+    getattr(redis, put)(key, "somebody else's")
+    theirs = redis.dump(key)
+    with pytest.raises(BufferUnavailable, match="WRONGTYPE"):
+        record(1, expected=expected)
+
+    assert redis.dump(key) == theirs
+    assert not fields_of(redis, "batch")
+    assert redis.get(KEYS.total(A)) == b"10"
+    assert name == "pending" or not redis.exists(KEYS.pending)
+
+
 @pytest.mark.parametrize("field", [A_TODAY, M_TODAY, "counters"])
 @pytest.mark.parametrize("value", ["many", "1.5", str(2**63 - 1), ""])
-def test_malformed_value_is_set_aside(redis, record, field, value):
+def test_malformed_value_gets_another_name(redis, record, field, value):
+    """One that no field of ours has: so the flush sets it aside."""
     redis.hset(KEYS.pending, field, value)
 
     assert record(1, 4)[0] == 0
-    assert redis.hget(KEYS.pending, field) == (b"1" if field == "counters" else b"4")
-    assert redis.hgetall(KEYS.malformed) == {f"{field}#0".encode(): value.encode()}
+    found = redis.hgetall(KEYS.pending)
+    assert found[field.encode()] == (b"1" if field == "counters" else b"4")
+    (place,) = [name.decode() for name in found if name.startswith(b"?")]
+    assert place.lstrip("?0123456789") == field
+    assert found[place.encode()] == value.encode()
 
 
-def test_recorder_is_known_by_its_last_number_and_the_day_of_that_command(redis, record):
+def test_recorder_is_known_by_its_last_number_and_the_moment_of_that_command(redis, record):
     record(1)
     redis.hset(KEYS.sequence, RECORDER.hex, "1 12345")
     record(7)
     record(3)
 
-    number, day = redis.hget(KEYS.sequence, RECORDER.hex).split()
-    assert (number, int(day) - day_number()) in {(b"7", 0), (b"7", -1)}
+    assert with_now(redis.hgetall(KEYS.sequence))[RECORDER.hex.encode()] == b"7 now"
 
 
 def test_common_hit_is_seven_commands(redis, record_on):
@@ -165,11 +183,9 @@ DISTURBANCES = {
     "runs lost": lambda redis: redis.delete(KEYS.runs),
     "runs foreign": lambda redis: (redis.delete(KEYS.runs), redis.rpush(KEYS.runs, "x")),
     "sequence lost": lambda redis: redis.delete(KEYS.sequence),
-    "sequence foreign": lambda redis: redis.set(KEYS.sequence, "x"),
     "recorder foreign": lambda redis: redis.hset(KEYS.sequence, RECORDER.hex, "x"),
     "recorder ahead": lambda redis: redis.hset(KEYS.sequence, RECORDER.hex, "9 1"),
     "pending lost": lambda redis: redis.delete(KEYS.pending),
-    "pending foreign": lambda redis: redis.set(KEYS.pending, "x"),
     "field lost": lambda redis: redis.hdel(KEYS.pending, A_TODAY),
     "field foreign": lambda redis: redis.hset(KEYS.pending, A_TODAY, "x"),
     "field taken back": lambda redis: redis.hset(KEYS.pending, A_TODAY, -4),
@@ -221,12 +237,12 @@ class TestNames:
         assert redis.hget(KEYS.sequence, "last_batch") == b"another:6"
 
     def test_name_stays(self, redis, record):
-        """Also if the sequence is lost."""
+        """Also if the sequence is lost. Then the hits after the next claim begin a generation."""
         redis.hset(KEYS.pending, mapping=batch(7, B_TODAY, generation="another"))
         record(1)
 
         assert redis.hget(KEYS.pending, "id") == b"another:7"
-        assert redis.hget(KEYS.sequence, "last_batch") == f"{GENERATION}:0".encode()
+        assert redis.hkeys(KEYS.sequence) == [RECORDER.hex.encode()]
 
     def test_largest_number_keeps_its_digits(self, redis, record):
         redis.hset(KEYS.sequence, "last_batch", "another:99999999999999")

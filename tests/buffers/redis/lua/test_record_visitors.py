@@ -6,6 +6,7 @@ import pytest
 
 from django_hitcount.buffers.redis.record_call import VISITORS_SECONDS
 from django_hitcount.counters.hits import VisitorHashes
+from django_hitcount.exceptions import BufferUnavailable
 from tests.buffers.redis.lua.partition import (
     A_TODAY,
     ANN,
@@ -110,13 +111,11 @@ def test_sketch_that_does_not_change_is_not_noted(redis, record, rule):
     assert not redis.hexists(KEYS.pending, VISITORS_FIELD)
 
 
-@pytest.mark.parametrize("name", ["pending", "merged_sketches", "sequence"])
 @pytest.mark.parametrize("repeat", [60, "daily", "always"])
-def test_foreign_values_do_not_keep_a_visitor_from_counting(redis, record, rule, name, repeat):
+def test_foreign_values_do_not_keep_a_visitor_from_counting(redis, record, rule, repeat):
     rule(repeat, visitors=True)
     strangers = [KEYS.sketch(VISITORS), KEYS.sketches_of(5, "a"), KEYS.seen(TODAY, "k1")]
-    place = MERGED if name == "merged_sketches" else getattr(KEYS, name)
-    for key in [place, *strangers]:
+    for key in [MERGED, *strangers]:
         redis.lpush(key, "somebody else's")
     record(1, visitor=ANN)
     record(2, refusal="bot")
@@ -128,6 +127,19 @@ def test_foreign_values_do_not_keep_a_visitor_from_counting(redis, record, rule,
         VISITORS_FIELD: b"1",
         "r:2026-01-01:views:bot": b"1",
     }
+
+
+@pytest.mark.parametrize("name", ["pending", "sequence"])
+@pytest.mark.parametrize("repeat", [60, "daily", "always"])
+def test_nothing_is_kept_of_the_visitor_of_a_hit_that_is_rejected(
+    redis, record, rule, name, repeat
+):
+    rule(repeat, visitors=True)
+    redis.lpush(getattr(KEYS, name), "somebody else's")
+    with pytest.raises(BufferUnavailable, match="WRONGTYPE"):
+        record(1, visitor=ANN)
+
+    assert redis.keys() == [getattr(KEYS, name).encode()]
 
 
 @pytest.mark.parametrize("repeat", [60, "daily", "always"])

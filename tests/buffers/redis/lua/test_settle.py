@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from django_hitcount.exceptions import BufferUnavailable
 from tests.buffers.redis.lua.partition import (
     A_TODAY,
     GENERATION,
@@ -68,11 +69,20 @@ class TestSettle:
             b"v:odder#3": b"1",
         }
 
-    @pytest.mark.parametrize("name", ["malformed", "epoch"])
-    def test_key_of_another_type_is_not_in_the_way(self, redis, call, name):
+    def test_epoch_of_another_type_is_not_in_the_way(self, redis, call):
         redis.delete(KEYS.epoch)
-        redis.rpush(getattr(KEYS, name), "somebody else's")
+        redis.rpush(KEYS.epoch, "somebody else's")
 
         assert call("settle", self.KEYS, NAME, "bad") == 1
         assert redis.hgetall(KEYS.malformed) == {b"bad#0": b"x"}
         assert redis.get(KEYS.epoch) == b"1"
+
+    def test_key_of_another_type_in_place_of_malformed_fields_rejects_it(self, redis, call):
+        """Before anything is dropped. The next claim moves it away, and gives the batch again."""
+        redis.rpush(KEYS.malformed, "somebody else's")
+        held = redis.hgetall(KEYS.batch)
+
+        with pytest.raises(BufferUnavailable, match="WRONGTYPE"):
+            call("settle", self.KEYS, NAME, "bad")
+        assert redis.hgetall(KEYS.batch) == held
+        assert redis.get(KEYS.epoch) == b"5"
