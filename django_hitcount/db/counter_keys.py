@@ -46,19 +46,11 @@ def content_type_id_of(obj: models.Model | type[models.Model]) -> int:
     """
     Return the content type id of the model that ``obj`` counts as, see counted_model().
 
-    Costs one query at the first call of a process for a model, and none at later calls.
-    """
-    # Not type(obj): request.user is a lazy object, which only looks like its model.
-    return content_type_id(counted_model(obj._meta.model), using=hits_alias())
-
-
-def content_type_id(model: type[models.Model], *, using: str) -> int:
-    """
-    Return the id of the content type of ``model`` in the database ``using``.
-
     Costs one query at the first call of a process for a model, and none at later calls. Within the
     transaction that inserts the content type, each call costs one.
     """
+    # Not type(obj): request.user is a lazy object, which only looks like its model.
+    model, using = counted_model(obj._meta.model), hits_alias()
     manager = _content_types(using)
     try:
         # What get_for_model() does first (stubs leave it out): a savepoint takes 3 us each time.
