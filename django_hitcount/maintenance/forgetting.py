@@ -23,8 +23,9 @@ from django_hitcount.conf import get_config
 from django_hitcount.counters.keys import CounterKey, ObjectKey
 from django_hitcount.counters.primary_keys import convert_key, find_by_texts
 from django_hitcount.db.routing import hits_alias
-from django_hitcount.db.row_deletion import delete_rows_of, match_objects
+from django_hitcount.db.row_deletion import delete_rows_of
 from django_hitcount.db.savepoints import savepoint
+from django_hitcount.db.slots import match_counters
 from django_hitcount.db.tables import DeletedObject
 from django_hitcount.db.transactions import DATABASE_ERRORS, is_in_transaction
 from django_hitcount.exceptions import InvalidKey
@@ -67,7 +68,7 @@ def read_due() -> list[DeletedObject]:
 
 def read_deleted(objects: Iterable[ObjectKey]) -> list[DeletedObject]:
     """Read the rows of deleted objects. Costs a query."""
-    return [*DeletedObject.objects.using(hits_alias()).filter(match_objects(objects))]
+    return [*DeletedObject.objects.using(hits_alias()).filter(match_counters(objects))]
 
 
 def note_gone(objects: Iterable[ObjectKey]) -> None:
