@@ -100,10 +100,8 @@ class _Deletion:
     """
 
     def __init__(self, using: str) -> None:
-        connection = connections[using]
         self.using = using
-        self._savepoints = {*connection.savepoint_ids}
-        self._callback_index = len(connection.run_on_commit)
+        self._callback_index = len(connections[using].run_on_commit)
         self._expected: dict[ObjectKey, str] = {}
         """Objects that have no row yet, each with the database that it was last read from."""
 
@@ -122,9 +120,8 @@ class _Deletion:
         """Return whether the COMMIT will call this, and the savepoints have not changed since."""
         connection = connections[self.using]
         callbacks = connection.run_on_commit[self._callback_index : self._callback_index + 1]
-        return self._savepoints == {*connection.savepoint_ids} and any(
-            callback is self for _, callback, *_ in callbacks
-        )
+        savepoints = {*connection.savepoint_ids}
+        return [(ids, callback) for ids, callback, *_ in callbacks] == [(savepoints, self)]
 
     def expect(self, key: ObjectKey, instance: models.Model) -> None:
         """Remember an object that is about to be deleted."""
