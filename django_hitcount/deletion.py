@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -100,10 +100,8 @@ class _Deletion:
     """
 
     def __init__(self, using: str) -> None:
-        connection = connections[using]
         self.using = using
-        self._savepoints = {*connection.savepoint_ids}
-        self._callback_index = len(connection.run_on_commit)
+        self._callback_index = len(connections[using].run_on_commit)
         self._expected: dict[ObjectKey, str] = {}
         """Objects that have no row yet, each with the database that it was last read from."""
 
@@ -114,17 +112,16 @@ class _Deletion:
 
     def __call__(self) -> None:
         if self._objects:
-            using, keys = hits_alias(), [*self._objects]
-            elsewhere = [] if self.using == using else keys
-            run_after_commit(partial(forget_now, keys, elsewhere=elsewhere), databases=[using])
+            using = hits_alias()
+            work = partial(forget_now, [*self._objects], is_elsewhere=self.using != using)
+            run_after_commit(work, databases=[using])
 
     def is_pending(self) -> bool:
         """Return whether the COMMIT will call this, and the savepoints have not changed since."""
         connection = connections[self.using]
         callbacks = connection.run_on_commit[self._callback_index : self._callback_index + 1]
-        return self._savepoints == {*connection.savepoint_ids} and any(
-            callback is self for _, callback, *_ in callbacks
-        )
+        savepoints = {*connection.savepoint_ids}
+        return [(ids, callback) for ids, callback, *_ in callbacks] == [(savepoints, self)]
 
     def expect(self, key: ObjectKey, instance: models.Model) -> None:
         """Remember an object that is about to be deleted."""
@@ -152,13 +149,11 @@ def _on_pre_delete(instance: models.Model, using: str, **kwargs: Any) -> None:
 
 
 def _on_post_delete(instance: models.Model, using: str, **kwargs: Any) -> None:
-    key = _find_object_key(instance, using)
-    if key and connections[using].in_atomic_block:
+    if not connections[using].in_atomic_block:  # Somebody has sent the signal by hand.
+        with transaction.atomic(using=using):
+            _on_post_delete(instance, using)
+    elif key := _find_object_key(instance, using):
         _get_deletion(using).write(key, instance)
-    elif key:
-        deletion = _Deletion(using)
-        deletion.write(key, instance)
-        transaction.on_commit(deletion, using=using, robust=True)
 
 
 def _get_deletion(using: str) -> _Deletion:
@@ -180,11 +175,8 @@ def _get_deletion(using: str) -> _Deletion:
 
 def _find_object_key(instance: models.Model, using: str) -> ObjectKey | None:
     """Return the key of a deleted object; None if its hits cannot have been counted."""
-    try:
-        with _log_if_counts_are_away(using):
-            return content_type_id_of(instance), deleted_object_id(instance)
-    except InvalidKey:
-        pass
+    with suppress(InvalidKey), _log_if_counts_are_away(using):
+        return content_type_id_of(instance), deleted_object_id(instance)
     return None
 
 
@@ -208,12 +200,11 @@ def _write_rows(objects: Mapping[ObjectKey, str], using: str) -> None:
 @contextmanager
 def _log_if_counts_are_away(using: str) -> Iterator[None]:
     """Log database errors, so that the delete continues, if the counts have their own database."""
-    if using == hits_alias():
-        yield
-        return
     try:
         yield
     except DATABASE_ERRORS as exc:
+        if using == hits_alias():
+            raise
         logger.error("Hits of deleted objects may not be forgotten: %s", exc)
 
 
@@ -237,9 +228,9 @@ def forget(objects: Iterable[ObjectKey]) -> None:
         for database in [_database_of(content_type_id)]
     ]
     DeletedObject.objects.using(using).bulk_create(rows, batch_size=ROWS_PER_STATEMENT)
-    elsewhere = [row.object_key for row in rows if row.database != using]
     databases = {using, *(row.database for row in rows)}
-    run_after_commit(partial(forget_now, keys, elsewhere=elsewhere), databases=databases)
+    work = partial(forget_now, keys, is_elsewhere=databases != {using})
+    run_after_commit(work, databases=databases)
 
 
 def _database_of(content_type_id: int) -> str:
@@ -247,24 +238,25 @@ def _database_of(content_type_id: int) -> str:
     return router.db_for_write(model) if model else hits_alias()
 
 
-def forget_now(objects: Sequence[ObjectKey], *, elsewhere: Sequence[ObjectKey]) -> None:
+def forget_now(objects: Sequence[ObjectKey], *, is_elsewhere: bool) -> None:
     """
     Without Redis, forget the first 500 of deleted objects. Leave the others to compact_hits.
 
     With Redis, leave all of them to the next flush_hits: earlier hits must be flushed first, and
-    that may take too long for a page. Only note that those are gone that were ``elsewhere``, in
+    that may take too long for a page. Only note that they are gone if some were ``elsewhere``, in
     another database than the counts. If the database is away, do not raise.
 
     Costs a query, and what forgetting.forget_deleted() costs. With Redis, costs what
     forgetting.note_gone() costs, and nothing if no object was elsewhere.
     """
-    failure = "Hits of %d deleted objects are left to the next compact_hits: %s"
+    buffer, first = get_buffer(), objects[:OBJECTS_PER_PAGE]
     try:
-        if not get_buffer().keeps_hits:
-            deleted = forgetting.read_deleted(objects[:OBJECTS_PER_PAGE])
+        if not buffer.keeps_hits:
+            deleted = forgetting.read_deleted(first)
             forgetting.forget_deleted(deleted, patience_seconds=PAGE_PATIENCE_SECONDS)
-        elif elsewhere:
-            failure = "It cannot be noted that %d deleted objects are gone: %s"
-            forgetting.note_gone(elsewhere[:OBJECTS_PER_PAGE])
+        elif is_elsewhere:
+            forgetting.note_gone(first)
     except DATABASE_ERRORS as exc:
-        logger.warning(failure, len(objects), exc)
+        command = "flush_hits" if buffer.keeps_hits else "compact_hits"
+        message = "%d deleted objects are left to the next %s: %s"
+        logger.warning(message, len(objects), command, exc)

@@ -146,21 +146,15 @@ def _rank(
     querysets = [*_querysets(source)]
     for queryset in querysets:
         _check_name(queryset, name)
-    places = [
-        place
-        for queryset in querysets
-        for place in rank_queryset(queryset, _scope(queryset, counter, weights), limit=limit)
-    ]
+    places: list[RankedObject] = []
+    for queryset in querysets:
+        models = [content_type_id_of(queryset.model)]
+        scope = Scope(content_type_ids=models, counter=counter, weights=weights)
+        places += rank_queryset(queryset, scope, limit=limit)
     # Two querysets may have an object in common.
     distinct = {place.key.object_key: place for place in reversed(places)}
     ordered = sorted(distinct.values(), key=lambda place: (-place.key.hits, place.key.object_key))
     return ordered[:limit]
-
-
-def _scope(queryset: QuerySet[Any, Any], counter: str, weights: Weights | None) -> Scope:
-    return Scope(
-        content_type_ids=[content_type_id_of(queryset.model)], counter=counter, weights=weights
-    )
 
 
 def rank_queryset(queryset: QuerySet[Any, Any], scope: Scope, *, limit: int) -> list[RankedObject]:
@@ -253,37 +247,29 @@ def _check_queryset(queryset: QuerySet[Any, Any]) -> QuerySet[Any, Any]:
     model: Any = queryset.model
     key_type(model)
     query = queryset.query
-    if query.is_sliced or query.combinator or query.distinct_fields:
-        raise InvalidRanking(
-            f"Invalid queryset of {model._meta.label}: it is sliced, a union, or has "
-            "distinct fields. Pass it without."
-        )
     annotated: Any = [query.where, *query.annotations.values()]
-    if any(part.contains_over_clause for part in annotated):
+    mistake = ""
+    if query.is_sliced or query.combinator or query.distinct_fields:
+        mistake = "is sliced, a union, or has distinct fields. Pass it without."
+    elif any(part.contains_over_clause for part in annotated):
         # A ranking loads some of the objects. A window function would take them for all.
-        raise InvalidRanking(
-            f"Invalid queryset of {model._meta.label}: it has a window function. Pass it without."
-        )
-    if queryset._fields is not None:  # type: ignore[attr-defined]  # Set by values().
-        raise InvalidRanking(
-            f"Invalid queryset of {model._meta.label}: it returns values instead of "
-            "objects. Pass it without values() and values_list()."
-        )
+        mistake = "has a window function. Pass it without."
+    elif queryset._fields is not None:  # type: ignore[attr-defined]  # Set by values().
+        mistake = "returns values instead of objects. Pass it without values() and values_list()."
+    if mistake:
+        raise InvalidRanking(f"Invalid queryset of {model._meta.label}: it {mistake}")
     return queryset
 
 
 def _check_name(queryset: QuerySet[Any, Any], name: str) -> None:
     """Raise InvalidRanking if objects have something else under ``name``, as a field."""
-    if name in queryset.query.annotations:
-        owner = "the queryset"
-    elif is_part_of_class(queryset.model, name):
-        owner = queryset.model._meta.label
-    else:
-        return
-    raise InvalidRanking(
-        f"Invalid source: {name!r} is part of {owner}, and the ranking would overwrite it. Rename "
-        "it."
-    )
+    is_annotated = name in queryset.query.annotations
+    if is_annotated or is_part_of_class(queryset.model, name):
+        owner = "the queryset" if is_annotated else queryset.model._meta.label
+        raise InvalidRanking(
+            f"Invalid source: {name!r} is part of {owner}, and the ranking would overwrite it. "
+            "Rename it."
+        )
 
 
 amost_viewed = sync_to_async(most_viewed)

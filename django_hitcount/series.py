@@ -98,7 +98,8 @@ def hits_by_week(
     A week that begins before ``first_day``, or ends after ``last_day``, has only the hits of those
     days that are in the range. For all else, see hits_by_day().
     """
-    return _group(hits_by_day(source, first_day, last_day, counter=counter), _monday)
+    hits = hits_by_day(source, first_day, last_day, counter=counter)
+    return _group(hits, lambda day: day - datetime.timedelta(days=day.weekday()))
 
 
 def hits_by_month(
@@ -114,7 +115,8 @@ def hits_by_month(
     A month that begins before ``first_day``, or ends after ``last_day``, has only the hits of those
     days that are in the range. For all else, see hits_by_day().
     """
-    return _group(hits_by_day(source, first_day, last_day, counter=counter), _first_of_month)
+    hits = hits_by_day(source, first_day, last_day, counter=counter)
+    return _group(hits, lambda day: day.replace(day=1))
 
 
 def visitors_by_day(
@@ -265,19 +267,10 @@ def _group(
     days: Mapping[datetime.date, int], first_of: Callable[[datetime.date], datetime.date]
 ) -> dict[datetime.date, int]:
     """Add up days by the first day of their week or month."""
-    sums: dict[datetime.date, int] = {}
+    groups: Counter[datetime.date] = Counter()
     for day, hits in days.items():
-        first = first_of(day)
-        sums[first] = sums.get(first, 0) + hits
-    return sums
-
-
-def _monday(day: datetime.date) -> datetime.date:
-    return day - datetime.timedelta(days=day.weekday())
-
-
-def _first_of_month(day: datetime.date) -> datetime.date:
-    return day.replace(day=1)
+        groups[first_of(day)] += hits
+    return dict(groups)
 
 
 ahits_by_day = sync_to_async(hits_by_day)

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TypeVar
 
 from django_hitcount.buffers.base import Buffer
 from django_hitcount.buffers.grouping import group_items, restore_order
@@ -63,8 +62,6 @@ MakeRecords = Callable[[Sequence[NewHits], Sequence[NewHits]], Iterable[MissedRe
 
 Part = tuple[Sequence[NewHits], Sequence[NewHits]]
 """The hits that one transaction writes, and the hits in doubt that it makes records of."""
-
-K = TypeVar("K", bound=Hashable)
 
 logger = logging.getLogger("django_hitcount")
 
@@ -156,34 +153,26 @@ class DatabaseBuffer(Buffer):
         locked, not rows.
         """
         keys = [hit.key for hit in hits]
-        by_counter = group_items(keys, hits)
-        parts: dict[CounterKey | None, Part] = {
-            counter: (by_counter[counter], ()) for counter in sorted(by_counter)
-        }
+        by_counter = sorted(group_items(keys, hits).items())
+        parts: dict[CounterKey | None, Part] = {key: (group, ()) for key, group in by_counter}
         if doubtful:
             parts[None] = ((), doubtful)
         results: dict[CounterKey | None, list[RecordResult]] = {}
         ends_at = time.monotonic() + PATIENCE_SECONDS
+        error, is_over, lost = None, False, 0
         for counter, part in parts.items():
-            try:
-                results[counter] = self._run(*part, make_records, is_patient=False)
-            except (BufferUnavailable, *DATABASE_ERRORS) as exc:
-                is_over = time.monotonic() >= ends_at
-                failed = parts.keys() - results.keys() if is_over else {counter}
-                results |= _report_lost({key: parts[key] for key in failed}, exc)
-                if is_over:
-                    break
+            if not is_over:
+                try:
+                    results[counter] = self._run(*part, make_records, is_patient=False)
+                    continue
+                except (BufferUnavailable, *DATABASE_ERRORS) as exc:
+                    error, is_over = exc, time.monotonic() >= ends_at
+            refusals = [hit.refusal for group in part for hit in group]
+            results[counter] = [RecordResult(None, name or UNAVAILABLE) for name in refusals]
+            lost += refusals.count(None)
+        if error:
+            logger.error("%d hits are not counted: %s", lost, error)
         return restore_order([*keys, *[None] * len(doubtful)], results)
-
-
-def _report_lost(parts: Mapping[K, Part], error: Exception) -> dict[K, list[RecordResult]]:
-    """Log that hits are lost, and return their results."""
-    hits = [hit for sure, unsure in parts.values() for hit in (*sure, *unsure)]
-    logger.error("%d hits are not counted: %s", sum(not hit.refusal for hit in hits), error)
-    return {
-        key: [RecordResult(None, hit.refusal or UNAVAILABLE) for hit in (*sure, *unsure)]
-        for key, (sure, unsure) in parts.items()
-    }
 
 
 def _is_away(error: BaseException) -> bool:

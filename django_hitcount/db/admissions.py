@@ -39,21 +39,12 @@ INTERVAL_IS_AHEAD = models.Q(admitted_at__gt=Clock())
 """The interval begins in the future: the clock was set back after it began."""
 
 
-class AdmissionInterval(NamedTuple):
-    """The interval of a row, and the time at which it was read."""
+class Interval(NamedTuple):
+    """What the interval of a row was when it was read."""
 
-    begins_at: int
-    ends_at: int
-    now: int
-
-    @property
-    def is_over(self) -> bool:
-        return self.now > self.ends_at
-
-    @property
-    def is_ahead(self) -> bool:
-        """Whether the interval begins in the future: the clock was set back after it began."""
-        return self.now < self.begins_at
+    is_over: bool
+    is_ahead: bool
+    """It begins in the future: the clock was set back after it began."""
 
 
 class NotLocked(models.Subquery):
@@ -105,14 +96,15 @@ def _row(name: str, using: str) -> AdmissionRows:
     return Admission.objects.using(using).filter(name=name)
 
 
-def _read(name: str, using: str) -> AdmissionInterval | None:
+def _read(name: str, using: str) -> Interval | None:
     found = _row(name, using).values_list("admitted_at", "expires_at", Clock()).first()
-    return AdmissionInterval(*found) if found else None
+    if found is None:
+        return None
+    begins_at, ends_at, now = found
+    return Interval(is_over=now > ends_at, is_ahead=now < begins_at)
 
 
-def _take(
-    name: str, microseconds: int, backdated: int, seen: AdmissionInterval | None, using: str
-) -> bool:
+def _take(name: str, microseconds: int, backdated: int, seen: Interval | None, using: str) -> bool:
     is_ahead = seen is not None and seen.is_ahead
     row = _row(name, using).filter(INTERVAL_IS_AHEAD if is_ahead else INTERVAL_IS_OVER)
     if seen or not _insert(name, using):

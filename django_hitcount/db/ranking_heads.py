@@ -204,12 +204,10 @@ def _select_heads(scope: Scope, depth: int) -> Sql:
     lists = [*enumerate(scope.lists())]
     in_indexes = [(number, row_list) for number, row_list in lists if not row_list.is_summed]
     summed = [(number, row_list) for number, row_list in lists if row_list.is_summed]
-    if vendor == "postgresql":
-        heads = [_select_laterally(scope, in_indexes, depth)]
-    elif vendor == "sqlite":
-        heads = [_select_by_id(scope, in_indexes, depth)]
-    else:
+    if vendor == "mysql":
         heads = [_select_rows(scope, number, row_list, depth) for number, row_list in in_indexes]
+    else:
+        heads = [_select_by_list(scope, in_indexes, depth)]
     heads += [_select_sums(scope, number, row_list, depth) for number, row_list in summed]
     # SQLite takes no LIMIT in a part of a union.
     start = "SELECT * FROM (" if vendor == "sqlite" else "("
@@ -246,36 +244,30 @@ def _select_sums(scope: Scope, number: int, row_list: RowList, depth: int) -> Sq
     ), score_params + where_params
 
 
-def _select_laterally(scope: Scope, lists: Iterable[tuple[int, RowList]], depth: int) -> Sql:
-    """Select the rows of several lists. PostgreSQL plans each part of a union, which takes 1 ms."""
-    values = ", ".join(
-        f"({number}, {row_list.content_type_id}, %s::date, {row_list.is_compacted})"
-        for number, row_list in lists
-    )
-    on_day = "" if scope.weights is None else "AND day = list.day "
-    sql = (
-        "SELECT list.number AS list, content_type_id, object_id, hits "
-        f"FROM (VALUES {values}) AS list (number, model, day, is_compacted) CROSS JOIN LATERAL ("
-        f"SELECT content_type_id, object_id, hits FROM {scope.table} "
-        "WHERE content_type_id = list.model AND counter = %s "
-        f"{on_day}AND is_compacted = list.is_compacted ORDER BY hits DESC LIMIT {depth}) head"
-    )
-    return sql, [*(row_list.day for _, row_list in lists), scope.counter]
+def _select_by_list(scope: Scope, lists: Iterable[tuple[int, RowList]], depth: int) -> Sql:
+    """
+    Return a SELECT of the first rows of several lists, which values name.
 
-
-def _select_by_id(scope: Scope, lists: Iterable[tuple[int, RowList]], depth: int) -> Sql:
-    """Do the same as _select_laterally(). SQLite takes 500 parts of a union, and has no LATERAL."""
-    chosen = [*lists]
+    PostgreSQL plans each part of a union, which takes 1 ms. SQLite takes 500 parts of a union, and
+    has no LATERAL.
+    """
+    chosen, is_sqlite = [*lists], connections[hits_alias()].vendor == "sqlite"
     values = ", ".join(
-        f"({number}, {row_list.content_type_id}, %s, {row_list.is_compacted:d})"
+        f"({number}, {row_list.content_type_id}, {'%s' if is_sqlite else '%s::date'}, "
+        f"{row_list.is_compacted})"
         for number, row_list in chosen
     )
-    on_day = "" if scope.weights is None else "AND day = list.column3 "
+    on_day = "" if scope.weights is None else "AND day = list.day "
+    rows = (
+        f"FROM {scope.table} WHERE content_type_id = list.model AND counter = %s "
+        f"{on_day}AND is_compacted = list.is_compacted ORDER BY hits DESC LIMIT {depth}"
+    )
+    head = f"LATERAL (SELECT content_type_id, object_id, hits {rows}) head"
+    if is_sqlite:
+        head = f"{scope.table} head ON head.id IN (SELECT id {rows})"
     sql = (
-        "SELECT list.column1 AS list, content_type_id, object_id, hits "
-        f"FROM (VALUES {values}) list CROSS JOIN {scope.table} head ON head.id IN ("
-        f"SELECT id FROM {scope.table} WHERE content_type_id = list.column2 AND counter = %s "
-        f"{on_day}AND is_compacted = list.column4 ORDER BY hits DESC LIMIT {depth})"
+        f"WITH list (number, model, day, is_compacted) AS (VALUES {values}) "
+        f"SELECT list.number AS list, content_type_id, object_id, hits FROM list CROSS JOIN {head}"
     )
     days = [row_list.day and to_param(row_list.day) for _, row_list in chosen]
     return sql, [*days, scope.counter]

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from functools import partial
-from itertools import groupby
-from operator import itemgetter
-
-from django.db import models
 
 from django_hitcount.counters.keys import ObjectKey
 from django_hitcount.db import slots
@@ -57,7 +53,7 @@ def delete_rows_of(objects: Collection[ObjectKey], *, patience_seconds: float) -
     lock_wait_seconds = min(LOCK_WAIT_SECONDS, patience_seconds)
     found: set[ObjectKey] = set()
     for model in TABLES if objects else ():
-        rows = model._default_manager.using(using).filter(match_objects(objects))
+        rows = model._default_manager.using(using).filter(slots.match_counters(objects))
         columns = rows.values_list("pk", "content_type_id", "object_id")
         while some := [*columns[:ROWS_PER_TRANSACTION]]:
             delete = partial(_delete_rows, model, [pk for pk, *_ in some], using, lock_wait_seconds)
@@ -83,13 +79,3 @@ def _delete_rows(
             mark_stale(locked, using=using)
         rows.filter(pk__in=locked)._raw_delete(using)
         slots.add_to_models(Counter({key: -sums[key] for key in sums}), using=using)
-
-
-def match_objects(objects: Iterable[ObjectKey]) -> models.Q:
-    """Return a condition for the rows of ``objects``, with one index range per model."""
-    condition = models.Q(pk__in=[])
-    for content_type_id, keys in groupby(sorted(objects), key=itemgetter(0)):
-        condition |= models.Q(
-            content_type_id=content_type_id, object_id__in=[object_id for _, object_id in keys]
-        )
-    return condition

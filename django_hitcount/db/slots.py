@@ -18,7 +18,7 @@ from django.db import connections, models
 
 from django_hitcount import conf
 from django_hitcount.counters.hits import NewHits
-from django_hitcount.counters.keys import CounterKey, RefusedKey
+from django_hitcount.counters.keys import CounterKey, ObjectKey, RefusedKey
 from django_hitcount.db import transactions
 from django_hitcount.db.sql import insert_or_add, match_rows
 from django_hitcount.db.tables import (
@@ -154,18 +154,18 @@ def _check_table(model: type[SlotRow], rows: models.Q, slot: int, using: str) ->
     [*found.order_by(*model.KEY).select_for_update(nowait=True).values_list("pk")]
 
 
-def match_counters(keys: Iterable[CounterKey]) -> models.Q:
-    """Return a condition for the rows of ``keys``, with one index range per model and counter."""
+def match_counters(keys: Iterable[CounterKey | ObjectKey]) -> models.Q:
+    """
+    Return a condition for the rows of ``keys``, with one index range per model and counter.
+
+    For keys of objects, matches the rows of all their counters.
+    """
     condition = models.Q(pk__in=[])
-    by_counter = sorted(keys, key=_without_object)
-    for (content_type_id, counter), group in groupby(by_counter, key=_without_object):
-        condition |= models.Q(
-            content_type_id=content_type_id,
-            counter=counter,
-            object_id__in=[key.object_id for key in group],
-        )
+    for without_object, group in groupby(sorted(keys, key=_without_object), key=_without_object):
+        columns = zip(("content_type_id", "counter"), without_object, strict=False)
+        condition |= models.Q(*columns, object_id__in=[key[1] for key in group])
     return condition
 
 
-def _without_object(key: CounterKey) -> tuple[int, str]:
-    return key.content_type_id, key.counter
+def _without_object(key: CounterKey | ObjectKey) -> tuple[int | str, ...]:
+    return key[0], *key[2:]

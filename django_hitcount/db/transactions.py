@@ -82,7 +82,8 @@ def in_transaction(
     """
     connection = connections[using]
     require_autocommit(using)
-    patience = _Patience(patience_seconds, lock_patience or LockPatience(patience_seconds, tries=1))
+    at_locks = lock_patience or LockPatience(patience_seconds, tries=1)
+    began_at, tries, pause_seconds = time.monotonic(), 0, FIRST_PAUSE_SECONDS
     while True:
         is_at_commit = False
         try:
@@ -91,14 +92,18 @@ def in_transaction(
                 is_at_commit = True
             return result
         except RETRYABLE_ERRORS as exc:
+            tries, passed = tries + 1, time.monotonic() - began_at
             is_undone = not is_at_commit or has_rolled_back(exc)
-            if not patience.allows_retry(exc) or not (repeatable or is_undone):
+            is_patient = passed < patience_seconds
+            if is_conflict(exc):
+                is_patient = tries < at_locks.tries or passed < at_locks.seconds
+            # Within the transaction of a test case, no retry can succeed.
+            if not is_patient or not (repeatable or is_undone) or connection.in_atomic_block:
                 raise
-            if connection.in_atomic_block:
-                raise  # The transaction of a test case: a retry within it cannot succeed.
             if connection.connection and not connection.is_usable():
                 connection.close()
-        patience.pause()
+        time.sleep(pause_seconds * random.uniform(0.5, 1.5))
+        pause_seconds = min(pause_seconds * 2, LONGEST_PAUSE_SECONDS)
 
 
 def is_in_transaction(using: str) -> bool:
@@ -163,29 +168,6 @@ def take_write_lock(using: str, model: type[models.Model] = LastBatch) -> None:
         table, key = map(connection.ops.quote_name, (meta.db_table, str(meta.pk.column)))
         with connection.cursor() as cursor:
             cursor.execute(f"UPDATE {table} SET {key} = {key} WHERE 1 = 0")  # noqa: S608
-
-
-class _Patience:
-    """Decides how long to retry, and pauses between the tries."""
-
-    def __init__(self, seconds: float, lock_patience: LockPatience) -> None:
-        self._began_at = time.monotonic()
-        self._seconds = seconds
-        self._lock_patience = lock_patience
-        self._tries = 0
-        self._pause_seconds = FIRST_PAUSE_SECONDS
-
-    def allows_retry(self, error: BaseException) -> bool:
-        """Return whether to try again after ``error``."""
-        self._tries += 1
-        passed = time.monotonic() - self._began_at
-        if is_conflict(error):
-            return self._tries < self._lock_patience.tries or passed < self._lock_patience.seconds
-        return passed < self._seconds
-
-    def pause(self) -> None:
-        time.sleep(self._pause_seconds * random.uniform(0.5, 1.5))
-        self._pause_seconds = min(self._pause_seconds * 2, LONGEST_PAUSE_SECONDS)
 
 
 @contextmanager

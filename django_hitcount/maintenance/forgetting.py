@@ -12,7 +12,7 @@ import datetime
 import logging
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from django.contrib.contenttypes.models import ContentType
 from django.db import connections, models, router
@@ -23,8 +23,9 @@ from django_hitcount.conf import get_config
 from django_hitcount.counters.keys import CounterKey, ObjectKey
 from django_hitcount.counters.primary_keys import convert_key, find_by_texts
 from django_hitcount.db.routing import hits_alias
-from django_hitcount.db.row_deletion import delete_rows_of, match_objects
+from django_hitcount.db.row_deletion import delete_rows_of
 from django_hitcount.db.savepoints import savepoint
+from django_hitcount.db.slots import match_counters
 from django_hitcount.db.tables import DeletedObject
 from django_hitcount.db.transactions import DATABASE_ERRORS, is_in_transaction
 from django_hitcount.exceptions import InvalidKey
@@ -67,7 +68,7 @@ def read_due() -> list[DeletedObject]:
 
 def read_deleted(objects: Iterable[ObjectKey]) -> list[DeletedObject]:
     """Read the rows of deleted objects. Costs a query."""
-    return [*DeletedObject.objects.using(hits_alias()).filter(match_objects(objects))]
+    return [*DeletedObject.objects.using(hits_alias()).filter(match_counters(objects))]
 
 
 def note_gone(objects: Iterable[ObjectKey]) -> None:
@@ -84,8 +85,8 @@ def note_gone(objects: Iterable[ObjectKey]) -> None:
         # Where a transaction is open, the object may come back.
         if not any(map(is_in_transaction, _databases_of(row)))
     ]
-    living, unknown = _find_living(deleted, set())
-    gone = [row.pk for row in deleted if row not in living and row not in unknown]
+    living = _find_living(deleted, set())
+    gone = [row.pk for row in living if not living[row]]
     DeletedObject.objects.using(hits_alias()).filter(pk__in=gone).update(was_gone=True)
 
 
@@ -117,52 +118,42 @@ def forget_deleted(
     for start in range(0, len(deleted), OBJECTS_AT_A_TIME):
         chunk = deleted[start : start + OBJECTS_AT_A_TIME]
         ready = [row for row in chunk if _partition_of(row, partitions) not in unflushed]
-        living, unknown = _find_living(ready, unanswered)
-        known = [row for row in ready if row not in unknown]
-        _leave_to_next_flush({*chunk} - {*known})
-        if known:
-            _forget_known(known, living, patience_seconds)
+        living = _find_living(ready, unanswered)
+        if later := [row.pk for row in chunk if row not in living]:
+            # They come after rows that are due for longer in the next flush.
+            rows = DeletedObject.objects.using(hits_alias())
+            rows.filter(pk__in=later).update(due_at=timezone.now())
+        if living:
+            _forget_known(living, patience_seconds)
 
 
 def _partition_of(row: DeletedObject, partitions: int) -> int:
     return CounterKey(*row.object_key, "").partition(partitions)
 
 
-def _leave_to_next_flush(deleted: Collection[DeletedObject]) -> None:
-    """Make rows due now. They come after rows that are due for longer in the next flush."""
-    if deleted:
-        rows = DeletedObject.objects.using(hits_alias())
-        rows.filter(pk__in=[row.pk for row in deleted]).update(due_at=timezone.now())
-
-
-def _forget_known(
-    deleted: Sequence[DeletedObject], living: set[DeletedObject], patience_seconds: float
-) -> None:
-    """Forget the objects of rows, but for those that are ``living``."""
-    gone = [row for row in deleted if row not in living]
+def _forget_known(living: Mapping[DeletedObject, bool], patience_seconds: float) -> None:
+    """Forget the objects of rows, but for those that are living."""
+    gone = [row for row in living if not living[row]]
     found = delete_rows_of({row.object_key for row in gone}, patience_seconds=patience_seconds)
     # Do this after deleting the rows: until then, a page may load an old total again.
     get_buffer().discard_objects(found | {row.object_key for row in gone if not row.swept_at})
-    _finish_or_postpone(deleted, living, found)
+    _finish_or_postpone(living, found)
 
 
-def _finish_or_postpone(
-    deleted: Sequence[DeletedObject], living: set[DeletedObject], found: set[ObjectKey]
-) -> None:
+def _finish_or_postpone(living: Mapping[DeletedObject, bool], found: set[ObjectKey]) -> None:
     """Delete the rows of objects of which nothing is left, and postpone the others."""
     now = timezone.now()
     rows = DeletedObject.objects.using(hits_alias())
-    finished = {
-        row
-        for row in deleted
-        if (row.swept_at and row in living)  # Its counts were deleted, and it exists again.
-        or (now - row.deleted_at > KEPT_FOR and (row in living or _is_clean(row, found)))
-    }
-    rows.filter(pk__in=[row.pk for row in finished]).delete()
+    finished: list[int] = []
     kept: dict[tuple[bool, datetime.timedelta], list[int]] = defaultdict(list)
-    for row in deleted:
-        if row not in finished:
-            kept[row in living, _round(now - row.deleted_at)].append(row.pk)
+    for row, is_living in living.items():
+        is_swept, age = row.swept_at is not None, now - row.deleted_at
+        if is_living:  # If its counts were deleted, it exists again. If not, it was moved.
+            is_finished = is_swept or age > KEPT_FOR
+        else:
+            is_finished = is_swept and age > KEPT_FOR and row.object_key not in found
+        (finished if is_finished else kept[is_living, _round(age)]).append(row.pk)
+    rows.filter(pk__in=finished).delete()
     for (is_living, pause), pks in kept.items():
         if is_living:  # It was moved, or its deletion is not committed yet.
             rows.filter(pk__in=pks).update(due_at=now + pause)
@@ -177,15 +168,11 @@ def _round(pause: datetime.timedelta) -> datetime.timedelta:
     return FIRST_PAUSE * 2.0 ** math.floor(math.log2(shares))
 
 
-def _is_clean(row: DeletedObject, found: set[ObjectKey]) -> bool:
-    return row.swept_at is not None and row.object_key not in found
-
-
 def _find_living(
-    deleted: Iterable[DeletedObject], unanswered: set[Location]
-) -> tuple[set[DeletedObject], set[DeletedObject]]:
+    deleted: Collection[DeletedObject], unanswered: set[Location]
+) -> dict[DeletedObject, bool]:
     """
-    Return the rows whose objects exist, and those that a database would have to answer for.
+    Return whether the objects of rows exist. Leaves out rows of which no database could say so.
 
     Does not ask the locations in ``unanswered``, and adds those that do not answer now.
 
@@ -203,7 +190,7 @@ def _find_living(
             unknown |= {*rows}
         else:
             living |= {row for row in rows if row.object_id in existing}
-    return living, unknown
+    return {row: row in living for row in deleted if row not in unknown}
 
 
 def _find_existing(

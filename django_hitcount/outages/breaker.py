@@ -143,14 +143,6 @@ class Breaker:
             message = "%s has failed or is too slow, and is not called for a while: %s"
             logger.warning(message, self.server, error)
 
-    def report_slow_answer(self, is_probe: bool, *, seconds: float) -> None:
-        """Count slow answers. Several in a row are a failure, and so is one to the probe."""
-        with self._lock:
-            self.slow_calls += 1
-        if is_probe or self.slow_calls >= SLOW_CALLS:
-            error = BufferUnavailable("it answers slowly")
-            self.report_failure(error, is_probe, seconds=seconds)
-
     def close(self) -> None:
         """End the pause: the probe was answered fast."""
         with self._lock:
@@ -214,15 +206,20 @@ class GuardedCall:
 
     def _report(self, error: BaseException | None, is_slow: bool) -> None:
         breaker, seconds = self._breaker, time.monotonic() - self._began_at
-        if error and breaker.is_failure(error):
-            breaker.report_failure(error, self._is_probe, seconds=seconds)
-        elif error is None or isinstance(error, Exception):
-            if is_slow:
-                breaker.report_slow_answer(self._is_probe, seconds=seconds)
+        if error and not isinstance(error, Exception):
+            return  # Somebody ended the call. That says nothing about the server.
+        failure = error if error and breaker.is_failure(error) else None
+        if is_slow and not failure:
+            breaker.slow_calls += 1
+            if breaker.slow_calls < SLOW_CALLS and not self._is_probe:
                 return
-            breaker.slow_calls = 0
-            if self._is_probe:
-                breaker.close()
+            failure = BufferUnavailable("it answers slowly")
+        if failure:
+            breaker.report_failure(failure, self._is_probe, seconds=seconds)
+            return
+        breaker.slow_calls = 0
+        if self._is_probe:
+            breaker.close()
 
 
 @cache

@@ -1,45 +1,260 @@
-"""The tables."""
+"""The tables. Those of hits are in hits.py."""
 
 from __future__ import annotations
 
-from django_hitcount.db.tables.bookkeeping import (
-    Correction,
-    DeletedObject,
-    LastBatch,
-    MissedRecord,
-    StaleTotal,
-)
-from django_hitcount.db.tables.hits import (
-    CounterRow,
-    DailyHitSlot,
-    DailyModelHits,
-    HitSlot,
-    RefusedHitSlot,
-    SlotRow,
-)
-from django_hitcount.db.tables.visitors import (
-    Admission,
-    CountedAddress,
-    DailyVisitors,
-    SeenVisitor,
-    VisitorSalt,
-)
+from django.db import models
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
-__all__ = [
-    "Admission",
-    "Correction",
-    "CountedAddress",
-    "CounterRow",
-    "DailyHitSlot",
-    "DailyModelHits",
-    "DailyVisitors",
-    "DeletedObject",
-    "HitSlot",
-    "LastBatch",
-    "MissedRecord",
-    "RefusedHitSlot",
-    "SeenVisitor",
-    "SlotRow",
-    "StaleTotal",
-    "VisitorSalt",
-]
+from django_hitcount import conf
+from django_hitcount.counters.keys import ObjectKey
+from django_hitcount.db.fields import ObjectIdField
+from django_hitcount.db.tables.hits import CounterRow as CounterRow
+from django_hitcount.db.tables.hits import DailyHitSlot as DailyHitSlot
+from django_hitcount.db.tables.hits import DailyModelHits as DailyModelHits
+from django_hitcount.db.tables.hits import HitSlot as HitSlot
+from django_hitcount.db.tables.hits import RefusedHitSlot as RefusedHitSlot
+from django_hitcount.db.tables.hits import Row
+from django_hitcount.db.tables.hits import SlotRow as SlotRow
+
+
+class LastBatch(Row):
+    """
+    The ledger: the last batch of a partition and a generation that was written into the slots.
+
+    A batch is the hits of a partition that are flushed together. Those of a generation are written
+    in the order of their numbers. A second flush of a batch finds that its number is not greater
+    than this one, and writes nothing.
+    """
+
+    partition = models.SmallIntegerField(_("partition"))
+    generation = models.CharField(_("generation"), max_length=conf.GENERATION_MAX_LENGTH)
+    number = models.BigIntegerField(_("number"))
+    """0 until the first batch of the generation is in the slots."""
+
+    claim = models.BigIntegerField(_("claim"), default=0)
+    """The random number of the claim that set this batch aside."""
+
+    flushed_at = models.DateTimeField(_("flushed at"), null=True)
+
+    KEY = ("partition", "generation")
+
+    class Meta:
+        verbose_name = _("last batch")
+        verbose_name_plural = _("last batches")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["partition", "generation"], name="hitcount_lastbatch_key"
+            ),
+        ]
+
+
+class MissedRecord(Row):
+    """
+    Hits that Redis missed, or may have missed. Kept until Redis is up to date.
+
+    Without a recorder, the hits are already in the slots. Only the running totals in Redis must be
+    discarded. With a recorder, Redis may have run the command with these hits or not. It is sent
+    again with the same recorder and sequence, and Redis runs these at most once.
+    """
+
+    recorder = models.UUIDField(_("recorder"), null=True, editable=False)
+    sequence = models.BigIntegerField(_("sequence"), null=True, editable=False)
+    run_id = models.CharField(_("run of Redis"), max_length=conf.RUN_ID_MAX_LENGTH, editable=False)
+    hits = models.JSONField(_("hits"), editable=False)
+    missed_at = models.DateTimeField(_("missed at"), default=timezone.now)
+
+    KEY = ("recorder", "sequence", "missed_at")
+
+    class Meta:
+        verbose_name = _("missed record")
+        verbose_name_plural = _("missed records")
+
+
+class Correction(CounterRow):
+    """Hits of a day that somebody added or took back by hand: who, when and why."""
+
+    day = models.DateField(_("day"))
+    amount = models.BigIntegerField(_("amount"))
+    """How many hits were added; negative if they were taken back."""
+
+    reason = models.CharField(_("reason"), max_length=conf.REASON_MAX_LENGTH)
+    made_by = models.CharField(_("made by"), max_length=conf.USERNAME_MAX_LENGTH)
+    """The name of the user. Not a foreign key: users may be in another database."""
+
+    made_at = models.DateTimeField(_("made at"), default=timezone.now)
+
+    class Meta:
+        verbose_name = _("correction")
+        verbose_name_plural = _("corrections")
+        default_permissions = ("add", "view")
+        indexes = [
+            models.Index(
+                fields=["content_type", "object_id", "counter"], name="hitcount_correction_object"
+            ),
+            models.Index(fields=["made_at"], name="hitcount_correction_made_at"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.amount:+} {self.counter} on {self.day}"
+
+
+class StaleTotal(CounterRow):
+    """
+    A counter whose total has changed since its HitTotalField was written.
+
+    A compaction adds the row in the transaction that folds hits of the counter. A counter may have
+    several rows.
+    """
+
+    class Meta:
+        verbose_name = _("stale total")
+        verbose_name_plural = _("stale totals")
+
+
+class DeletedObject(Row):
+    """
+    An object that was deleted, kept until nothing is left of its hits and visitors.
+
+    Written in the transaction that deletes the object, if that is in the same database. It has
+    no foreign key, so it locks no row of another table.
+    """
+
+    content_type_id = models.IntegerField(_("content type id"))
+    object_id = ObjectIdField(_("object id"), max_length=conf.OBJECT_ID_MAX_LENGTH)
+    database = models.CharField(_("database"), max_length=conf.DATABASE_ALIAS_MAX_LENGTH)
+    """The database that the object was deleted from."""
+
+    saved_in = models.CharField(
+        _("saved in"), max_length=conf.DATABASE_ALIAS_MAX_LENGTH, blank=True
+    )
+    """The database that the object was last read from or saved to. Differs if it was moved."""
+
+    was_gone = models.BooleanField(_("was gone"), default=False)
+    """Whether no database had the object after the COMMIT. If it exists, it was created again."""
+
+    deleted_at = models.DateTimeField(_("deleted at"), default=timezone.now)
+    due_at = models.DateTimeField(_("due at"), default=timezone.now)
+    """When to look for counts of the object again."""
+
+    swept_at = models.DateTimeField(_("swept at"), null=True)
+    """When the counts of the object were last swept: deleted from tables and buffer."""
+
+    KEY = ("content_type_id", "object_id")
+
+    class Meta:
+        verbose_name = _("deleted object")
+        verbose_name_plural = _("deleted objects")
+        indexes = [
+            models.Index(fields=["content_type_id", "object_id"], name="hitcount_deleted_object"),
+            models.Index(fields=["due_at"], name="hitcount_deleted_due"),
+        ]
+
+    @property
+    def object_key(self) -> ObjectKey:
+        """The content type id and the object id."""
+        return self.content_type_id, self.object_id
+
+
+class DailyVisitors(CounterRow):
+    """How many visitors a counter had on one day, under one visitor key."""
+
+    day = models.DateField(_("day"))
+    visitor_key = models.CharField(_("visitor key"), max_length=conf.VISITOR_KEY_MAX_LENGTH)
+    count = models.BigIntegerField(_("visitors"))
+    sketch = models.BinaryField(_("sketch"), null=True)
+    """The visitors as a HyperLogLog of Redis; NULL if they were counted one by one."""
+
+    KEY = (*CounterRow.KEY, "day", "visitor_key")
+
+    class Meta:
+        verbose_name = _("daily visitors")
+        verbose_name_plural = _("daily visitors")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["content_type", "object_id", "counter", "day", "visitor_key"],
+                name="hitcount_dailyvisitors_key",
+            ),
+        ]
+
+
+class SeenVisitor(CounterRow):
+    """
+    A visitor of a counter on one day. The row is kept while the day is open.
+
+    ``visitor`` is a keyed hash of the visitor *and* the counter. Rows of one visitor on two
+    objects have nothing in common, not even neighboring primary keys.
+    """
+
+    day = models.DateField(_("day"))
+    visitor_key = models.CharField(_("visitor key"), max_length=conf.VISITOR_KEY_MAX_LENGTH)
+    visitor = models.CharField(_("visitor"), max_length=32, editable=False)
+    """128 bits in hexadecimal: MariaDB accepts only some of these values as a UUID."""
+
+    KEY = DailyVisitors.KEY
+
+    class Meta:
+        verbose_name = _("seen visitor")
+        verbose_name_plural = _("seen visitors")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["content_type", "object_id", "counter", "day", "visitor"],
+                name="hitcount_seenvisitor_key",
+            ),
+        ]
+        indexes = [models.Index(fields=["day"], name="hitcount_seenvisitor_day")]
+
+
+class VisitorSalt(Row):
+    """The random half of a visitor key; the other half is SECRET_KEY. Deleted once it is old."""
+
+    period = models.CharField(_("period"), max_length=conf.VISITOR_KEY_MAX_LENGTH, primary_key=True)
+    salt = models.BinaryField(_("salt"), editable=False)
+    made_at = models.DateTimeField(_("made at"), default=timezone.now)
+
+    KEY = ("period",)
+
+    class Meta:
+        verbose_name = _("visitor salt")
+        verbose_name_plural = _("visitor salts")
+
+
+class Admission(Row):
+    """
+    When a caller or a visitor was last admitted under a name, by the clock of the database.
+
+    A throttle admits callers. A counter whose ``repeat`` is a number of seconds admits visitors.
+    """
+
+    name = ObjectIdField(_("name"), max_length=conf.ADMISSION_NAME_MAX_LENGTH, primary_key=True)
+    admitted_at = models.BigIntegerField(_("admitted at"))
+    """In microseconds since 1970."""
+
+    expires_at = models.BigIntegerField(_("expires at"))
+    """When the interval ends. After that, the row has no effect."""
+
+    KEY = ("name",)
+
+    class Meta:
+        verbose_name = _("admission")
+        verbose_name_plural = _("admissions")
+        indexes = [models.Index(fields=["expires_at"], name="hitcount_admission_expires")]
+
+
+class CountedAddress(Row):
+    """
+    How many hits of one address a counter counted in one interval.
+
+    ``name`` has the last day of the interval and a keyed hash of the address, the interval, the
+    object *and* the counter. Two rows of one address have nothing in common. Rows are deleted some
+    days after their interval.
+    """
+
+    name = ObjectIdField(_("name"), max_length=conf.ADDRESS_NAME_LENGTH, primary_key=True)
+    hits = models.BigIntegerField(_("hits"))
+
+    KEY = ("name",)
+
+    class Meta:
+        verbose_name = _("counted address")
+        verbose_name_plural = _("counted addresses")

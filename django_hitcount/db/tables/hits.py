@@ -12,7 +12,20 @@ from django_hitcount import conf
 from django_hitcount.db.fields import ObjectIdField, SlotIndex
 
 
-class ModelRow(models.Model):
+class Row(models.Model):
+    """A row of one of our tables. Its key says what it is about."""
+
+    KEY: ClassVar[tuple[str, ...]]
+    """The columns that say so."""
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return ", ".join(str(getattr(self, column)) for column in self.KEY)
+
+
+class ModelRow(Row):
     """A row about a model, or about one of its objects."""
 
     content_type = models.ForeignKey(
@@ -36,16 +49,12 @@ class CounterRow(ModelRow):
     counter = models.CharField(_("counter"), max_length=conf.COUNTER_MAX_LENGTH)
 
     KEY: ClassVar[tuple[str, ...]] = ("content_type_id", "object_id", "counter")
-    """Columns that have the same value in all rows of a counter."""
 
     class Meta:
         abstract = True
 
-    def __str__(self) -> str:
-        return f"{self.counter} of {self.content_type_id}:{self.object_id}"
 
-
-class SlotRow(models.Model):
+class SlotRow(Row):
     """One of several rows that share a sum, so that writers do not wait for a single row."""
 
     slot = models.SmallIntegerField(_("slot"))
@@ -63,14 +72,8 @@ class SlotRow(models.Model):
     others, by hits. MySQL and MariaDB have no partial indexes that could do so.
     """
 
-    KEY: ClassVar[tuple[str, ...]]
-    """Columns that have the same value in all rows of a sum."""
-
     class Meta:
         abstract = True
-
-    def __str__(self) -> str:
-        return f"{super().__str__()}, slot {self.slot}"
 
 
 class HitRow(SlotRow, CounterRow):
@@ -82,8 +85,6 @@ class HitRow(SlotRow, CounterRow):
 
 class HitSlot(HitRow):
     """One of the rows that add up to the all-time total of a counter."""
-
-    KEY = CounterRow.KEY
 
     class Meta:
         verbose_name = _("hit slot")
@@ -136,9 +137,6 @@ class DailyHitSlot(HitRow):
             ),
         ]
 
-    def __str__(self) -> str:
-        return f"{super().__str__()}, {self.day}"
-
 
 class DailyModelHits(ModelRow):
     """
@@ -162,9 +160,6 @@ class DailyModelHits(ModelRow):
                 fields=["content_type", "counter", "day"], name="hitcount_dailymodelhits_key"
             ),
         ]
-
-    def __str__(self) -> str:
-        return f"{self.counter} of {self.content_type_id} on {self.day}"
 
 
 class RefusedHitSlot(SlotRow):
@@ -190,6 +185,3 @@ class RefusedHitSlot(SlotRow):
                 name="hitcount_refused_compact",
             ),
         ]
-
-    def __str__(self) -> str:
-        return f"{self.counter} refused for {self.refusal!r} on {self.day}, slot {self.slot}"
