@@ -19,33 +19,33 @@ local COUNTS, REPEAT, ADDRESS_LIMIT = 0, 1, 2
 local last_command = tonumber(match(call('HGET', SEQUENCE, recorder) or '', '^%d+')) or 0
 local is_new = last_command < tonumber(command_number)
 local now, is_unlisted
+local counter_sum, model_sum, total_sum
 if is_new then
-  if rule ~= 'common' then
+  if rule == 'common' then
+    counter_sum = pcall('HINCRBY', PENDING, ARGV[7], ARGV[8])
+  end
+  if type(counter_sum) ~= 'number' then
     call('HLEN', PENDING)
     if expected ~= '' and known_of(SEQUENCE, PENDING, BATCH) ~= expected then
       return false
     end
   end
   is_unlisted = call('EXISTS', RUNS) == 0 -- The list was evicted, and the hits that it leads to not.
-  -- As the first one that writes, this command is the one that a full Redis rejects.
   now = call('TIME')[1]
+  -- If no hit is written yet, this command is the one that a full Redis rejects.
   call('HSET', SEQUENCE, recorder, command_number .. ' ' .. now)
 end
 
 -- The common hit: the only one of its command, without a visitor, of a counter that has hits since
 -- the last claim, and whose total is known. If it turns out to be another one, it is not over here.
-local counter_sum, model_sum, total_sum
-if is_new and rule == 'common' then
+if type(counter_sum) == 'number' then
   local amount = tonumber(ARGV[8])
-  counter_sum = pcall('HINCRBY', PENDING, ARGV[7], ARGV[8])
-  if type(counter_sum) == 'number' then
-    model_sum = pcall('HINCRBY', PENDING, ARGV[10], ARGV[8])
-    total_sum = pcall('INCRBY', KEYS[7], ARGV[8])
-    if counter_sum ~= amount and counter_sum ~= 0
-      and type(model_sum) == 'number' and model_sum ~= amount and model_sum ~= 0
-      and type(total_sum) == 'number' and total_sum ~= amount and not is_unlisted then
-      return total_sum
-    end
+  model_sum = pcall('HINCRBY', PENDING, ARGV[10], ARGV[8])
+  total_sum = pcall('INCRBY', KEYS[7], ARGV[8])
+  if counter_sum ~= amount and counter_sum ~= 0
+    and type(model_sum) == 'number' and model_sum ~= amount and model_sum ~= 0
+    and type(total_sum) == 'number' and total_sum ~= amount and not is_unlisted then
+    return total_sum
   end
 end
 
