@@ -4,7 +4,7 @@ Record hits. Every hit takes this path:
 1. record_hits() checks the arguments and runs the refusals.
 2. If the counter identifies visitors or limits addresses, _record() finds out the visitor and the
    address of the request.
-3. If a transaction is open, the hits wait for its COMMIT: _record_after_commit().
+3. If a transaction is open, the hits wait for its COMMIT.
 4. The buffer takes the hits in, and returns which are repeats, and the totals: _record_now().
 """
 
@@ -15,11 +15,11 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from asgiref.sync import sync_to_async
 from django.db import IntegrityError
 from django.db.models import Model
+from django.db.transaction import TransactionManagementError
 from django.http import HttpRequest
 
 from django_hitcount import page_numbers
@@ -182,25 +182,17 @@ def record_page_hit(
     return _record([obj], [NewHits(key, day_of(), 1, refusal)], request)[0]
 
 
-class _Call(NamedTuple):
-    """What one call of record_hits() records: a hit on each object, in the same order."""
-
-    objs: Sequence[Model]
-    hits: Sequence[NewHits]
-    """All on one counter."""
-
-    request: HttpRequest | None
-    origin: RequestOrigin | None
-    wanted: Wanted | None
-    """What the page will show of the object, if that is known."""
-
-
 def _record(
     objs: Sequence[Model], hits: Sequence[NewHits], request: HttpRequest | None
 ) -> list[Hit]:
-    """Record a hit on each of ``objs``, all on one counter. See record_hits()."""
+    """
+    Record a hit on each of ``objs``, in the same order, all on one counter. See record_hits().
+
+    If a transaction is open, the hits are recorded after its COMMIT. A Hit that waits has the total
+    as it will be if the hit counts.
+    """
     key, _, amount, *_ = hits[0]
-    origin = wanted = None
+    origin = wanted = delayed = None
     if request is not None:
         options = get_config().counters[key.counter]
         needs_origin = amount > 0 and (options.identifies_visitors or options.per_address)
@@ -216,9 +208,16 @@ def _record(
         databases |= write_aliases(obj, default=using)
     page = current_page.set(current_page.get() if request is None else request)
     try:
-        results, delayed = _record_after_commit(
-            _Call(objs, hits, request, origin, wanted), using, databases
-        )
+        opened = open_transactions(databases, autocommit_in=using)
+        if opened:
+            work = partial(_record_now, objs, hits, request, origin, wanted)
+            delayed = DelayedWork(work, opened)
+            before = page_numbers.read_totals([hit.key for hit in hits], request, wanted)
+            results = [_foresee(hit, before.get(hit.key)) for hit in hits]
+        else:
+            results = _record_now(objs, hits, request, origin, wanted)
+    except TransactionManagementError as exc:
+        results = _report_lost(hits, exc)
     finally:
         current_page.reset(page)
     if request is not None:
@@ -226,32 +225,18 @@ def _record(
     return results
 
 
-def _record_after_commit(
-    call: _Call, using: str, databases: set[str]
-) -> tuple[list[Hit], DelayedWork | None]:
+def _record_now(
+    objs: Sequence[Model],
+    hits: Sequence[NewHits],
+    request: HttpRequest | None,
+    origin: RequestOrigin | None,
+    wanted: Wanted | None,
+) -> list[Hit]:
     """
-    Record hits now. If a transaction is open in one of the databases, record them after its COMMIT.
+    Record hits in the buffer, and return a Hit for each.
 
-    ``using`` is the database of the counts.
-
-    Returns a Hit for each, and the work that waits for the COMMIT, or None if they are recorded. A
-    Hit that waits has the total as it will be if the hit counts.
+    ``wanted`` is what the page will show of the object, if that is known.
     """
-    hits = call.hits
-    try:
-        opened = open_transactions(databases, autocommit_in=using)
-    except DATABASE_ERRORS as exc:
-        return _report_lost(hits, exc), None
-    if not opened:
-        return _record_now(call), None
-    delayed = DelayedWork(partial(_record_now, call), opened)
-    before = page_numbers.read_totals([hit.key for hit in hits], call.request, call.wanted)
-    return [_foresee(hit, before.get(hit.key)) for hit in hits], delayed
-
-
-def _record_now(call: _Call) -> list[Hit]:
-    """Record hits in the buffer, and return a Hit for each."""
-    objs, hits, request, origin, wanted = call
     began_at = time.monotonic()
     try:
         if origin:

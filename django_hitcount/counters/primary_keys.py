@@ -69,13 +69,8 @@ COLUMN_TYPES = (
 )
 """By the type of the column, for custom fields."""
 
-_READ_AS = {
-    KeyType.INTEGER: int,
-    KeyType.TEXT: str,
-    KeyType.PADDED_TEXT: None,
-    KeyType.UUID: uuid.UUID,
-}
-"""By type of column, the type of the keys that a read returns; None if it may change the text."""
+_READ_AS = {KeyType.INTEGER: int, KeyType.TEXT: str, KeyType.UUID: uuid.UUID}
+"""By type of column, the type of the keys that a read returns, if it cannot change their text."""
 
 UUID_AS_DIGITS = re.compile(r"(var)?char\(32\)")
 UUID_AS_TEXT = re.compile(r"(var)?char\(3[26]\)")
@@ -235,7 +230,7 @@ def _find_conversion(
     Both are None if the column of the key must say that.
     """
     kind, field = key_type(model), key_field(model)
-    return (_READ_AS[kind], field.to_python) if _is_of_django(field) else (None, None)
+    return (_READ_AS.get(kind), field.to_python) if _is_of_django(field) else (None, None)
 
 
 def find_by_texts(
