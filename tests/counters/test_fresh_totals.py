@@ -123,7 +123,7 @@ def test_is_read_anew_when_it_comes_from_a_cache(found):
 
 def test_of_tables_that_lag_behind_is_not_kept(articles, redis_buffer, monkeypatch):
     """The exact total cannot be read now: the figure of the tables is shown, and not trusted."""
-    monkeypatch.setattr("django_hitcount.totals.totals_or_none", lambda keys: {})
+    monkeypatch.setattr("django_hitcount.page_numbers.totals_or_none", lambda *args: {})
     found = Article.objects.with_hits().first()
 
     assert fresh_totals.find_fresh_total(found, counter="views") is None
