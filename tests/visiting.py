@@ -12,7 +12,7 @@ from django_hitcount.buffers import Buffer, get_buffer
 from django_hitcount.counters.days import day_of
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.models import HitCountMixin
-from django_hitcount.refused_hits import refused_between
+from django_hitcount.refusals import refused_between
 from tests.browsers import BROWSER
 
 DAY = datetime.date(2026, 3, 10)

@@ -10,6 +10,7 @@ HITCOUNT["REFUSALS"] names them. To write one, decorate a function that returns 
 
 from __future__ import annotations
 
+import datetime
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,12 +18,15 @@ from inspect import isawaitable, signature
 from typing import NamedTuple
 
 from django.conf import settings
-from django.db.models import Model
+from django.db.models import Model, Sum
 from django.http import HttpRequest
 
 from django_hitcount import conf
 from django_hitcount.conf.caches import cached_for_settings
+from django_hitcount.counters.days import list_days
 from django_hitcount.counters.hits import CALLER, REASONS, UNAVAILABLE, NewHits
+from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.tables import RefusedHitSlot
 from django_hitcount.exceptions import TransactionLost
 from django_hitcount.refusals import built_in
 from django_hitcount.refusals.base import HitContext, Refusal, protect, refusal
@@ -46,6 +50,7 @@ from django_hitcount.signals import hit_refused
 __all__ = [
     "HitContext",
     "Refusal",
+    "RefusedHits",
     "addresses",
     "bot",
     "do_not_track",
@@ -62,6 +67,7 @@ __all__ = [
     "previews",
     "reasons_by_name",
     "refusal",
+    "refused_between",
     "report_refused",
     "staff",
     "user_agents",
@@ -219,3 +225,33 @@ def _describe_sender(request: HttpRequest | None) -> str:
         return ""
     user_agent = request.META.get("HTTP_USER_AGENT", "")[:SHOWN_CHARACTERS]
     return f" ({request.method} {request.path}, User-Agent {user_agent!r})"
+
+
+class RefusedHits(NamedTuple):
+    """How many hits of one counter were refused on one day for one reason."""
+
+    day: datetime.date
+    counter: str
+    refusal: str
+    hits: int
+
+
+def refused_between(first_day: datetime.date, last_day: datetime.date) -> list[RefusedHits]:
+    """
+    Read how many hits were refused from one calendar day to another, both included, and why.
+
+    Both days are dates in TIME_ZONE, and the range has at most 3,660 days. The list is ordered by
+    day and counter, then with the most frequent reason first. With Redis, it only includes hits up
+    to the last flush.
+
+    Raises InvalidDay if the days are invalid. Costs a query.
+    """
+    list_days(first_day, last_day)
+    rows = (
+        RefusedHitSlot.objects.using(hits_alias())
+        .filter(day__range=(first_day, last_day))
+        .values_list(*RefusedHitSlot.KEY)
+        .annotate(sum=Sum("hits"))
+        .order_by("day", "counter", "-sum", "refusal")
+    )
+    return [RefusedHits(*row) for row in rows]

@@ -7,7 +7,7 @@ import pytest
 from django_hitcount.counters.days import day_of
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.recording import record_hits
-from django_hitcount.refused_hits import refused_between
+from django_hitcount.refusals import refused_between
 from tests.app.models import Article, Photo
 from tests.concurrency.at_once import ask_at_once
 from tests.concurrency.board import Board

@@ -19,7 +19,7 @@ from django_hitcount.db.tables import DailyHitSlot, HitSlot, RefusedHitSlot
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.recording import Hit, record_hit, record_hits
-from django_hitcount.refused_hits import refused_between
+from django_hitcount.refusals import refused_between
 from tests import children
 from tests.app.models import Article
 from tests.browsers import BROWSER

@@ -22,7 +22,7 @@ from django_hitcount.db.tables import DailyVisitors, HitSlot, SeenVisitor
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.recording import record_hits
-from django_hitcount.refused_hits import refused_between
+from django_hitcount.refusals import refused_between
 from django_hitcount.totals import get_totals
 from tests import children
 from tests.app.models import Article

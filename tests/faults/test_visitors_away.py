@@ -11,7 +11,7 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import day_of
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.models import DailyVisitors, MissedRecord, SeenVisitor
-from django_hitcount.refused_hits import refused_between
+from django_hitcount.refusals import refused_between
 from tests.browsers import BROWSER
 from tests.faults.conftest import hanging
 from tests.servers import wait_until

@@ -14,7 +14,7 @@ from hypothesis.stateful import initialize, invariant, rule
 
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.recording import record_hits
-from django_hitcount.refused_hits import refused_between
+from django_hitcount.refusals import refused_between
 from django_hitcount.totals import get_totals
 from django_hitcount.unique_visitors import get_visitors
 from tests.app.models import Page

@@ -15,8 +15,7 @@ from django_hitcount.maintenance.flushing import flush
 from django_hitcount.maintenance.upkeep import prune
 from django_hitcount.models import CountedAddress, SeenVisitor
 from django_hitcount.recording import record_hit, record_hits
-from django_hitcount.refusals import reasons_by_name, refusal
-from django_hitcount.refused_hits import refused_between
+from django_hitcount.refusals import reasons_by_name, refusal, refused_between
 from tests.app.models import Article
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -7,8 +7,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from django_hitcount.counters.days import last_days
 from django_hitcount.exceptions import InvalidDay
-from django_hitcount.refusals import reasons_by_name
-from django_hitcount.refused_hits import refused_between
+from django_hitcount.refusals import reasons_by_name, refused_between
 
 
 class Command(BaseCommand):
