@@ -39,11 +39,18 @@ from django_hitcount.admin.report_contents import (
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import time_since
 from django_hitcount.db.routing import hits_alias
-from django_hitcount.reports.csv import file_name
 from django_hitcount.reports.labels import counter_choices
-from django_hitcount.reports.periods import PERIODS, TODAY, Period, named_period, period_up_to
-from django_hitcount.reports.rows import ObjectRow, Report
-from django_hitcount.reports.selection import Selection, read_selection, select_model
+from django_hitcount.reports.rows import ObjectRow, Report, file_name
+from django_hitcount.reports.selection import (
+    PERIODS,
+    TODAY,
+    Period,
+    Selection,
+    named_period,
+    period_up_to,
+    read_selection,
+    select_model,
+)
 from django_hitcount.status import read_status
 
 LATE_AFTER = datetime.timedelta(minutes=15)

@@ -21,10 +21,9 @@ from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.series import Sums
 from django_hitcount.db.tables import Correction
 from django_hitcount.reports.charts import BarChart, bar_chart, unit_for
-from django_hitcount.reports.csv import file_name, write_csv
 from django_hitcount.reports.labels import label_counter
-from django_hitcount.reports.periods import Period
-from django_hitcount.reports.selection import Selection, read_selection
+from django_hitcount.reports.rows import file_name, write_csv
+from django_hitcount.reports.selection import Period, Selection, read_selection
 from django_hitcount.series import day_range, hits_by_day, read_counters
 from django_hitcount.totals import get_totals_of
 from django_hitcount.unique_visitors import (
