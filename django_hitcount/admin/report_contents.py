@@ -21,7 +21,7 @@ from django_hitcount.db.sql import read_together
 from django_hitcount.db.tables import DailyModelHits, HitSlot, LastBatch, RefusedHitSlot
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.refusals import reasons_by_name
-from django_hitcount.reports.labels import MOST_MODELS, load_objects, name_object
+from django_hitcount.reports.labels import MOST_MODELS, label_object, load_objects
 from django_hitcount.reports.rows import (
     Days,
     ObjectRow,
@@ -224,7 +224,7 @@ def _describe(
         ObjectRow(
             key=key,
             number=number,
-            name=name_object(key, objects),
+            name=label_object(objects[key]) if key in objects else key[1],
             obj=objects.get(key),
             model_name=str(names[key[0]]),
             hits=hits,
