@@ -46,7 +46,7 @@ def _reset_totals(using: str, **kwargs: object) -> None:
 
 
 def _flush_early(partition: int, **kwargs: object) -> None:
-    """Flush a partition with Celery. Imports it here, because many processes never need it."""
-    from django_hitcount.tasks import flush_early
+    """Flush a partition with Celery, without waiting for the schedule. Many processes never do."""
+    from django_hitcount.tasks import flush_hits
 
-    flush_early(partition)
+    flush_hits.apply_async(args=[[partition]], retry=False)

@@ -98,7 +98,13 @@ class HitCountMixin(models.Model):
         return [
             *super().check(**kwargs),
             *(
-                _hidden_attribute(field)
+                Error(
+                    f"The field {field.name!r} of {cls._meta.label} hides "
+                    f"HitCountMixin.{field.name}.",
+                    hint="Give the field another name, such as 'views'.",
+                    obj=field,
+                    id="django_hitcount.E010",
+                )
                 for field in cls._meta.local_concrete_fields
                 # A proxy has the fields of its concrete model.
                 if field.model is cls and field.name in vars(HitCountMixin)
@@ -146,15 +152,6 @@ class HitCountMixin(models.Model):
 # A model without a Meta inherits the Meta of its first base. The Meta above would so hide the
 # ordering or the default manager of a base to the right.
 del HitCountMixin.Meta
-
-
-def _hidden_attribute(field: models.Field[Any, Any]) -> CheckMessage:
-    return Error(
-        f"The field {field.name!r} of {field.model._meta.label} hides HitCountMixin.{field.name}.",
-        hint="Give the field another name, such as 'views'.",
-        obj=field,
-        id="django_hitcount.E010",
-    )
 
 
 def _on_class_prepared(sender: type[models.Model], **kwargs: Any) -> None:

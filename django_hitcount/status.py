@@ -52,28 +52,19 @@ def buffer_status() -> BufferStatus:
     Costs a query, and with Redis two round trips. Raises the database's error, but not that of
     Redis: see BufferStatus.is_answering.
     """
-    waiting = _read_waiting()
     using = hits_alias()
     with savepoint(using):
         last_flush_at = ledger.read_last_flush(using=using)
-    return _describe(waiting, last_flush_at)
+    return read_status(last_flush_at)
 
 
 def read_status(last_flush_at: datetime.datetime | None) -> BufferStatus:
     """As buffer_status(), if the caller has read the last flush. Costs no query."""
-    return _describe(_read_waiting(), last_flush_at)
-
-
-def _read_waiting() -> Waiting | None:
-    """Return what waits; None if Redis does not answer."""
+    waiting, is_answering = Waiting(), True
     try:
-        return get_buffer().read_waiting()
+        waiting = get_buffer().read_waiting()
     except BufferUnavailable:
-        return None
-
-
-def _describe(known: Waiting | None, last_flush_at: datetime.datetime | None) -> BufferStatus:
-    waiting = known or Waiting()
+        is_answering = False
     claimed_at = waiting.claimed_at
     is_stuck = claimed_at is not None and time_since(claimed_at) > STUCK_AFTER
     return BufferStatus(
@@ -81,7 +72,7 @@ def _describe(known: Waiting | None, last_flush_at: datetime.datetime | None) ->
         oldest_pending_at=waiting.oldest_at,
         last_flush_at=last_flush_at,
         stuck_batch_since=claimed_at if is_stuck else None,
-        is_answering=known is not None,
+        is_answering=is_answering,
     )
 
 

@@ -9,7 +9,7 @@ from celery import shared_task
 
 from django_hitcount.exceptions import BufferUnavailable
 
-__all__ = ["beat_schedule", "compact_hits", "flush_early", "flush_hits"]
+__all__ = ["beat_schedule", "compact_hits", "flush_hits"]
 
 logger = logging.getLogger("django_hitcount")
 
@@ -52,11 +52,6 @@ def _is_due(task: str, at_most_every: float | None) -> bool:
     except BufferUnavailable as exc:
         logger.warning("%s runs, although it cannot read when it last ran: %s", task, exc)
         return True  # An additional run does no harm.
-
-
-def flush_early(partition: int) -> None:
-    """Send the task that flushes a full partition, without waiting for the schedule."""
-    flush_hits.apply_async(args=[[partition]], retry=False)
 
 
 def beat_schedule(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from django.db import models, router
 from django.template.loader import render_to_string
@@ -37,8 +37,7 @@ _ON_STATE = "hitcount_cell"
 logger = logging.getLogger("django_hitcount")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HitsCell:
+class HitsCell(NamedTuple):
     """What the column shows of an object."""
 
     total: int | None

@@ -18,6 +18,7 @@ from django.contrib.admin.widgets import AdminIntegerFieldWidget, AdminTextInput
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.utils.formats import date_format
@@ -63,6 +64,7 @@ class CorrectionForm(forms.Form):
         label=gettext_lazy("Day"),
         widget=DayInput(format="%Y-%m-%d"),
         initial=day_of,
+        validators=[MaxValueValidator(day_of, gettext_lazy("This day is in the future."))],
     )
     amount = forms.IntegerField(
         label=gettext_lazy("Hits"),
@@ -86,12 +88,6 @@ class CorrectionForm(forms.Form):
             self.fields["counter"].widget = forms.HiddenInput()
             self.initial["counter"] = choices[0][0]
         self.fields["day"].widget.attrs["max"] = day_of().isoformat()
-
-    def clean_day(self) -> datetime.date:
-        day: datetime.date = self.cleaned_data["day"]
-        if day > day_of():
-            raise ValidationError(gettext("This day is in the future."))
-        return day
 
     def clean_amount(self) -> int:
         amount: int = self.cleaned_data["amount"]

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import messages
-from django.contrib.admin.utils import quote, unquote
+from django.contrib.admin.utils import unquote
 from django.core.checks import CheckMessage, Error
 from django.core.exceptions import PermissionDenied
 from django.db import models
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -26,10 +25,10 @@ from django_hitcount.admin.pages import (
     Crumb,
     crumbs_of_model,
     csv_file,
-    name_unknown_table,
+    object_url,
     page_context,
 )
-from django_hitcount.admin.report import period_links
+from django_hitcount.admin.report import selection_context
 from django_hitcount.admin.statistics import (
     Choice,
     days_csv,
@@ -141,8 +140,8 @@ class HitCountAdmin(ModelAdmin[ModelT]):
     def get_urls(self) -> list[URLPattern]:
         """Add the address of the statistics of an object."""
         view = self.admin_site.admin_view(self.hit_statistics_view)
-        own = path("<path:object_id>/statistics/", view, name=self._url_name("hit_statistics"))
-        return [own, *super().get_urls()]
+        name = f"{self.opts.app_label}_{self.opts.model_name}_hit_statistics"
+        return [path("<path:object_id>/statistics/", view, name=name), *super().get_urls()]
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
@@ -227,7 +226,7 @@ class HitCountAdmin(ModelAdmin[ModelT]):
         label = label_object(obj)
         crumbs = [
             *crumbs_of_model(self, request),
-            Crumb(label, self._url_of("change", obj)),
+            Crumb(label, object_url(self.admin_site, self.model, obj, "change")),
             Crumb(_("Statistics")),
         ]
         context = page_context(self.admin_site, request, crumbs=crumbs)
@@ -237,10 +236,7 @@ class HitCountAdmin(ModelAdmin[ModelT]):
             "original": obj,
             "statistics": read_statistics(obj, choice),
             **self._compare(request, obj, choice),
-            "problems": [*choice.problems, *name_unknown_table(request)],
-            "periods": period_links(choice),
-            "typed": {**request.GET.dict(), **choice.period.parameters},
-            "days_address": "?" + urlencode({**choice.parameters, "csv": "days"}),
+            **selection_context(request, choice),
             "form": form,
             "admin_form": form and make_admin_form(form, self),
             "media": self.media,
@@ -268,14 +264,4 @@ class HitCountAdmin(ModelAdmin[ModelT]):
         }
 
     def _statistics_url(self, obj: models.Model) -> str:
-        return self._url_of("hit_statistics", obj)
-
-    def _url_of(self, view: str, obj: models.Model) -> str:
-        return reverse(
-            f"admin:{self._url_name(view)}",
-            args=[quote(obj.pk)],
-            current_app=self.admin_site.name,
-        )
-
-    def _url_name(self, view: str) -> str:
-        return f"{self.opts.app_label}_{self.opts.model_name}_{view}"
+        return object_url(self.admin_site, self.model, obj, "hit_statistics")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -72,14 +73,19 @@ def find_address(site: AdminSite, request: HttpRequest, obj: Model, **choice: ob
         return None
     if not site.get_model_admin(model).has_view_or_change_permission(request, obj):
         return None
-    for view, query in (("hit_statistics", urlencode(choice)), ("change", "")):
-        name = f"admin:{obj._meta.app_label}_{obj._meta.model_name}_{view}"
-        try:
-            address = reverse(name, args=[quote(obj.pk)], current_app=site.name)
-        except NoReverseMatch:  # Only a HitCountAdmin has statistics.
-            continue
-        return f"{address}?{query}" if query else address
-    return None
+    try:
+        address, query = object_url(site, model, obj, "hit_statistics"), urlencode(choice)
+    except NoReverseMatch:  # Only a HitCountAdmin has statistics.
+        with suppress(NoReverseMatch):
+            return object_url(site, model, obj, "change")
+        return None
+    return f"{address}?{query}" if query else address
+
+
+def object_url(site: AdminSite, model: type[Model], obj: Model, view: str) -> str:
+    """Return the address of a view of an object of ``model``. Raises NoReverseMatch."""
+    name = f"admin:{model._meta.app_label}_{model._meta.model_name}_{view}"
+    return reverse(name, args=[quote(obj.pk)], current_app=site.name)
 
 
 def page_context(site: AdminSite, request: HttpRequest, *, crumbs: list[Crumb]) -> dict[str, Any]:
@@ -98,9 +104,3 @@ def csv_file(name: str, pieces: Iterable[str]) -> StreamingHttpResponse:
         content_type="text/csv; charset=utf-8",
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )
-
-
-def name_unknown_table(request: HttpRequest) -> list[str]:
-    """Return what is wrong with the parameter ``csv``. If it named a table, no page is shown."""
-    table = request.GET.get("csv")
-    return [_("There is no table “%(table)s”.") % {"table": table}] if table else []

@@ -24,7 +24,6 @@ from django_hitcount.admin.pages import (
     crumbs_of_model,
     csv_file,
     find_address,
-    name_unknown_table,
     page_context,
 )
 from django_hitcount.admin.report_contents import (
@@ -39,11 +38,18 @@ from django_hitcount.admin.report_contents import (
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import time_since
 from django_hitcount.db.routing import hits_alias
-from django_hitcount.reports.csv import file_name
 from django_hitcount.reports.labels import counter_choices
-from django_hitcount.reports.periods import PERIODS, TODAY, Period, named_period, period_up_to
-from django_hitcount.reports.rows import ObjectRow, Report
-from django_hitcount.reports.selection import Selection, read_selection, select_model
+from django_hitcount.reports.rows import ObjectRow, Report, file_name
+from django_hitcount.reports.selection import (
+    PERIODS,
+    TODAY,
+    Period,
+    Selection,
+    named_period,
+    period_up_to,
+    read_selection,
+    select_model,
+)
 from django_hitcount.status import read_status
 
 LATE_AFTER = datetime.timedelta(minutes=15)
@@ -96,13 +102,10 @@ class HitReportAdmin(ReadOnlyAdmin):
             "opts": self.opts,
             "report": report,
             "selection": selection,
-            "problems": [*selection.problems, *name_unknown_table(request)],
+            **selection_context(request, selection),
             "chart": report.chart,
             "address": urlencode(selection.parameters),
-            "days_address": "?" + urlencode({**selection.parameters, "csv": "days"}),
-            "periods": period_links(selection),
             "days_with_hits": link_days_with_hits(report, overview) if report.is_empty else None,
-            "typed": {**request.GET.dict(), **selection.period.parameters},
             "counters": counter_choices(),
             "models": overview.models,
             "top": self._link(request, report.top, selection),
@@ -140,9 +143,19 @@ def _file_name(table: str, selection: Selection) -> str:
     return file_name(selection.period, table, chosen.get("counter", ""), model)
 
 
-def period_links(selection: Selection) -> list[PeriodLink]:
-    """Return a link for each named period."""
-    return [link_period(selection, named_period(name), str(PERIODS[name])) for name in PERIODS]
+def selection_context(request: HttpRequest, selection: Selection) -> dict[str, object]:
+    """Return what the templates show of the address: the form, its problems and other periods."""
+    table = request.GET.get("csv")  # If it named a table, no page would be shown.
+    unknown = [_("There is no table “%(table)s”.") % {"table": table}] if table else []
+    return {
+        "problems": [*selection.problems, *unknown],
+        "periods": [
+            link_period(selection, named_period(name), str(label))
+            for name, label in PERIODS.items()
+        ],
+        "typed": {**request.GET.dict(), **selection.period.parameters},
+        "days_address": "?" + urlencode({**selection.parameters, "csv": "days"}),
+    }
 
 
 def link_period(selection: Selection, period: Period, label: str) -> PeriodLink:

@@ -21,19 +21,20 @@ from django_hitcount.db.sql import read_together
 from django_hitcount.db.tables import DailyModelHits, HitSlot, LastBatch, RefusedHitSlot
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.refusals import reasons_by_name
-from django_hitcount.reports.csv import days_csv, objects_csv, refused_csv
-from django_hitcount.reports.labels import MOST_MODELS, load_objects, name_object
-from django_hitcount.reports.periods import Period
+from django_hitcount.reports.labels import MOST_MODELS, label_object, load_objects
 from django_hitcount.reports.rows import (
     Days,
     ObjectRow,
     RefusedRow,
     Report,
+    days_csv,
+    objects_csv,
     pick_days,
+    refused_csv,
     refused_rows,
     share_of,
 )
-from django_hitcount.reports.selection import CountedModel, Selection
+from django_hitcount.reports.selection import CountedModel, Period, Selection
 from django_hitcount.series import hits_by_day
 from django_hitcount.unique_visitors import get_visitors_of_ranges
 
@@ -223,7 +224,7 @@ def _describe(
         ObjectRow(
             key=key,
             number=number,
-            name=name_object(key, objects),
+            name=label_object(objects[key]) if key in objects else key[1],
             obj=objects.get(key),
             model_name=str(names[key[0]]),
             hits=hits,

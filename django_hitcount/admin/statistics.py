@@ -6,7 +6,7 @@ import datetime
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from typing import NamedTuple
 
 from django.db.models import Model
 from django.utils.translation import gettext
@@ -21,10 +21,9 @@ from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.sums import Sums
 from django_hitcount.db.tables import Correction
 from django_hitcount.reports.charts import BarChart, bar_chart, unit_for
-from django_hitcount.reports.csv import file_name, write_csv
 from django_hitcount.reports.labels import label_counter
-from django_hitcount.reports.periods import Period
-from django_hitcount.reports.selection import Selection, read_selection
+from django_hitcount.reports.rows import file_name, write_csv
+from django_hitcount.reports.selection import Period, Selection, read_selection
 from django_hitcount.series import day_range, hits_by_day, read_counters
 from django_hitcount.totals import get_totals_of
 from django_hitcount.unique_visitors import (
@@ -60,8 +59,7 @@ class Choice(Selection):
         return {**self.period.parameters, "counter": self.counter, **beside}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CounterNumbers:
+class CounterNumbers(NamedTuple):
     """The hits of a counter, and its visitors if they are counted."""
 
     counter: str
@@ -234,31 +232,20 @@ def _chart_visitors(visitors: VisitorsOfDays, key: CounterKey, period: Period) -
 def _count_rows(
     keys: Mapping[str, CounterKey], sums: Sums, visitors: VisitorsOfDays
 ) -> list[CounterNumbers]:
+    ranges = [last_days(days) for days in RANGES]
     totals = get_totals_of(keys.values())
-    ranges = {
-        name: [(key, *last_days(days)) for days in RANGES]
-        for name, key in keys.items()
-        if _counts_visitors(key)
-    }
-    counts = count_ranges(visitors, [*chain.from_iterable(ranges.values())])
-    hits = {
-        name: [sum(sums[name, day] for day in list_days(*last_days(days))) for days in RANGES]
-        for name in keys
-    }
-    return [
-        CounterNumbers(
-            counter=name,
-            label=label_counter(name),
-            hits=hits[name],
-            total=totals[key],
-            visitors=[*map(_known, map(counts.__getitem__, ranges.get(name, ())), hits[name])],
-        )
-        for name, key in keys.items()
-    ]
-
-
-def _known(visitors: Visitors, hits: int) -> Visitors | None:
-    return visitors if visitors.spans or not hits else None
+    counted = filter(_counts_visitors, keys.values())
+    counts = count_ranges(visitors, [(key, *days) for key in counted for days in ranges])
+    rows = []
+    for name, key in keys.items():
+        hits = [sum(sums[name, day] for day in list_days(*days)) for days in ranges]
+        of_ranges = [counts[key, *days] for days in ranges if (key, *days) in counts]
+        known = [
+            count if count.spans or not number else None
+            for count, number in zip(of_ranges, hits, strict=False)
+        ]
+        rows.append(CounterNumbers(name, label_counter(name), hits, totals[key], known))
+    return rows
 
 
 def _read_corrections(key: CounterKey) -> list[Correction]:

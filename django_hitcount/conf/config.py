@@ -18,8 +18,7 @@ from django.conf import settings
 
 from django_hitcount.conf import kinds
 from django_hitcount.conf.caches import cached_for_settings
-from django_hitcount.conf.kinds import Kind, SettingError
-from django_hitcount.conf.limits import COUNTER_MAX_LENGTH, MOST_PARTITIONS
+from django_hitcount.conf.kinds import COUNTER_MAX_LENGTH, Kind, SettingError
 
 T = TypeVar("T")
 
@@ -30,6 +29,12 @@ ROTATION_SECONDS = {"day": 23 * 3600, "month": 28 * 24 * 3600, "never": 366 * 24
 By rotation, the largest ``repeat``: the length of the shortest period.
 
 Visitors are recognised by the keys of this period and of the one before it.
+"""
+
+MOST_PARTITIONS = 1024
+"""
+The largest value of PARTITIONS. A flush looks at this number of partitions, because PARTITIONS may
+have been larger before. It does so in one round trip.
 """
 
 HITS_PER_ADDRESS = 100
@@ -69,7 +74,7 @@ class CounterOptions:
     """Whether to count the unique visitors of each object and day as well."""
 
     # The limit is in practice none, and a number that every database can store.
-    per_address: int | None = setting(None, kinds.whole_number_or_none(1, 1_000_000_000))
+    per_address: int | None = setting(None, kinds.or_none(kinds.whole_number(1, 1_000_000_000)))
     """How many hits of one address count on the same object in one calendar day."""
 
     @cached_property
@@ -161,7 +166,7 @@ class Config:
     )
     """How visitors are identified: a list of identities. The first one with an answer is used."""
 
-    visitor_cookie: str | None = setting(None, kinds.TEXT_OR_NONE)
+    visitor_cookie: str | None = setting(None, kinds.or_none(kinds.TEXT))
     """The name of the cookie that the identity ``"cookie"`` reads."""
 
     visitor_key_rotation: Literal["day", "month", "never"] = setting(
@@ -199,7 +204,7 @@ class Config:
     """
 
     # A flush of so many counters takes about a minute.
-    flush_threshold: int | None = setting(None, kinds.whole_number_or_none(1, 1_000_000))
+    flush_threshold: int | None = setting(None, kinds.or_none(kinds.whole_number(1, 1_000_000)))
     """
     Flush a partition early, without waiting for the schedule, if it holds more pending counters
     than this.

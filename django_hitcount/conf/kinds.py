@@ -16,8 +16,6 @@ from typing import Any, Generic, TypeVar
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 
-from django_hitcount.conf.limits import COUNTER_MAX_LENGTH
-
 T = TypeVar("T")
 
 Network = IPv4Network | IPv6Network
@@ -28,6 +26,9 @@ Options = Mapping[str, object]
 """The options of a refusal."""
 
 _COUNTER_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+COUNTER_MAX_LENGTH = 50
+"""Columns ``counter``: long enough for any name, and short since it is part of unique keys."""
 
 MOST_PROXIES = 20
 """Far more proxies than a request passes through at any site."""
@@ -103,10 +104,6 @@ def is_dict(value: object) -> bool:
 
 TEXT = Kind[str](is_text, "Set it to a string.")
 
-TEXT_OR_NONE = Kind[str | None](
-    lambda value: value is None or is_text(value), "Set it to a string, or to None."
-)
-
 FLAG = Kind[bool](lambda value: isinstance(value, bool), "Set it to True or False.")
 
 SECONDS_TO_WAIT = Kind[float](
@@ -129,12 +126,10 @@ def whole_number(low: int, high: int) -> Kind[int]:
     )
 
 
-def whole_number_or_none(low: int, high: int) -> Kind[int | None]:
-    """Return the kind of the whole numbers from ``low`` to ``high``, and None."""
-    return Kind(
-        lambda value: value is None or is_whole_number(value, low, high),
-        f"Set it to a whole number from {low} to {high}, or to None.",
-    )
+def or_none(kind: Kind[T]) -> Kind[T | None]:
+    """Return the kind of the values of another kind, and None."""
+    hint = f"{kind.hint.removesuffix('.')}, or to None."
+    return Kind(lambda value: value is None or kind.accepts(value), hint)
 
 
 def choice(*choices: str) -> Kind[Any]:

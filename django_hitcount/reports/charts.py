@@ -225,8 +225,7 @@ def nice_ticks(lowest: int, highest: int) -> list[int]:
     return [*range(low // step * step, -(-high // step) * step + 1, step)]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Sparkline:
+class Sparkline(NamedTuple):
     """A line of hits by day, small enough for a row of a table."""
 
     first_day: datetime.date

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from functools import cache
 
@@ -90,8 +90,3 @@ def load_objects(
             objs = find_by_texts(model, of_model, using=router.db_for_read(model))
             found |= {(content_type_id, convert_key(model, obj.pk)): obj for obj in objs}
     return found
-
-
-def name_object(key: ObjectKey, objects: Mapping[ObjectKey, Model]) -> str:
-    """Return the text of an object, or its primary key if it is not among ``objects``."""
-    return label_object(objects[key]) if key in objects else key[1]

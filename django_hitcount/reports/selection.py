@@ -1,23 +1,206 @@
-"""What a report is about: days, a counter, and one model or all."""
+"""What a report is about: days, those before them, a counter, and one model or all."""
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from django.db.models import Model
-from django.utils.formats import date_format
+from django.utils.dateparse import parse_date
+from django.utils.formats import date_format, number_format
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
+from django_hitcount.counters.days import LONGEST_RANGE_DAYS, day_of, days_until, list_days
 from django_hitcount.exceptions import InvalidDay
-from django_hitcount.reports.periods import (
-    DEFAULT_PERIOD,
-    Period,
-    named_period,
-    read_last_day,
-    read_period,
-)
+
+TODAY, THIS_YEAR = "today", "this-year"
+
+PERIODS = {
+    TODAY: gettext_lazy("Today"),
+    "yesterday": gettext_lazy("Yesterday"),
+    "7": gettext_lazy("7 days"),
+    "30": gettext_lazy("30 days"),
+    "90": gettext_lazy("90 days"),
+    "365": gettext_lazy("365 days"),
+    "last-week": gettext_lazy("Last week"),
+    "last-month": gettext_lazy("Last month"),
+    THIS_YEAR: gettext_lazy("This year"),
+}
+"""What named periods are called, by their names. A number is one of days."""
+
+DEFAULT_PERIOD = "30"
+
+LONGEST_PERIOD_DAYS = LONGEST_RANGE_DAYS // 2
+"""A report reads the period before as well, in one range of days."""
+
+ONE_DAY = datetime.timedelta(days=1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Period:
+    """Calendar days in TIME_ZONE, the last one included."""
+
+    first_day: datetime.date
+    last_day: datetime.date
+    today: datetime.date
+    """The day on which the report is made."""
+
+    name: str = ""
+    """One of PERIODS; empty if somebody chose the days."""
+
+    @property
+    def ends(self) -> tuple[datetime.date, datetime.date]:
+        return self.first_day, self.last_day
+
+    @property
+    def days(self) -> int:
+        return (self.last_day - self.first_day).days + 1
+
+    @property
+    def is_today(self) -> bool:
+        return self.first_day == self.today
+
+    @property
+    def before(self) -> Period | None:
+        """
+        As many days, up to the day before the first one. This year is compared with last year, from
+        January 1. None for today: it is not over, so there is nothing to compare.
+        """
+        if self.is_today:
+            return None
+        first_day = self.first_day - self.days * ONE_DAY
+        if self.name == THIS_YEAR:
+            first_day = (self.first_day - ONE_DAY).replace(month=1, day=1)
+        last_day = first_day + (self.days - 1) * ONE_DAY
+        return Period(first_day=first_day, last_day=last_day, today=self.today)
+
+    @property
+    def read_days(self) -> tuple[datetime.date, datetime.date]:
+        """Return the days to read: with those before, and today unless that is too far away."""
+        first_day = (self.before or self).first_day
+        is_near = (self.today - first_day).days < LONGEST_RANGE_DAYS
+        return first_day, self.today if is_near else self.last_day
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """What read_period() makes this period of."""
+        if self.name:
+            return {"period": self.name}
+        return {"first": self.first_day.isoformat(), "last": self.last_day.isoformat()}
+
+    def list_days(self) -> list[datetime.date]:
+        return list_days(*self.ends)
+
+
+def named_period(name: str, *, with_today: bool = False) -> Period:
+    """
+    Return the days of one of PERIODS.
+
+    They are over, or are today alone, because a running day beside a full one looks like a slump.
+    ``with_today`` is for days that are compared with none: those up to now end with today.
+
+    Weeks begin on Monday, as those of hits_by_week(), whatever the language. On January 1, no day
+    of this year is over: it is today.
+    """
+    today = day_of()
+    first_day, last_day = _find_days(name, today, today if with_today else today - ONE_DAY)
+    return Period(name=name, first_day=first_day, last_day=max(first_day, last_day), today=today)
+
+
+def _find_days(
+    name: str, today: datetime.date, last_day: datetime.date
+) -> tuple[datetime.date, datetime.date]:
+    match name:
+        case "today":
+            return today, today
+        case "yesterday":
+            return days_until(today - ONE_DAY, 1)
+        case "last-week":
+            return days_until(today - (today.weekday() + 1) * ONE_DAY, 7)
+        case "last-month":
+            end_of_month = today.replace(day=1) - ONE_DAY
+            return end_of_month.replace(day=1), end_of_month
+        case "this-year":
+            return today.replace(month=1, day=1), last_day
+    return days_until(last_day, int(name))
+
+
+def period_up_to(day: datetime.date) -> Period | None:
+    """Return as many days as the default period has, up to a day; None for days of the year 1."""
+    days = int(DEFAULT_PERIOD)
+    if day.toordinal() <= 2 * days:
+        return None
+    first_day, last_day = days_until(day, days)
+    return Period(first_day=first_day, last_day=last_day, today=day_of())
+
+
+def read_period(parameters: Mapping[str, str], *, with_today: bool = False) -> Period:
+    """
+    Return the period that the parameters of an address name, 30 days if none.
+
+    ``first`` and ``last`` are days such as 2026-11-22, and win over ``period``. Without ``last``,
+    the period ends yesterday, and so it does if ``last`` is later; but from today on, it is today.
+    For ``with_today``, see named_period().
+
+    Raises InvalidDay with a message in the active language.
+    """
+    if parameters.get("first") or parameters.get("last"):
+        return _read_chosen_days(parameters, with_today=with_today)
+    name = parameters.get("period") or DEFAULT_PERIOD
+    if name not in PERIODS:
+        known = ", ".join(PERIODS)
+        raise InvalidDay(
+            _("Invalid period: “%(name)s”. Use one of %(known)s.") % {"name": name, "known": known}
+        )
+    return named_period(name, with_today=with_today)
+
+
+def _read_chosen_days(parameters: Mapping[str, str], *, with_today: bool) -> Period:
+    first_day, today = _read_day(parameters, "first"), day_of()
+    if not first_day:
+        raise InvalidDay(_("Give the first day (From), too."))
+    last_day = _read_day(parameters, "last") or today
+    if first_day < today <= last_day and not with_today:
+        last_day = today - ONE_DAY
+    period = Period(first_day=first_day, last_day=min(last_day, today), today=today)
+    if problem := _find_problem(period):
+        most = number_format(LONGEST_PERIOD_DAYS, force_grouping=True)
+        named = {"first": date_format(first_day), "last": date_format(last_day), "most": most}
+        raise InvalidDay(problem % named)
+    return period
+
+
+def _find_problem(period: Period) -> str:
+    """Return what is wrong with chosen days; empty if nothing is."""
+    if period.first_day > period.today:
+        return _("The first day, %(first)s, is in the future.")
+    if period.days < 1:
+        return _("The first day, %(first)s, is later than the last day, %(last)s.")
+    if period.days > LONGEST_PERIOD_DAYS:
+        return _("From %(first)s to %(last)s is too long. Choose at most %(most)s days.")
+    if period.first_day.toordinal() <= period.days:  # The period before would begin before year 1.
+        return _("Invalid day: %(first)s. Give a later day.")
+    return ""
+
+
+def _read_day(parameters: Mapping[str, str], name: str) -> datetime.date | None:
+    """Return the day of ``first`` or ``last``, if there is one. Raises InvalidDay."""
+    text = parameters.get(name)
+    if not text:
+        return None
+    try:
+        day = parse_date(text)
+    except ValueError:  # It looks like a day but is none, such as February 30.
+        day = None
+    if day is None:
+        raise InvalidDay(
+            _("Invalid day: “%(day)s”. Give both days as year-month-day, such as 2026-11-22.")
+            % {"day": text}
+        )
+    return day
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,11 +253,22 @@ def read_selection(parameters: Mapping[str, str], *, with_today: bool = False) -
     ``with_today``, see named_period().
     """
     problems: list[str] = []
-    return Selection(
-        period=_read_period(parameters, problems, with_today=with_today),
-        counter=_read_counter(parameters, problems),
-        problems=problems,
-    )
+    try:
+        period = read_period(parameters, with_today=with_today)
+        last_day = _read_day(parameters, "last")
+    except InvalidDay as exc:
+        problems.append(_("%(problem)s These are the last 30 days.") % {"problem": exc})
+        period, last_day = named_period(DEFAULT_PERIOD, with_today=with_today), None
+    if last_day and period.last_day < last_day:
+        problem = _("%(day)s is not over yet. These are the days up to %(last)s.")
+        named = {"day": date_format(last_day), "last": date_format(period.last_day)}
+        problems.append(problem % named)
+    counter = parameters.get("counter") or DEFAULT_COUNTER
+    if counter not in get_config().counters:
+        problem = _("Unknown counter: “%(counter)s”. These are the hits of “%(default)s”.")
+        problems.append(problem % {"counter": counter, "default": DEFAULT_COUNTER})
+        counter = DEFAULT_COUNTER
+    return Selection(period=period, counter=counter, problems=problems)
 
 
 def select_model(selection: Selection, label: str, models: Sequence[CountedModel]) -> Selection:
@@ -88,28 +282,3 @@ def select_model(selection: Selection, label: str, models: Sequence[CountedModel
         return replace(selection, model=found)
     problem = _("No hits of “%(model)s” are counted. These are the hits of all models.")
     return replace(selection, problems=[*selection.problems, problem % {"model": label}])
-
-
-def _read_period(parameters: Mapping[str, str], problems: list[str], *, with_today: bool) -> Period:
-    try:
-        period = read_period(parameters, with_today=with_today)
-        last_day = read_last_day(parameters)
-    except InvalidDay as exc:
-        problems.append(_("%(problem)s These are the last 30 days.") % {"problem": exc})
-        return named_period(DEFAULT_PERIOD, with_today=with_today)
-    if last_day and period.last_day < last_day:
-        problem = _("%(day)s is not over yet. These are the days up to %(last)s.")
-        named = {"day": date_format(last_day), "last": date_format(period.last_day)}
-        problems.append(problem % named)
-    return period
-
-
-def _read_counter(parameters: Mapping[str, str], problems: list[str]) -> str:
-    counter = parameters.get("counter") or DEFAULT_COUNTER
-    if counter in get_config().counters:
-        return counter
-    problems.append(
-        _("Unknown counter: “%(counter)s”. These are the hits of “%(default)s”.")
-        % {"counter": counter, "default": DEFAULT_COUNTER}
-    )
-    return DEFAULT_COUNTER

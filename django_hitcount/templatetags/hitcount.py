@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from django import template
 from django.db.models import Model
@@ -18,8 +18,6 @@ from django_hitcount.short_numbers import format_short
 from django_hitcount.unique_visitors import Visitors
 
 register = template.Library()
-
-NumberT = TypeVar("NumberT", bound=int)
 
 
 @register.simple_tag(takes_context=True)
@@ -56,8 +54,10 @@ def hit_total(
     request = context.get("request")
     with CurrentPage(request):
         if days is None:
-            return _or_nothing(page_total(request, obj, counter=counter))
-        return _or_nothing(page_hits_of_days(request, obj, counter=counter, days=days))
+            hits = page_total(request, obj, counter=counter)
+        else:
+            hits = page_hits_of_days(request, obj, counter=counter, days=days)
+    return "" if hits is None else hits
 
 
 @register.simple_tag(takes_context=True)
@@ -74,7 +74,8 @@ def hit_visitors(
     if is_unsaved(obj):
         return ""
     with CurrentPage(context.get("request")):
-        return _or_nothing(page_visitors(context.get("request"), obj, counter=counter, days=days))
+        visitors = page_visitors(context.get("request"), obj, counter=counter, days=days)
+    return "" if visitors is None else visitors
 
 
 @register.simple_tag(takes_context=True, name="prefetch_hits")
@@ -117,7 +118,3 @@ def _to_number(text: str) -> Any:
 def short_number(value: object) -> object:
     """Write a whole number in few characters, such as 1.2K; leave anything else as it is."""
     return format_short(value) if isinstance(value, int) else value
-
-
-def _or_nothing(number: NumberT | None) -> NumberT | Literal[""]:
-    return "" if number is None else number

@@ -1,4 +1,4 @@
-"""The address of a client, and the network that its household shares."""
+"""The address of a client, and the network that the people of its home share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Address = IPv4Address | IPv6Address
 _DOTTED_QUAD = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}", re.ASCII)
 
 IPV6_PREFIX = 64
-"""Leading bits that all addresses of a household share. The other bits change every hour."""
+"""Leading bits that all addresses of a home share. The other bits change every hour."""
 
 MOST_HOPS = 32
 """Entries of X-Forwarded-For that are read, from the right. No site has more proxies."""
@@ -95,16 +95,16 @@ def is_within(address: Address | None, networks: tuple[Network, ...]) -> bool:
     return address is not None and any(address in network for network in networks)
 
 
-def client_household(meta: Mapping[str, Any]) -> str | None:
-    """Return the household() of the client_address(), or None if there is no address."""
+def client_network(meta: Mapping[str, Any]) -> str | None:
+    """Return the network_of() of the client_address(), or None if there is no address."""
     remote = str(meta.get("REMOTE_ADDR") or "")
     if not conf.get_config().trusted_proxies and _DOTTED_QUAD.fullmatch(remote):
         return remote  # Written by the server. Parsing it would double the cost of a visitor.
     address = client_address(meta)
-    return household(address) if address else None
+    return network_of(address) if address else None
 
 
-def household(address: Address) -> str:
+def network_of(address: Address) -> str:
     """Return an IPv4 address unchanged, and an IPv6 address as its /64 network."""
     if isinstance(address, IPv4Address):
         return str(address)

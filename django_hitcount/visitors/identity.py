@@ -23,7 +23,7 @@ from django_hitcount.db.savepoints import protect_transactions
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable, TransactionLost
 from django_hitcount.outages.breaker import Breaker
-from django_hitcount.visitors.addresses import client_household, is_unnamed_proxy
+from django_hitcount.visitors.addresses import client_network, is_unnamed_proxy
 
 Identity = Callable[[HttpRequest], str | None]
 
@@ -64,7 +64,7 @@ def read_origin(request: HttpRequest, options: conf.CounterOptions) -> RequestOr
         identity = identify(request)
     if options.per_address and not (identity and identity.startswith("user:")):
         is_proxied = "HTTP_X_FORWARDED_FOR" in meta and is_unnamed_proxy(meta)
-        address = None if is_proxied else client_household(meta)
+        address = None if is_proxied else client_network(meta)
     return RequestOrigin(identity, address) if identity or address else None
 
 
@@ -123,7 +123,7 @@ def cookie(request: HttpRequest) -> str | None:
 
 def address(request: HttpRequest) -> str | None:
     """Return the client's address (for IPv6, its /64 network) and user agent."""
-    found = client_household(request.META)
+    found = client_network(request.META)
     return f"{found} {request.META.get('HTTP_USER_AGENT', '')}" if found else None
 
 

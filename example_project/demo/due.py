@@ -52,7 +52,7 @@ def due(requests: Iterable[PageRequest]) -> Due:
         else:
             sums.hits[request.path] += 1
             sums.hits_by_day[day] += 1
-            visitor = (day, household(request.address), request.user_agent)
+            visitor = (day, network_of(request.address), request.user_agent)
             sums.visitors[request.path].add(visitor)
     return sums
 
@@ -71,7 +71,7 @@ def is_bot(user_agent: str) -> bool:
 
 
 @cache
-def household(address: str) -> str:
+def network_of(address: str) -> str:
     """An IPv4 address, or the /64 network of an IPv6 address."""
     try:
         found = ip_address(address)

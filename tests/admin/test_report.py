@@ -18,7 +18,7 @@ from django_hitcount.admin.report_contents import FILES
 from django_hitcount.compaction import compact
 from django_hitcount.models import HitSlot
 from django_hitcount.recording import record_hit
-from django_hitcount.reports.periods import PERIODS
+from django_hitcount.reports.selection import PERIODS
 from tests.app.models import Article, OldPhoto, Page, Photo, Plain, Tag
 
 URL = "/admin/django_hitcount/hitslot/"

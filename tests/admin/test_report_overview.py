@@ -10,7 +10,7 @@ from django_hitcount.admin.report_contents import read_overview
 from django_hitcount.db import slots
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.tables import HitSlot
-from django_hitcount.reports.periods import named_period
+from django_hitcount.reports.selection import named_period
 from tests.app.models import Article
 
 ROWS = 3000

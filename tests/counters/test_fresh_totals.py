@@ -12,6 +12,7 @@ from django.test import RequestFactory
 from django_hitcount.counters import fresh_totals
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.models import with_hits
+from django_hitcount.page_numbers import Numbers
 from django_hitcount.recording import record_hit, record_hits
 from tests.app.models import Article, Essay
 from tests.browsers import BROWSER
@@ -123,7 +124,7 @@ def test_is_read_anew_when_it_comes_from_a_cache(found):
 
 def test_of_tables_that_lag_behind_is_not_kept(articles, redis_buffer, monkeypatch):
     """The exact total cannot be read now: the figure of the tables is shown, and not trusted."""
-    monkeypatch.setattr("django_hitcount.page_numbers.totals_or_none", lambda *args: {})
+    monkeypatch.setattr("django_hitcount.prefetching.read_numbers", lambda wanted: Numbers({}, {}))
     found = Article.objects.with_hits().first()
 
     assert fresh_totals.find_fresh_total(found, counter="views") is None

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from django_hitcount.reports.csv import BYTE_ORDER_MARK, defuse, write_csv
+from django_hitcount.reports.rows import BYTE_ORDER_MARK, defuse, write_csv
 
 
 def written(header, rows):

@@ -7,7 +7,7 @@ import time_machine
 from django.utils.translation import override
 
 from django_hitcount.exceptions import InvalidDay
-from django_hitcount.reports.periods import PERIODS, named_period, read_period
+from django_hitcount.reports.selection import PERIODS, named_period, read_period
 
 
 def day(text):

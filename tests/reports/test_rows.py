@@ -4,9 +4,8 @@ import datetime
 
 import pytest
 
-from django_hitcount.reports.periods import Period
 from django_hitcount.reports.rows import ObjectRow, Report, pick_days, refused_rows, share_of
-from django_hitcount.reports.selection import CountedModel, Selection
+from django_hitcount.reports.selection import CountedModel, Period, Selection
 from tests.app.models import Article
 
 FIRST = datetime.date(2026, 11, 20)

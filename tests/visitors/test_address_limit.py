@@ -115,7 +115,7 @@ def test_each_address_object_and_counter_by_itself(article, limit):
     assert counted == [True] * 16 + [False] * 16
 
 
-def test_a_household_of_ipv6_is_one_address(article, limit):
+def test_a_network_of_ipv6_is_one_address(article, limit):
     limit(per_address=1)
     addresses = [f"2001:db8::{n:x}:1" for n in range(1, 5)]
 

@@ -15,9 +15,9 @@ from django_hitcount.visitors.addresses import (
     MOST_HOPS,
     _parse_cached,
     client_address,
-    client_household,
-    household,
+    client_network,
     is_within,
+    network_of,
     parse_address,
 )
 
@@ -246,7 +246,7 @@ def test_no_header_raises(peer, forwarded_for, trusted):
     with override_settings(HITCOUNT={"TRUSTED_PROXIES": trusted}):
         found = client_address({"REMOTE_ADDR": peer, "HTTP_X_FORWARDED_FOR": forwarded_for})
 
-    assert found is None or household(found)
+    assert found is None or network_of(found)
 
 
 @given(st.ip_addresses(), st.integers(0, 65535))
@@ -319,19 +319,19 @@ def test_changed_setting_takes_effect(trust):
         ("fe80::1%eth0", "fe80::/64"),
     ],
 )
-def test_ipv6_is_one_household_by_64_bits_and_ipv4_an_address(text, expected):
-    assert ip_network(household(ip_address(text))) == ip_network(expected)
+def test_ipv6_is_one_network_by_64_bits_and_ipv4_an_address(text, expected):
+    assert ip_network(network_of(ip_address(text))) == ip_network(expected)
 
 
 @pytest.mark.parametrize("trusted", [0, 1, PROXIES])
 @pytest.mark.parametrize("peer", [CLIENT, PEER, "::ffff:203.0.113.9", "2001:db8:1:2::3", "", "x"])
 @pytest.mark.parametrize("forwarded_for", ["", FORGED, "2001:db8:1:2::3", "junk"])
-def test_household_of_a_client_is_that_of_its_address(trust, trusted, peer, forwarded_for):
+def test_network_of_a_client_is_that_of_its_address(trust, trusted, peer, forwarded_for):
     trust(trusted)
     meta = {"REMOTE_ADDR": peer, "HTTP_X_FORWARDED_FOR": forwarded_for}
     found = client_address(meta)
 
-    assert client_household(meta) == (found and household(found))
+    assert client_network(meta) == (found and network_of(found))
 
 
 def test_address_is_within_networks_of_its_own_kind_only():
