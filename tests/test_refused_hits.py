@@ -13,7 +13,7 @@ from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.models import RefusedHitSlot
 from django_hitcount.recording import Hit, record_hit, record_hits
-from django_hitcount.refusals import RefusedHits, refused_between
+from django_hitcount.refused_hits import RefusedHits, refused_between
 from tests.app.models import Article
 from tests.browsers import BROWSER
 from tests.refusals.reasons import get

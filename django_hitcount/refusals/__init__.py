@@ -10,7 +10,6 @@ HITCOUNT["REFUSALS"] names them. To write one, decorate a function that returns 
 
 from __future__ import annotations
 
-import datetime
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,15 +17,12 @@ from inspect import isawaitable, signature
 from typing import NamedTuple
 
 from django.conf import settings
-from django.db.models import Model, Sum
+from django.db.models import Model
 from django.http import HttpRequest
 
 from django_hitcount import conf
 from django_hitcount.conf.caches import cached_for_settings
-from django_hitcount.counters.days import list_days
 from django_hitcount.counters.hits import CALLER, REASONS, UNAVAILABLE, NewHits
-from django_hitcount.db.routing import hits_alias
-from django_hitcount.db.tables import RefusedHitSlot
 from django_hitcount.exceptions import TransactionLost
 from django_hitcount.refusals import built_in
 from django_hitcount.refusals.base import HitContext, Refusal, protect, refusal
