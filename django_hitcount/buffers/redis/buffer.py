@@ -130,8 +130,8 @@ class RedisBuffer(Buffer):
             return [*calls, *reading.build(link)] if reading else calls
 
         sent = self.redis.try_to_send(build, commands=len(groups) or 1)
-        if type(sent.replies[0]) is int:
-            return [RecordResult(sent.replies[0], None)], sent  # See common_hit.lua.
+        if len(hits) == 1 and type(sent.replies[0]) is int:
+            return [RecordResult(sent.replies[0], None)], sent  # As for most hits.
         groups = groups or self._group(hits)
         results, failed = self._read_results(groups, sent)
         if failed:
