@@ -12,9 +12,9 @@ from django.http import HttpRequest
 
 from django_hitcount.counters.fresh_totals import FRESH_SECONDS
 from django_hitcount.counters.hits import NewHits
-from django_hitcount.counters.keys import CounterKey, ObjectKey
+from django_hitcount.counters.keys import CounterKey, CounterRange, ObjectKey
 from django_hitcount.counters.outcomes import Hit
-from django_hitcount.counters.page_numbers import LastDays, SpanCount
+from django_hitcount.counters.visitors import Visitors
 from django_hitcount.db.commits import DelayedWork
 
 _MEMORY_ATTRIBUTE = "_hitcount_memory"
@@ -35,10 +35,10 @@ class PageMemory:
         self.totals: dict[CounterKey, tuple[int, float]] = {}
         """Totals, and when they were read."""
 
-        self.visitors: dict[LastDays, tuple[SpanCount, float]] = {}
+        self.visitors: dict[CounterRange, tuple[Visitors, float]] = {}
         """Visitors, and when they were read."""
 
-        self.ranges: dict[LastDays, tuple[int, float]] = {}
+        self.ranges: dict[CounterRange, tuple[int, float]] = {}
         """Hits of ranges of days, and when they were read."""
 
 
@@ -86,7 +86,7 @@ def has_recorded(request: HttpRequest, key: ObjectKey) -> bool:
 def remember_numbers(
     request: HttpRequest,
     totals: Mapping[CounterKey, int],
-    visitors: Mapping[LastDays, SpanCount],
+    visitors: Mapping[CounterRange, Visitors],
 ) -> None:
     """Keep numbers that were read a moment ago."""
     memory, now = _memory_of(request), monotonic()
@@ -94,7 +94,7 @@ def remember_numbers(
     memory.visitors.update({last_days: (count, now) for last_days, count in visitors.items()})
 
 
-def remember_range(request: HttpRequest, last_days: LastDays, hits: int) -> None:
+def remember_range(request: HttpRequest, last_days: CounterRange, hits: int) -> None:
     """Keep the hits of a range of days that were read a moment ago."""
     _memory_of(request).ranges[last_days] = hits, monotonic()
 
@@ -127,14 +127,14 @@ def recall_total(request: HttpRequest, key: CounterKey) -> int | None:
     return total if monotonic() - read_at <= FRESH_SECONDS else None
 
 
-def recall_visitors(request: HttpRequest, last_days: LastDays) -> SpanCount | None:
+def recall_visitors(request: HttpRequest, last_days: CounterRange) -> Visitors | None:
     """Return the visitors that ``request`` has read a moment ago; None without them."""
     memory: PageMemory | None = request.__dict__.get(_MEMORY_ATTRIBUTE)
     count, read_at = memory.visitors.get(last_days, (None, 0.0)) if memory else (None, 0.0)
     return count if monotonic() - read_at <= FRESH_SECONDS else None
 
 
-def recall_range(request: HttpRequest, last_days: LastDays) -> int | None:
+def recall_range(request: HttpRequest, last_days: CounterRange) -> int | None:
     """Return the hits of a range of days that ``request`` has read a moment ago; None if not."""
     memory: PageMemory | None = request.__dict__.get(_MEMORY_ATTRIBUTE)
     hits, read_at = memory.ranges.get(last_days, (None, 0.0)) if memory else (None, 0.0)

@@ -17,8 +17,8 @@ from django.http import HttpRequest
 
 from django_hitcount.conf.caches import cached_for_settings
 from django_hitcount.counters.days import day_of, days_until
-from django_hitcount.counters.keys import CounterKey
-from django_hitcount.counters.page_numbers import LastDays, Wanted
+from django_hitcount.counters.keys import CounterKey, CounterRange
+from django_hitcount.counters.page_numbers import Wanted
 from django_hitcount.page_hits import has_recorded
 
 MOST_WISHES = 20
@@ -74,11 +74,11 @@ def _make_wanted(
 ) -> Wanted:
     """Return what these wishes are about today, on one object."""
     totals: list[CounterKey] = []
-    visitors: list[LastDays] = []
+    visitors: list[CounterRange] = []
     for counter, days in wishes:
         wanted = CounterKey(content_type_id, object_id, counter)
         if days:
-            visitors.append(LastDays(wanted, *days_until(today, days)))
+            visitors.append(CounterRange(wanted, *days_until(today, days)))
         else:
             totals.append(wanted)
     return Wanted(tuple(totals), tuple(visitors))

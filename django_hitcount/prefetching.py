@@ -14,9 +14,9 @@ from django_hitcount.conf import DEFAULT_COUNTER, get_config
 from django_hitcount.counters.counted_models import is_unsaved
 from django_hitcount.counters.days import last_days
 from django_hitcount.counters.fresh_totals import remember_total, remember_visitors
-from django_hitcount.counters.keys import CounterKey
+from django_hitcount.counters.keys import CounterKey, CounterRange
 from django_hitcount.counters.names import check_counter
-from django_hitcount.counters.page_numbers import LastDays, SpanCount, Wanted
+from django_hitcount.counters.page_numbers import Wanted
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import UnsavedObject
@@ -74,7 +74,7 @@ def prefetch_hits(
         return
     totals = [each for counter in counters for each in keyed[counter]]
     visitors = [
-        (obj, LastDays(key, *days))
+        (obj, CounterRange(key, *days))
         for counter, days in product(with_visitors, ranges)
         for obj, key in keyed[counter]
     ]
@@ -97,7 +97,7 @@ def _counters_with_visitors(counters: Sequence[str]) -> list[str]:
 def _remember(
     found: Numbers,
     totals: Iterable[KeyedObject],
-    visitors: Iterable[tuple[Model, LastDays]],
+    visitors: Iterable[tuple[Model, CounterRange]],
 ) -> None:
     """Keep numbers on the objects that they are of."""
     for obj, key in totals:
@@ -106,7 +106,7 @@ def _remember(
     for obj, last in visitors:
         if last in found.visitors:
             count = found.visitors[last]
-            remember_visitors(obj, SpanCount(count, count.spans), last)
+            remember_visitors(obj, count, last)
 
 
 aprefetch_hits = sync_to_async(prefetch_hits)

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_hitcount import conf
 from django_hitcount.counters.days import last_days, list_days
-from django_hitcount.counters.keys import CounterKey
+from django_hitcount.counters.keys import CounterKey, CounterRange
 from django_hitcount.counters.visitors import Visitors
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.routing import hits_alias
@@ -27,11 +27,7 @@ from django_hitcount.reports.periods import Period
 from django_hitcount.reports.selection import Selection, read_selection
 from django_hitcount.series import day_range, hits_by_day, read_counters
 from django_hitcount.totals import get_totals_of
-from django_hitcount.unique_visitors import (
-    VisitorsOfDays,
-    count_ranges,
-    read_visitors_of_days,
-)
+from django_hitcount.unique_visitors import VisitorsOfDays, read_visitors_of_days
 
 RANGES = (1, 7, 30)
 """The ranges of days in the table of counters."""
@@ -215,7 +211,9 @@ def _read_visitors(
     if not others:
         return found
     earlier = read_visitors_of_days([chosen], *others[0])
-    return found._replace(visitors={**found.visitors, **earlier.visitors})
+    return VisitorsOfDays(
+        {**found.in_buffer, **earlier.in_buffer}, {**found.in_tables, **earlier.in_tables}
+    )
 
 
 def _has_bars_of_days(period: Period) -> bool:
@@ -236,11 +234,11 @@ def _count_rows(
 ) -> list[CounterNumbers]:
     totals = get_totals_of(keys.values())
     ranges = {
-        name: [(key, *last_days(days)) for days in RANGES]
+        name: [CounterRange(key, *last_days(days)) for days in RANGES]
         for name, key in keys.items()
         if _counts_visitors(key)
     }
-    counts = count_ranges(visitors, [*chain.from_iterable(ranges.values())])
+    counts = visitors.of_ranges(chain.from_iterable(ranges.values()))
     hits = {
         name: [sum(sums[name, day] for day in list_days(*last_days(days))) for days in RANGES]
         for name in keys

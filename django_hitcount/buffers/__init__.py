@@ -20,15 +20,9 @@ from django_hitcount.counters.batches import (
     Waiting,
 )
 from django_hitcount.counters.hits import NewHits, VisitorHashes
-from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, RefusedKey
-from django_hitcount.counters.page_numbers import (
-    BufferNumbers,
-    DayInTable,
-    LastDays,
-    SpanCount,
-    Wanted,
-)
-from django_hitcount.counters.sketches import Sketch, SketchUnion
+from django_hitcount.counters.keys import CounterKey, CounterRange, DailyVisitorsKey, RefusedKey
+from django_hitcount.counters.page_numbers import BufferNumbers, UnkeptRange, Wanted
+from django_hitcount.counters.visitors import DayInTable, MergedDays, Sketch, Visitors
 
 __all__ = [
     "Batch",
@@ -38,18 +32,19 @@ __all__ = [
     "BufferState",
     "CounterDay",
     "CounterKey",
+    "CounterRange",
     "DailyVisitorsKey",
     "DayInTable",
     "FlushPosition",
     "HeldHits",
-    "LastDays",
+    "MergedDays",
     "NewHits",
     "RecordResult",
     "RefusedKey",
     "Sketch",
-    "SketchUnion",
-    "SpanCount",
+    "UnkeptRange",
     "VisitorHashes",
+    "Visitors",
     "Waiting",
     "Wanted",
     "get_buffer",

@@ -27,8 +27,8 @@ from django_hitcount import page_numbers, totals, unique_visitors
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import last_days
 from django_hitcount.counters.fresh_totals import remember_total, remember_visitors
-from django_hitcount.counters.keys import CounterKey
-from django_hitcount.counters.page_numbers import LastDays, SpanCount, Wanted
+from django_hitcount.counters.keys import CounterKey, CounterRange
+from django_hitcount.counters.page_numbers import Wanted
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.expressions import TotalInTables
 from django_hitcount.db.routing import hits_alias
@@ -162,10 +162,10 @@ def _set_totals(objs: Sequence[Model], counters: Mapping[str, str]) -> None:
 
 def _set_visitors(objs: Sequence[Model], name: str, wanted: WantedVisitors) -> None:
     days = last_days(wanted.days)
-    keys = [LastDays(counter_key(obj, counter=wanted.counter), *days) for obj in objs]
+    keys = [CounterRange(counter_key(obj, counter=wanted.counter), *days) for obj in objs]
     found = page_numbers.read_numbers(Wanted(visitors={*keys})).visitors
     for obj, key in zip(objs, keys, strict=True):
         visitors = found.get(key)
         setattr(obj, name, visitors)
         if visitors is not None:
-            remember_visitors(obj, SpanCount(visitors, visitors.spans), key)
+            remember_visitors(obj, visitors, key)

@@ -8,13 +8,17 @@ with these files: see FRAGMENTS.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import random
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
 Command = tuple[Any, ...]
 """A Redis command: its name and its arguments."""
+
+EPOCH_BITS = 48
+"""Length of the number that an epoch begins with. Two are the same with a chance of 1 in 10^14."""
 
 FRAGMENTS = {
     "record": (
@@ -30,9 +34,9 @@ FRAGMENTS = {
     "settle": ("foreign_values", "batch_names"),
     "held_days": ("foreign_values", "batch_names", "held_hits"),
     "discard": ("foreign_values",),
-    "read_visitors": ("foreign_values", "kept_visitors"),
-    "keep_visitors": ("foreign_values", "batch_names", "held_hits", "kept_visitors"),
-    "drop_kept": ("kept_visitors",),
+    "read_visitors": ("foreign_values", "sketches"),
+    "keep_visitors": ("foreign_values", "batch_names", "held_hits", "sketches"),
+    "merge_sketches": ("sketches",),
 }
 """By script, the files in ``lua/`` that its source begins with: it calls their functions."""
 
@@ -78,3 +82,8 @@ class ScriptCall(NamedTuple):
     def by_source(self, run_id: str) -> Command:
         """Return the command that also loads the script."""
         return ("EVAL", script(self.name, run_id).source, len(self.keys), *self.keys, *self.args)
+
+
+def number_epochs(calls: Iterable[ScriptCall]) -> list[ScriptCall]:
+    """Give each call a random number, with which the epoch of its partition may begin."""
+    return [call._replace(args=[random.getrandbits(EPOCH_BITS), *call.args]) for call in calls]
