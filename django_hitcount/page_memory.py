@@ -23,8 +23,8 @@ from django_hitcount.conf.caches import cached_for_settings
 from django_hitcount.counters.days import day_of, days_until
 from django_hitcount.counters.fresh_totals import FRESH_SECONDS
 from django_hitcount.counters.hits import Hit, NewHits
-from django_hitcount.counters.keys import CounterKey
-from django_hitcount.counters.page_numbers import LastDays, Wanted
+from django_hitcount.counters.keys import CounterKey, CounterRange
+from django_hitcount.counters.page_numbers import Wanted
 from django_hitcount.db.savepoints import DelayedWork
 
 MOST_WISHES = 20
@@ -34,7 +34,7 @@ _ON_REQUEST = "_hitcount_memory"
 
 HITS = "hits"
 
-Number = CounterKey | LastDays | tuple[str, LastDays]
+Number = CounterKey | CounterRange | tuple[str, CounterRange]
 """What names a number: the counter of a total, the days of visitors, or HITS and the days."""
 
 
@@ -91,7 +91,7 @@ class PageMemory:
             changed = {hit.key for hit in hits}
             for number in [*self._numbers]:
                 last = number[1] if number[0] == HITS else number
-                if isinstance(last, LastDays) and last.key in changed:
+                if isinstance(last, CounterRange) and last.key in changed:
                     del self._numbers[number]
 
 
@@ -146,11 +146,11 @@ def _make_wanted(
 ) -> Wanted:
     """Return what these wishes are about today, on one object."""
     totals: list[CounterKey] = []
-    visitors: list[LastDays] = []
+    visitors: list[CounterRange] = []
     for counter, days in wishes:
         wanted = CounterKey(content_type_id, object_id, counter)
         if days:
-            visitors.append(LastDays(wanted, *days_until(today, days)))
+            visitors.append(CounterRange(wanted, *days_until(today, days)))
         else:
             totals.append(wanted)
     return Wanted(tuple(totals), tuple(visitors))

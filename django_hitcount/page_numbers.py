@@ -17,11 +17,10 @@ from django.http import HttpRequest
 
 from django_hitcount import series
 from django_hitcount.buffers import get_buffer
-from django_hitcount.counters.batches import FlushPosition
 from django_hitcount.counters.days import last_days
 from django_hitcount.counters.fresh_totals import find_fresh_total, find_fresh_visitors
-from django_hitcount.counters.keys import CounterKey
-from django_hitcount.counters.page_numbers import BufferNumbers, LastDays, SpanCount, Wanted
+from django_hitcount.counters.keys import CounterKey, CounterRange
+from django_hitcount.counters.page_numbers import BufferNumbers, UnkeptRange, Wanted
 from django_hitcount.counters.visitors import Visitors
 from django_hitcount.db import daily_visitors
 from django_hitcount.db.counter_keys import counter_key
@@ -41,7 +40,7 @@ class Numbers(NamedTuple):
     """Numbers that were read. Those that cannot be read now are left out."""
 
     totals: Mapping[CounterKey, int]
-    visitors: Mapping[LastDays, Visitors]
+    visitors: Mapping[CounterRange, Visitors]
 
 
 @contextmanager
@@ -103,12 +102,12 @@ def page_visitors(
     key = _key_or_none(obj, valid_visitor_counter(counter))
     if key is None:
         return None
-    wanted = LastDays(key, first_day, today)
-    count = memory_of(request).recall(wanted) if request else None
+    wanted = CounterRange(key, first_day, today)
+    count: Visitors | None = memory_of(request).recall(wanted) if request else None
     if count is None:
         count = find_fresh_visitors(obj, wanted)
     if count is not None:
-        return Visitors(*count)
+        return count
     found = read_numbers(Wanted(visitors=[wanted]))
     _remember(request, obj, key, found, Wish(counter, days))
     return found.visitors.get(wanted)
@@ -129,7 +128,7 @@ def page_hits_of_days(
     key = _key_or_none(obj, counter)
     if key is None:
         return None
-    wanted = LastDays(key, first_day, today)
+    wanted = CounterRange(key, first_day, today)
     hits: int | None = memory_of(request).recall((HITS, wanted)) if request else None
     if hits is None:
         hits = _read_range(wanted)
@@ -138,10 +137,10 @@ def page_hits_of_days(
     return hits
 
 
-def _read_range(wanted: LastDays) -> int | None:
+def _read_range(wanted: CounterRange) -> int | None:
     """Read the hits of a range of days; None if they cannot be read now."""
-    days = series.day_range(wanted.first_day, wanted.today)
-    found: dict[LastDays, int] = {}
+    days = series.day_range(wanted.first_day, wanted.last_day)
+    found: dict[CounterRange, int] = {}
     with _errors_logged("The hits of some days cannot be read"):
         hits = series.read_counters([wanted.key], days, guard=page_read_breaker().guard)
         found[wanted] = sum(hits.values())
@@ -165,8 +164,7 @@ def _remember(
 ) -> None:
     """Keep numbers for the tags that follow. If the page has recorded ``obj``, keep its wish."""
     if request is not None:
-        visitors = {last: SpanCount(count, count.spans) for last, count in found.visitors.items()}
-        memory_of(request).remember({**found.totals, **visitors})
+        memory_of(request).remember({**found.totals, **found.visitors})
         add_wish(request, obj, key, wish)
 
 
@@ -212,7 +210,7 @@ def _load(wanted: Wanted) -> None:
 def _complete(wanted: Wanted, known: BufferNumbers) -> Numbers:
     """Read what the buffer does not know; see read_numbers()."""
     totals = totals_or_none(wanted.totals, known.state) if wanted.totals else {}
-    visitors = {last: Visitors(*count) for last, count in known.visitors.items()}
+    visitors = {**known.visitors}
     with _errors_logged("Visitors cannot be read"):
         visitors |= _keep_visitors(known.unkept)
         others = [last for last in wanted.visitors if last not in visitors]
@@ -220,7 +218,9 @@ def _complete(wanted: Wanted, known: BufferNumbers) -> Numbers:
     return Numbers(totals, visitors)
 
 
-def _keep_visitors(unkept: Mapping[LastDays, FlushPosition]) -> dict[LastDays, Visitors]:
+def _keep_visitors(
+    unkept: Mapping[CounterRange, UnkeptRange],
+) -> Mapping[CounterRange, Visitors]:
     """
     Read ranges from the table, and let the buffer keep them.
 
@@ -232,5 +232,4 @@ def _keep_visitors(unkept: Mapping[LastDays, FlushPosition]) -> dict[LastDays, V
         return {}
     with page_read_breaker().guard(), savepoint(using):
         rows = daily_visitors.read_ranges(unkept, using=using)
-    counts = get_buffer().keep_visitors(rows, unkept)
-    return {last_days: Visitors(*count) for last_days, count in counts.items()}
+    return get_buffer().keep_visitors(rows, unkept)

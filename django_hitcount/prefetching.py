@@ -27,8 +27,8 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
 from django_hitcount.counters.days import last_days
 from django_hitcount.counters.fresh_totals import remember_total, remember_visitors
-from django_hitcount.counters.keys import check_counter
-from django_hitcount.counters.page_numbers import LastDays, SpanCount, Wanted
+from django_hitcount.counters.keys import CounterRange, check_counter
+from django_hitcount.counters.page_numbers import Wanted
 from django_hitcount.counters.primary_keys import is_unsaved
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.expressions import TotalInTables
@@ -123,7 +123,7 @@ def read_of_objects(
         for counter in {*counters, *(counter for counter, _ in visitors)}
     }
     ranges = {
-        (counter, days): [LastDays(key, *last_days(days)) for key in keys[counter]]
+        (counter, days): [CounterRange(key, *last_days(days)) for key in keys[counter]]
         for counter, days in visitors
     }
     wanted = {key for counter in counters for key in keys[counter]}
@@ -138,7 +138,7 @@ def read_of_objects(
         numbers[name] = [found.visitors.get(each) for each in ends]
         for obj, each, count in zip(objs, ends, numbers[name], strict=True):
             if count is not None:
-                remember_visitors(obj, SpanCount(count, count.spans), each)
+                remember_visitors(obj, count, each)
     return numbers
 
 

@@ -22,9 +22,13 @@ from django_hitcount import conf
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import day_of, list_days
-from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, check_counter
-from django_hitcount.counters.sketches import SketchUnion
-from django_hitcount.counters.visitors import Visitors
+from django_hitcount.counters.keys import (
+    CounterKey,
+    CounterRange,
+    DailyVisitorsKey,
+    check_counter,
+)
+from django_hitcount.counters.visitors import DayInTable, Visitors
 from django_hitcount.db import daily_visitors
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.routing import hits_alias
@@ -43,11 +47,6 @@ __all__ = [
 ]
 
 ModelT = TypeVar("ModelT", bound=Model)
-
-Range = tuple[CounterKey, datetime.date, datetime.date]
-"""A counter, and the first and the last of some days."""
-
-RangeT = TypeVar("RangeT", bound=Range)
 
 Span = tuple[DailyVisitorsKey, ...]
 """Days of a counter whose visitors were hashed under the same key, in order."""
@@ -113,8 +112,9 @@ def get_visitors(
     keys = {obj: counter_key(obj, counter=valid_visitor_counter(counter)) for obj in objs}
     days = first_day or last_day, last_day
     list_days(*days)
-    found = get_visitors_of_ranges([(key, *days) for key in keys.values()])
-    return {obj: found[key, *days] for obj, key in keys.items()}
+    ranges = {obj: CounterRange(key, *days) for obj, key in keys.items()}
+    found = get_visitors_of_ranges(ranges.values())
+    return {obj: found[of] for obj, of in ranges.items()}
 
 
 def valid_visitor_counter(counter: str) -> str:
@@ -128,8 +128,8 @@ def valid_visitor_counter(counter: str) -> str:
 
 
 def get_visitors_of_ranges(
-    ranges: Collection[RangeT], *, guard: Guard = nullcontext
-) -> dict[RangeT, Visitors]:
+    ranges: Collection[CounterRange], *, guard: Guard = nullcontext
+) -> dict[CounterRange, Visitors]:
     """
     Return the visitors of ranges of days. Reads the tables within ``guard``.
 
@@ -138,31 +138,77 @@ def get_visitors_of_ranges(
     """
     if not ranges:
         return {}
-    keys = {key for key, _, _ in ranges}
-    first_day = min(first_day for _, first_day, _ in ranges)
-    last_day = max(last_day for _, _, last_day in ranges)
+    first_day = min(of.first_day for of in ranges)
+    last_day = max(of.last_day for of in ranges)
     sketches_from = first_day if first_day < last_day else None
-    of_days = read_visitors_of_days(
+    keys = {of.key for of in ranges}
+    days = read_visitors_of_days(
         keys, first_day, last_day, sketches_from=sketches_from, guard=guard
     )
-    return count_ranges(of_days, ranges)
+    return days.of_ranges(ranges)
 
 
 class VisitorsOfDays(NamedTuple):
     """The visitors of counters on some days. A day may be there once for each visitor key."""
 
-    visitors: Mapping[DailyVisitorsKey, int]
-    in_buffer: set[DailyVisitorsKey]
-    sketches: Mapping[DailyVisitorsKey, bytes]
-    """Those in the tables, of days that may be merged with others."""
+    in_buffer: Mapping[DailyVisitorsKey, int]
+    in_tables: Mapping[DailyVisitorsKey, DayInTable]
+
+    def on(self, day: DailyVisitorsKey) -> int:
+        """Return the visitors of one day."""
+        # Redis has all visitors that the table has, and newer ones, unless it lost a sketch.
+        return max(self.in_buffer.get(day, 0), self.in_tables.get(day, DayInTable()).visitors)
 
     def by_day(self, key: CounterKey) -> dict[datetime.date, int]:
         """Return the visitors of a counter on each day on which any were counted."""
         counts: dict[datetime.date, int] = Counter()
-        for day, count in self.visitors.items():
+        for day in {*self.in_buffer, *self.in_tables}:
             if day.key == key:
-                counts[day.day] += count
+                counts[day.day] += self.on(day)
         return counts
+
+    def of_ranges(self, ranges: Iterable[CounterRange]) -> dict[CounterRange, Visitors]:
+        """
+        Count the different visitors of ranges of these days.
+
+        Costs a round trip for each hundred sketches of days that are counted together.
+        """
+        days_of: dict[CounterKey, list[DailyVisitorsKey]] = defaultdict(list)
+        for day in sorted({*self.in_buffer, *self.in_tables}):
+            days_of[day.key].append(day)
+        spans_of = {of: _group_spans(days_of[of.key], of) for of in ranges}
+        merged = self._count_merged_days(chain.from_iterable(spans_of.values()))
+        found = {}
+        for of, spans in spans_of.items():
+            counts: list[int] = []
+            for span in spans:
+                counts += [merged[span]] if span in merged else map(self.on, span)
+            found[of] = Visitors(sum(counts), len(counts))
+        return found
+
+    def _count_merged_days(self, spans: Iterable[Span]) -> dict[Span, int]:
+        """
+        Count the different visitors of each span of several days.
+
+        Leaves out spans that cannot be counted together. See of_ranges() for what the others cost.
+        """
+        merges = {}
+        for span in spans:
+            days = {day: self.in_tables.get(day, DayInTable()).sketch for day in span}
+            # On a day without a sketch, visitors were counted one by one.
+            if len(days) > 1 and all(days[day] or day in self.in_buffer for day in days):
+                merges[span] = days
+        counts = get_buffer().count_merged([*merges.values()]) if merges else None
+        return {} if counts is None else dict(zip(merges, counts, strict=True))
+
+
+def _group_spans(days: Iterable[DailyVisitorsKey], of: CounterRange) -> list[Span]:
+    """Return the spans of the days of a range, in order."""
+    spans: dict[str, list[DailyVisitorsKey]] = defaultdict(list)
+    for day in days:
+        if of.first_day <= day.day <= of.last_day:
+            spans[day.key_id].append(day)
+    return [tuple(span) for span in spans.values()]
 
 
 def read_visitors_of_days(
@@ -179,76 +225,13 @@ def read_visitors_of_days(
     Days from ``sketches_from`` can be counted together: their sketches have up to 12 KB. Costs a
     query, and with Redis one round trip.
     """
-    using, buffer = hits_alias(), get_buffer()
-    in_buffer = buffer.count_visitors(keys, first_day, last_day)
+    using = hits_alias()
+    in_buffer = get_buffer().count_visitors(keys, first_day, last_day)
     with guard(), savepoint(using):
-        in_tables, sketches = daily_visitors.read_counts(
-            keys,
-            first_day,
-            last_day,
-            sketches_from=sketches_from if buffer.merges_sketches else None,
-            using=using,
+        in_tables = daily_visitors.read_days(
+            keys, first_day, last_day, sketches_from=sketches_from, using=using
         )
-    # Redis has all visitors that the table has, and newer ones, unless it lost a sketch.
-    visitors = {
-        day: max(in_buffer.get(day, 0), in_tables.get(day, 0)) for day in {*in_buffer, *in_tables}
-    }
-    return VisitorsOfDays(visitors, {*in_buffer}, sketches)
-
-
-def count_ranges(of_days: VisitorsOfDays, ranges: Collection[RangeT]) -> dict[RangeT, Visitors]:
-    """
-    Count the different visitors of ranges whose days were read.
-
-    Costs a round trip for each hundred sketches of days that are counted together.
-    """
-    days_of: dict[CounterKey, list[DailyVisitorsKey]] = defaultdict(list)
-    for day in sorted(of_days.visitors):
-        days_of[day.key].append(day)
-    spans_of = {wanted: _group_spans(days_of[wanted[0]], wanted) for wanted in ranges}
-    merged = _count_merged_days(chain.from_iterable(spans_of.values()), of_days)
-    found = {}
-    for wanted, spans in spans_of.items():
-        counts: list[int] = []
-        for span in spans:
-            alone = [of_days.visitors[day] for day in span]
-            counts += [merged[span]] if span in merged else alone
-        found[wanted] = Visitors(sum(counts), len(counts))
-    return found
-
-
-def _group_spans(days: Iterable[DailyVisitorsKey], wanted: Range) -> list[Span]:
-    """Return the spans of the days of a range, in order."""
-    _, first_day, last_day = wanted
-    spans: dict[str, list[DailyVisitorsKey]] = defaultdict(list)
-    for day in days:
-        if first_day <= day.day <= last_day:
-            spans[day.key_id].append(day)
-    return [tuple(span) for span in spans.values()]
-
-
-def _count_merged_days(spans: Iterable[Span], of_days: VisitorsOfDays) -> dict[Span, int]:
-    """
-    Count the different visitors of each span of several days.
-
-    Leaves out spans that cannot be counted together. See count_ranges() for what the others cost.
-    """
-    buffer = get_buffer()
-    if not buffer.merges_sketches:
-        return {}
-    unions = {
-        span: SketchUnion(
-            span[0].key,
-            of_days.in_buffer.intersection(span),
-            [of_days.sketches[day] for day in span if day in of_days.sketches],
-        )
-        for span in spans
-        # On a day without a sketch, visitors were counted one by one.
-        if len(span) > 1
-        and all(day in of_days.in_buffer or day in of_days.sketches for day in span)
-    }
-    counts = buffer.count_unions([*unions.values()]) if unions else None
-    return {} if counts is None else dict(zip(unions, counts, strict=True))
+    return VisitorsOfDays(in_buffer, in_tables)
 
 
 avisitors_on = sync_to_async(visitors_on)

@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 
 from django_hitcount import page_memory
 from django_hitcount.buffers import get_buffer
-from django_hitcount.counters.page_numbers import LastDays
+from django_hitcount.counters.keys import CounterRange
 from django_hitcount.db import daily_visitors
 from django_hitcount.maintenance import flushing
 from django_hitcount.maintenance.compaction import compact
@@ -33,6 +33,12 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 NOON = datetime.datetime(2026, 3, 10, 11, tzinfo=datetime.UTC)
 DAY = NOON.date()
+
+KEYS_OF_ONE_DAY = pytest.mark.parametrize("rotation", ["day"])
+"""Under other rotations, closed days are merged, and read for each page: see COST_OF_MERGING."""
+
+COST_OF_MERGING = 2, 1
+"""Round trips and queries."""
 
 PAGE = (
     "{% hit_count a %} {% hit_total a %} {% hit_total a counter='downloads' %} "
@@ -95,14 +101,26 @@ def expected(article, days):
     return get_visitors([article], days_ago(days - 1), DAY)[article]
 
 
-def test_page_is_one_round_trip_and_no_sql(article, django_assert_num_queries):
+def test_page_is_one_round_trip_and_no_sql(article, rotation, django_assert_num_queries):
     render(article)
 
-    with sends() as sent, django_assert_num_queries(0):
+    trips, queries = (0, 0) if rotation == "day" else COST_OF_MERGING
+    with sends() as sent, django_assert_num_queries(queries):
         shown = render(article, visitor=2)
 
-    assert sent() == 1
+    assert sent() == 1 + trips
     assert shown == f"23 23 0 2 {expected(article, 7)}"
+
+
+def test_open_days_are_no_sql_under_any_rotation(article, django_assert_num_queries):
+    source = "{% hit_count a %} {% hit_visitors a %} {% hit_visitors a days=2 %}"
+    render(article, source)
+
+    with sends() as sent, django_assert_num_queries(0):
+        shown = render(article, source, visitor=2)
+
+    assert sent() == 1
+    assert shown == f"23 2 {expected(article, 2)}"
 
 
 def test_first_page_of_the_day_shows_the_same(article, rotation):
@@ -139,7 +157,9 @@ def test_page_whose_record_is_the_first_of_a_run_includes_it(article, redis):
     assert render(article, visitor=60).split()[:4] == ["23", "23", "0", "2"]
 
 
-def test_redis_that_lost_its_memory_does_not_show_fewer(article, redis, django_assert_num_queries):
+def test_redis_that_lost_its_memory_does_not_show_fewer(
+    article, redis, rotation, django_assert_num_queries
+):
     visit(article, range(50, 60))
     shown = render(article)
     flush()
@@ -147,13 +167,14 @@ def test_redis_that_lost_its_memory_does_not_show_fewer(article, redis, django_a
 
     again = render(article, visitor=1)
     assert again.split()[3:] == shown.split()[3:]
-    with sends() as sent, django_assert_num_queries(0):
+    trips, queries = (0, 0) if rotation == "day" else COST_OF_MERGING
+    with sends() as sent, django_assert_num_queries(queries):
         third = render(article, visitor=1)
-    assert sent() == 1
+    assert sent() == 1 + trips
     assert third.split()[3:] == shown.split()[3:]
 
 
-@pytest.mark.parametrize("lost", ["*:visitors:*", "*:kept_visitors:*", "*:merged_days:*", "*"])
+@pytest.mark.parametrize("lost", ["*:visitors:*", "*:kept_visitors:*", "*"])
 def test_key_that_redis_lost_is_made_again(article, redis, lost):
     """By eviction, which may take any key."""
     visit(article, range(50, 60))
@@ -207,7 +228,7 @@ def test_midnight_is_that_of_the_site(article, noon, redis):
 def test_all_that_is_kept_ends_at_midnight(article, redis):
     render(article)
 
-    names = [*redis.keys("*:kept_visitors:*"), *redis.keys("*:merged_days:*")]
+    names = redis.keys("*:kept_visitors:*")
     assert names
     assert all(0 < redis.ttl(name) <= 12 * 3600 + 1 for name in names)
 
@@ -218,12 +239,13 @@ def test_deleted_object_leaves_nothing(article, redis):
     article.delete()
     flush()
 
-    assert redis.keys("*:kept_visitors:*") == redis.keys("*:merged_days:*") == []
+    assert redis.keys("*:kept_visitors:*") == []
     again = Article.objects.create(pk=pk, title="New")
     assert render(again, "{% hit_visitors a %} {% hit_visitors a days=30 %}") == "0 0"
     assert render(again) == "1 1 0 1 1"
 
 
+@KEYS_OF_ONE_DAY
 def test_page_in_a_transaction_is_one_round_trip_before_and_one_after(
     article, django_assert_num_queries
 ):
@@ -237,6 +259,7 @@ def test_page_in_a_transaction_is_one_round_trip_before_and_one_after(
     assert render(article, "{% hit_visitors a %}") == "2"
 
 
+@KEYS_OF_ONE_DAY
 def test_pages_in_transactions_let_redis_keep_their_numbers(article, django_assert_num_queries):
     """With ATOMIC_REQUESTS, all pages are. What they read there cannot be kept."""
     for n in range(2):
@@ -251,6 +274,7 @@ def test_pages_in_transactions_let_redis_keep_their_numbers(article, django_asse
     assert shown == f"24 24 0 2 {week}"
 
 
+@KEYS_OF_ONE_DAY
 @pytest.mark.parametrize(
     "source", [PAGE, "{% hit_visitors a %} {% hit_visitors a days=7 %} " + PAGE]
 )
@@ -265,6 +289,7 @@ def test_pages_in_transactions_run_no_sql_once_redis_knows_the_object(article, s
     assert shown.split()[-5:-1] == ["23", "23", "0", "1"]
 
 
+@KEYS_OF_ONE_DAY
 @pytest.mark.parametrize("is_rolled_back", [False, True])
 def test_numbers_of_a_transaction_are_kept_after_the_commit(article, is_rolled_back):
     source = "{% hit_total a counter='downloads' %} {% hit_visitors a days=7 %}"
@@ -333,7 +358,7 @@ def test_pages_of_another_route_have_their_own_wishes(article):
 
     record_hit(article, request)
     numbers = page_memory.memory_of(request)._numbers
-    assert not any(isinstance(number, LastDays) for number in numbers)
+    assert not any(isinstance(number, CounterRange) for number in numbers)
 
 
 def test_wishes_are_not_without_end(article):
@@ -360,7 +385,7 @@ def test_numbers_are_forgotten_after_a_while(article, monkeypatch):
 def test_settle_between_reading_and_keeping(article, redis, monkeypatch):
     """The numbers are right, and are not kept: the table may have changed."""
     redis.flushall()
-    original = daily_visitors.read_days
+    original = daily_visitors.read_ranges
 
     def read_and_flush(*args, **kwargs):
         found = original(*args, **kwargs)
@@ -368,7 +393,7 @@ def test_settle_between_reading_and_keeping(article, redis, monkeypatch):
         contextvars.Context().run(flush)  # Not part of this page.
         return found
 
-    monkeypatch.setattr(daily_visitors, "read_days", read_and_flush)
+    monkeypatch.setattr(daily_visitors, "read_ranges", read_and_flush)
     assert render(article, "{% hit_visitors a days=7 %}") == str(expected(article, 7))
     assert not redis.keys("*:kept_visitors:*")
 
@@ -390,10 +415,11 @@ def test_flusher_that_comes_late_is_seen(article, redis, settings):
     ("model", "pk"),
     [(Small, 5), (Article, 2**40), (Photo, uuid.UUID(int=7)), (Page, "2026-03-10:v1: a:{b} ä")],
 )
-def test_any_primary_key(site, model, pk, django_assert_num_queries):
+def test_any_primary_key(site, rotation, model, pk, django_assert_num_queries):
     obj = model.objects.create(pk=pk)
     render(obj)
 
-    with sends() as sent, django_assert_num_queries(0):
+    trips, queries = (0, 0) if rotation == "day" else (1, 1)  # There is nothing to merge.
+    with sends() as sent, django_assert_num_queries(queries):
         assert render(obj, visitor=2) == "2 2 0 2 2"
-    assert sent() == 1
+    assert sent() == 1 + trips

@@ -11,6 +11,7 @@ import time_machine
 from django.template import Context, Template
 
 from django_hitcount.counters.days import day_of
+from django_hitcount.counters.keys import CounterRange
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.exceptions import InvalidDay, VisitorsNotCounted
 from django_hitcount.maintenance.compaction import compact
@@ -105,7 +106,7 @@ def test_ranges_that_are_read_together(article, rule, rotation):
         visit(other, range(10, 12 + n), at=day)
     keys = {obj: counter_key(obj, counter="views") for obj in (article, other)}
     ranges = {
-        (obj, first, last): (key, first, last)
+        (obj, first, last): CounterRange(key, first, last)
         for obj, key in keys.items()
         for first, last in [(days[0], days[0]), (days[0], days[3]), (days[2], days[4])]
     }

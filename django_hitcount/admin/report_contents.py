@@ -12,7 +12,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.db.models import Max, Model, OuterRef, QuerySet, Subquery, Sum, Value
 
 from django_hitcount.counters.days import day_of
-from django_hitcount.counters.keys import CounterKey, ObjectKey
+from django_hitcount.counters.keys import CounterKey, CounterRange, ObjectKey
 from django_hitcount.counters.rankings import Order, RankedKey, weigh_days
 from django_hitcount.db.ranking_scopes import Scope
 from django_hitcount.db.rankings import compare_objects, stream_objects
@@ -259,7 +259,7 @@ def _read_visitors(keys: Collection[ObjectKey], selection: Selection) -> dict[Ob
     if not keys or not shows_visitors(selection):
         return {}
     days = selection.period.ends
-    ranges = {key: (CounterKey(*key, selection.counter), *days) for key in keys}
+    ranges = {key: CounterRange(CounterKey(*key, selection.counter), *days) for key in keys}
     try:
         found = get_visitors_of_ranges(ranges.values())
     except BufferUnavailable:

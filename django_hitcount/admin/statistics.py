@@ -6,6 +6,7 @@ import datetime
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from django.db.models import Model
@@ -14,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_hitcount import conf
 from django_hitcount.counters.days import last_days, list_days
-from django_hitcount.counters.keys import CounterKey
+from django_hitcount.counters.keys import CounterKey, CounterRange
 from django_hitcount.counters.visitors import Visitors
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.routing import hits_alias
@@ -26,11 +27,7 @@ from django_hitcount.reports.rows import file_name, write_csv
 from django_hitcount.reports.selection import Period, Selection, read_selection
 from django_hitcount.series import day_range, hits_by_day, read_counters
 from django_hitcount.totals import get_totals_of
-from django_hitcount.unique_visitors import (
-    VisitorsOfDays,
-    count_ranges,
-    read_visitors_of_days,
-)
+from django_hitcount.unique_visitors import VisitorsOfDays, read_visitors_of_days
 
 RANGES = (1, 7, 30)
 """The ranges of days in the table of counters."""
@@ -213,7 +210,9 @@ def _read_visitors(
     if not others:
         return found
     earlier = read_visitors_of_days([chosen], *others[0])
-    return found._replace(visitors={**found.visitors, **earlier.visitors})
+    return VisitorsOfDays(
+        {**found.in_buffer, **earlier.in_buffer}, {**found.in_tables, **earlier.in_tables}
+    )
 
 
 def _has_bars_of_days(period: Period) -> bool:
@@ -234,12 +233,12 @@ def _count_rows(
 ) -> list[CounterNumbers]:
     ranges = [last_days(days) for days in RANGES]
     totals = get_totals_of(keys.values())
-    counted = filter(_counts_visitors, keys.values())
-    counts = count_ranges(visitors, [(key, *days) for key in counted for days in ranges])
+    of_key = {key: [CounterRange(key, *days) for days in ranges] for key in keys.values()}
+    counts = visitors.of_ranges(chain(*[of_key[key] for key in of_key if _counts_visitors(key)]))
     rows = []
     for name, key in keys.items():
         hits = [sum(sums[name, day] for day in list_days(*days)) for days in ranges]
-        of_ranges = [counts[key, *days] for days in ranges if (key, *days) in counts]
+        of_ranges = [counts[each] for each in of_key[key] if each in counts]
         known = [
             count if count.spans or not number else None
             for count, number in zip(of_ranges, hits, strict=False)

@@ -13,22 +13,14 @@ from django_hitcount.counters.batches import (
     Batch,
     BufferState,
     CounterDay,
-    FlushPosition,
     HeldHits,
     RecordResult,
     Waiting,
 )
 from django_hitcount.counters.hits import NewHits
-from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, ObjectKey
-from django_hitcount.counters.page_numbers import (
-    NO_NUMBERS,
-    BufferNumbers,
-    DayInTable,
-    LastDays,
-    SpanCount,
-    Wanted,
-)
-from django_hitcount.counters.sketches import Sketch, SketchUnion
+from django_hitcount.counters.keys import CounterKey, CounterRange, DailyVisitorsKey, ObjectKey
+from django_hitcount.counters.page_numbers import NO_NUMBERS, BufferNumbers, UnkeptRange, Wanted
+from django_hitcount.counters.visitors import DayInTable, MergedDays, Sketch, Visitors
 from django_hitcount.db import admissions
 from django_hitcount.db.routing import hits_alias
 
@@ -47,9 +39,6 @@ class Buffer(ABC):
 
     keeps_hits: ClassVar[bool] = True
     """Whether hits wait here for a flush. If not, the sums in the tables are the totals."""
-
-    merges_sketches: ClassVar[bool] = False
-    """Whether count_unions() can count the visitors of several days together."""
 
     @abstractmethod
     def record(
@@ -75,14 +64,15 @@ class Buffer(ABC):
 
     def keep_visitors(
         self,
-        rows: Mapping[LastDays, Mapping[DailyVisitorsKey, DayInTable]],
-        positions: Mapping[LastDays, FlushPosition],
-    ) -> Mapping[LastDays, SpanCount]:
+        rows: Mapping[CounterRange, Mapping[DailyVisitorsKey, DayInTable]],
+        unkept: Mapping[CounterRange, UnkeptRange],
+    ) -> Mapping[CounterRange, Visitors]:
         """
         Keep ranges of days, so that read_numbers() knows them next time, and count their visitors.
 
-        ``rows`` has what the table has of each range. It was read after ``positions``. If a
-        partition was claimed or settled since, leaves out its ranges: the table may have changed.
+        ``rows`` has what the table has of each range. It was read after ``unkept``. Leaves out
+        ranges whose closed days may have visitors in common, and those of a partition in which
+        something has happened since: the table or the sketches may have changed.
         """
         return {}
 
@@ -136,8 +126,8 @@ class Buffer(ABC):
         """Return the numbers of visitors of counters that the buffer knows, by day. Estimates."""
         return {}
 
-    def count_unions(self, unions: Sequence[SketchUnion]) -> Sequence[int] | None:
-        """Return the number of different visitors of each union; None if it cannot count now."""
+    def count_merged(self, merges: Sequence[MergedDays]) -> Sequence[int] | None:
+        """Return how many different visitors some days had together; None if it cannot say that."""
         return None
 
     def merge_sketches(

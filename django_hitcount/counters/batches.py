@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, RefusedKey
-from django_hitcount.counters.sketches import Sketch
+from django_hitcount.counters.visitors import Sketch
 
 K = TypeVar("K", bound=Hashable)
 
@@ -56,10 +56,10 @@ class Waiting(NamedTuple):
 
 class FlushPosition(NamedTuple):
     """
-    Where a partition is in its sequence of claims and settles.
+    Where a partition is.
 
-    Each claim and each settle raises ``epoch``. If it is the same before and after the tables are
-    read, the buffer may keep what was read.
+    Each claim, settle and discard raises ``epoch``, and each sketch that begins. If it is the same
+    before and after the tables are read, the buffer may keep what was read.
     """
 
     partition: int

@@ -12,7 +12,8 @@ from typing import Any
 
 from django.db.models import Model
 
-from django_hitcount.counters.page_numbers import LastDays, SpanCount
+from django_hitcount.counters.keys import CounterRange
+from django_hitcount.counters.visitors import Visitors
 
 FRESH_SECONDS = 10.0
 """Longer than a page takes. An object that lives longer reads its total again."""
@@ -43,7 +44,7 @@ def remember_total(obj: Model, total: int, *, counter: str) -> None:
     _remember(obj, total, counter, None)
 
 
-def remember_visitors(obj: Model, count: SpanCount, last_days: LastDays) -> None:
+def remember_visitors(obj: Model, count: Visitors, last_days: CounterRange) -> None:
     """Keep visitors that were read a moment ago on ``obj``."""
     _remember(obj, count, last_days.key.counter, last_days[1:])
 
@@ -54,9 +55,9 @@ def find_fresh_total(obj: Model, *, counter: str) -> int | None:
     return total
 
 
-def find_fresh_visitors(obj: Model, last_days: LastDays) -> SpanCount | None:
+def find_fresh_visitors(obj: Model, last_days: CounterRange) -> Visitors | None:
     """Return the visitors that are remembered on ``obj``; None without recent ones."""
-    count: SpanCount | None = _find(obj, last_days.key.counter, last_days[1:])
+    count: Visitors | None = _find(obj, last_days.key.counter, last_days[1:])
     return count
 
 

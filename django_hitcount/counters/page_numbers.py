@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from django_hitcount.counters.batches import BufferState, FlushPosition
-from django_hitcount.counters.keys import CounterKey
-
-
-class LastDays(NamedTuple):
-    """A counter, and a range of days whose last one is today: the visitors to count."""
-
-    key: CounterKey
-    first_day: datetime.date
-    today: datetime.date
+from django_hitcount.counters.keys import CounterKey, CounterRange, DailyVisitorsKey
+from django_hitcount.counters.visitors import Visitors
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,22 +16,18 @@ class Wanted:
     """The numbers to read. Equal to nothing but itself, so that what it needs can be cached."""
 
     totals: Collection[CounterKey] = ()
-    visitors: Collection[LastDays] = ()
+    visitors: Collection[CounterRange] = ()
+    """Ranges that end today."""
 
 
-class SpanCount(NamedTuple):
-    """How many visitors there were, and how many spans of days were counted separately."""
+class UnkeptRange(NamedTuple):
+    """What a buffer knows of a range of days that it does not keep, but can."""
 
-    visitors: int
-    spans: int
+    position: FlushPosition
+    """Where its partition was."""
 
-
-class DayInTable(NamedTuple):
-    """What the table has of a counter on a day: the number of visitors, and their sketch."""
-
-    visitors: int
-    sketch: bytes | None
-    """None if it has none, or if nobody needs it."""
+    days: Mapping[DailyVisitorsKey, int]
+    """The numbers of visitors that the buffer has of each day."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,9 +35,9 @@ class BufferNumbers:
     """What a buffer knows of the numbers that were wanted, without the tables."""
 
     state: BufferState = field(default_factory=BufferState)
-    visitors: Mapping[LastDays, SpanCount] = field(default_factory=dict)
-    unkept: Mapping[LastDays, FlushPosition] = field(default_factory=dict)
-    """Ranges that keep_visitors() must complete, with the position of their partition."""
+    visitors: Mapping[CounterRange, Visitors] = field(default_factory=dict)
+    unkept: Mapping[CounterRange, UnkeptRange] = field(default_factory=dict)
+    """What keep_visitors() needs to keep the other ranges."""
 
 
 NO_NUMBERS = BufferNumbers()

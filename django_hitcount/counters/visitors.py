@@ -1,8 +1,11 @@
-"""A number of visitors."""
+"""Numbers of visitors, and sketches: they estimate how many different visitors there were."""
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Mapping
+from typing import NamedTuple, Self
+
+from django_hitcount.counters.keys import DailyVisitorsKey
 
 
 class Visitors(int):
@@ -38,3 +41,35 @@ class Visitors(int):
         return f"Visitors({int(self)}, spans={self.spans})"
 
     __str__ = int.__repr__
+
+
+class Sketch(NamedTuple):
+    """Some visitors, as a HyperLogLog of Redis."""
+
+    visitors: int
+    """Their number, with a standard error of 0.81 %."""
+
+    data: bytes
+    is_new: bool = False
+    """Whether it may lack visitors of the table: Redis began it, or started, since a flush."""
+
+    def is_behind(self, known: int) -> bool:
+        """Return whether a table with ``known`` visitors may have some that this sketch lacks."""
+        return self.is_new or known > self.visitors
+
+
+class DayInTable(NamedTuple):
+    """What the table has of a counter on a day, under one visitor key."""
+
+    visitors: int = 0
+    """How many visitors there were."""
+
+    sketch: bytes | None = None
+    """Their sketch; None if there is none, or if nobody needs it."""
+
+    others: int = 0
+    """How many of them are not in this sketch."""
+
+
+MergedDays = Mapping[DailyVisitorsKey, bytes | None]
+"""Days whose visitors are counted together, with the sketch that the table has of each."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -19,9 +19,8 @@ from django.db.models.lookups import Exact
 
 from django_hitcount import conf
 from django_hitcount.counters.days import open_days
-from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey
-from django_hitcount.counters.page_numbers import DayInTable, LastDays
-from django_hitcount.counters.sketches import Sketch
+from django_hitcount.counters.keys import CounterKey, CounterRange, DailyVisitorsKey
+from django_hitcount.counters.visitors import DayInTable, Sketch
 from django_hitcount.db import slots, sql
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.tables import DailyVisitors, SeenVisitor
@@ -103,59 +102,58 @@ def _read_column(
     return {key: found[key] for key in keys if key in found}
 
 
-def read_counts(
+def read_days(
     keys: Iterable[CounterKey],
     first_day: datetime.date,
     last_day: datetime.date,
     *,
     sketches_from: datetime.date | None,
     using: str,
-) -> tuple[dict[DailyVisitorsKey, int], dict[DailyVisitorsKey, bytes]]:
+) -> dict[DailyVisitorsKey, DayInTable]:
     """
-    Read the number of visitors of counters on each day, from both tables.
+    Read the visitors of counters on each day, from both tables.
 
-    Also returns the sketches of days that may be merged, from the day ``sketches_from``, if there
-    is one. Costs one query.
+    Also reads the sketches of days that may be merged with others, from the day ``sketches_from``,
+    if there is one. Costs one query.
     """
-    found: Counter[DailyVisitorsKey] = Counter()
-    sketches = {}
-    sketch: models.Expression = NO_SKETCH
+    with_sketch = None
     if sketches_from is not None:
-        is_wanted = models.Q(day__gte=sketches_from) & _may_be_merged()
-        sketch = models.Case(models.When(is_wanted, then=models.F("sketch")))
-    for key, count, data in _read_rows(keys, first_day, last_day, sketch, using):
-        found[key] += count
-        if data is not None:
-            sketches[key] = bytes(data)
-    return dict(found), sketches
+        with_sketch = models.Q(day__gte=sketches_from) & _may_be_merged()
+    return _read(keys, first_day, last_day, with_sketch, using)
 
 
-def read_days(
-    keys: Iterable[CounterKey],
-    first_day: datetime.date,
-    last_day: datetime.date,
-    *,
-    using: str,
-) -> tuple[dict[DailyVisitorsKey, DayInTable], set[CounterKey]]:
+def read_ranges(
+    ranges: Collection[CounterRange], *, using: str
+) -> dict[CounterRange, dict[DailyVisitorsKey, DayInTable]]:
     """
-    As read_counts(), with the sketches of open days, and of days that may be merged.
+    Read what the table has of ranges that end today, with the sketches of open days.
 
-    Also returns the counters whose visitors of an open day are not all in sketches: some came while
-    Redis was away, and the next flush delivers them. Costs one query.
+    Leaves out ranges with visitors of open days who are not in a sketch: they came while Redis was
+    away, and the next flush delivers them. Costs one query.
     """
-    first_open_day, _ = open_days()
-    is_open = models.Q(day__gte=first_open_day)
-    sketch = models.Case(models.When(is_open | _may_be_merged(), then=models.F("sketch")))
-    found: dict[DailyVisitorsKey, DayInTable] = {}
-    undelivered = set()
-    for key, count, data in _read_rows(keys, first_day, last_day, sketch, using):
-        if key.day >= first_open_day and data is None:
-            undelivered.add(key.key)
-        known = found.get(key, DayInTable(0, None))
-        found[key] = DayInTable(
-            known.visitors + count, known.sketch if data is None else bytes(data)
-        )
-    return found, undelivered
+    found = _read(
+        {of.key for of in ranges},
+        min(of.first_day for of in ranges),
+        max(of.last_day for of in ranges),
+        models.Q(day__gte=min(of.open_days.first_day for of in ranges)),
+        using,
+    )
+    of_key: dict[CounterKey, dict[DailyVisitorsKey, DayInTable]] = defaultdict(dict)
+    for day, row in found.items():
+        of_key[day.key][day] = row
+    rows = {
+        of: {
+            day: row
+            for day, row in of_key[of.key].items()
+            if of.first_day <= day.day <= of.last_day
+        }
+        for of in ranges
+    }
+    return {
+        of: days
+        for of, days in rows.items()
+        if not any(row.others for day, row in days.items() if day.day >= of.open_days.first_day)
+    }
 
 
 def _may_be_merged() -> models.Q:
@@ -170,21 +168,24 @@ def _may_be_merged() -> models.Q:
     return models.Q(Exact(StrIndex("visitor_key", day), 0))
 
 
-def _read_rows(
+def _read(
     keys: Iterable[CounterKey],
     first_day: datetime.date,
     last_day: datetime.date,
-    sketch: models.Expression,
+    with_sketch: models.Q | None,
     using: str,
-) -> Iterator[tuple[DailyVisitorsKey, int, Any]]:
+) -> dict[DailyVisitorsKey, DayInTable]:
     """
-    Read numbers of visitors and sketches from both tables.
+    Read numbers of visitors from both tables, and sketches of the rows that fulfill a condition.
 
     Costs one query. If it read the tables one after the other, a fold in between would count
     visitors twice or not at all.
     """
     wanted = slots.match_counters(keys) & models.Q(day__range=(first_day, last_day))
     columns = DailyVisitors.KEY
+    sketch: models.Expression = NO_SKETCH
+    if with_sketch is not None:
+        sketch = models.Case(models.When(with_sketch, then=models.F("sketch")))
     seen = (
         SeenVisitor.objects.using(using)
         .filter(wanted)
@@ -198,36 +199,16 @@ def _read_rows(
         .values_list(*columns, "count", "wanted_sketch")
         .union(seen.values_list(*columns, "count", "wanted_sketch"), all=True)
     )
+    found: dict[DailyVisitorsKey, DayInTable] = {}
     for row in rows:
-        yield _key(row), row[-2], row[-1]
-
-
-def read_ranges(
-    ranges: Collection[LastDays], *, using: str
-) -> dict[LastDays, dict[DailyVisitorsKey, DayInTable]]:
-    """
-    Read what the table has of each range, with the sketches of days that may be merged.
-
-    Leaves out ranges with visitors who wait in the table for the next flush. Costs one query.
-    """
-    days, undelivered = read_days(
-        {last.key for last in ranges},
-        min(last.first_day for last in ranges),
-        max(last.today for last in ranges),
-        using=using,
-    )
-    of_key: dict[CounterKey, dict[DailyVisitorsKey, DayInTable]] = defaultdict(dict)
-    for day, found in days.items():
-        of_key[day.key][day] = found
-    return {
-        last: {
-            day: found
-            for day, found in of_key[last.key].items()
-            if last.first_day <= day.day <= last.today
-        }
-        for last in ranges
-        if last.key not in undelivered
-    }
+        key, count, data = _key(row), row[-2], row[-1]
+        visitors, known, others = found.get(key, DayInTable())
+        found[key] = DayInTable(
+            visitors + count,
+            known if data is None else bytes(data),
+            others + count if data is None else others,
+        )
+    return found
 
 
 def _key(row: tuple[Any, ...]) -> DailyVisitorsKey:

@@ -50,7 +50,7 @@ def render(articles: list[Article], tag: str) -> str:
     ("tag", "read"),
     [
         ("hit_total", (sums, "read_sums")),
-        ("hit_visitors", (daily_visitors, "read_counts")),
+        ("hit_visitors", (daily_visitors, "read_days")),
     ],
 )
 def test_locked_tables_cost_one_wait_and_then_nothing(articles, tag, read):

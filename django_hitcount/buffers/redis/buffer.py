@@ -17,17 +17,10 @@ from django_hitcount import conf, signals
 from django_hitcount.buffers.base import Buffer
 from django_hitcount.buffers.database import DatabaseBuffer
 from django_hitcount.buffers.grouping import group_by_partition, group_items, restore_order, split
-from django_hitcount.buffers.redis import (
-    claiming,
-    deleted_objects,
-    held_days,
-    kept_visitors,
-    sketches,
-)
+from django_hitcount.buffers.redis import claiming, held_days, visitors
 from django_hitcount.buffers.redis.catching_up import CatchUp
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
-from django_hitcount.buffers.redis.kept_visitors import build_drops
-from django_hitcount.buffers.redis.keys import PartitionKeys, throttle_key
+from django_hitcount.buffers.redis.keys import throttle_key
 from django_hitcount.buffers.redis.link import BuiltCommand, Link
 from django_hitcount.buffers.redis.page_reads import PageRead, read_for_page
 from django_hitcount.buffers.redis.record_call import (
@@ -42,22 +35,14 @@ from django_hitcount.counters.batches import (
     Batch,
     BufferState,
     CounterDay,
-    FlushPosition,
     HeldHits,
     RecordResult,
     Waiting,
 )
 from django_hitcount.counters.hits import NewHits
-from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, ObjectKey
-from django_hitcount.counters.page_numbers import (
-    NO_NUMBERS,
-    BufferNumbers,
-    DayInTable,
-    LastDays,
-    SpanCount,
-    Wanted,
-)
-from django_hitcount.counters.sketches import Sketch, SketchUnion
+from django_hitcount.counters.keys import CounterKey, CounterRange, DailyVisitorsKey, ObjectKey
+from django_hitcount.counters.page_numbers import NO_NUMBERS, BufferNumbers, UnkeptRange, Wanted
+from django_hitcount.counters.visitors import DayInTable, MergedDays, Sketch, Visitors
 from django_hitcount.exceptions import AnswerLost, BufferUnavailable
 from django_hitcount.outages import missed_records
 from django_hitcount.outages.breaker import Breaker
@@ -74,8 +59,6 @@ class RedisBuffer(Buffer):
     Recording and reading cost one round trip. While Redis is away, hits are written to the slots at
     once. When Redis is back, it first gets what it missed. base.py describes the methods of Buffer.
     """
-
-    merges_sketches = True
 
     def __init__(self) -> None:
         config = conf.get_config()
@@ -194,6 +177,8 @@ class RedisBuffer(Buffer):
 
     def read_numbers(self, wanted: Wanted) -> BufferNumbers:
         reading = PageRead(wanted, self._partitions)
+        if reading.is_empty:
+            return BufferNumbers()
         try:
             return reading.convert(self._totals, *self.redis.send_to_run(reading.build))
         except BufferUnavailable:
@@ -201,11 +186,11 @@ class RedisBuffer(Buffer):
 
     def keep_visitors(
         self,
-        rows: Mapping[LastDays, Mapping[DailyVisitorsKey, DayInTable]],
-        positions: Mapping[LastDays, FlushPosition],
-    ) -> Mapping[LastDays, SpanCount]:
+        rows: Mapping[CounterRange, Mapping[DailyVisitorsKey, DayInTable]],
+        unkept: Mapping[CounterRange, UnkeptRange],
+    ) -> Mapping[CounterRange, Visitors]:
         try:
-            return kept_visitors.keep(self.redis, rows, positions)
+            return visitors.keep(self.redis, rows, unkept)
         except BufferUnavailable:
             return {}
 
@@ -236,7 +221,9 @@ class RedisBuffer(Buffer):
         self._totals.discard_all()
 
     def discard_objects(self, objects: Collection[ObjectKey]) -> None:
-        deleted_objects.discard(self.redis, objects, self._partitions)
+        counters = conf.get_config().counters
+        keys = [CounterKey(*of, counter) for of in objects for counter in counters]
+        self._totals.discard(keys, with_sketches=True)
 
     def read_waiting(self) -> Waiting:
         return held_days.read_waiting(self.redis)
@@ -265,34 +252,28 @@ class RedisBuffer(Buffer):
     def merge_sketches(
         self, known: Mapping[DailyVisitorsKey, bytes]
     ) -> Mapping[DailyVisitorsKey, Sketch]:
-        groups = group_items(
-            [visitors.key.partition(self._partitions) for visitors in known], known
+        merged = visitors.merge_sketches(self.redis, known, self._partitions)
+        groups = group_by_partition([day.key for day in known], self._partitions)
+        self.redis.send_to_run(
+            lambda link: [
+                visitors.discard_kept(p, [key[:2] for key in keys], link.run_id)
+                for p, keys in groups.items()
+            ]
         )
-        merged = {
-            key: sketch
-            for p, keys in groups.items()
-            for key, sketch in sketches.merge(
-                self.redis, PartitionKeys(p), {key: known[key] for key in keys}
-            ).items()
-        }
-        counters = [visitors.key for visitors in known]
-        of = counters, self._partitions
-        self.redis.send_to_run(lambda link: build_drops(*of, link.run_id))
         return merged
 
     def count_visitors(
         self, keys: Collection[CounterKey], first_day: datetime.date, last_day: datetime.date
     ) -> Mapping[DailyVisitorsKey, int]:
-        groups = group_by_partition(keys, self._partitions)
+        ranges = [CounterRange(key, first_day, last_day) for key in keys]
         try:
-            return sketches.count(self.redis, groups, first_day, last_day)
+            return visitors.count_days(self.redis, visitors.group_ranges(ranges, self._partitions))
         except BufferUnavailable:
             return {}
 
-    def count_unions(self, unions: Sequence[SketchUnion]) -> Sequence[int] | None:
-        names = [PartitionKeys(union.key.partition(self._partitions)) for union in unions]
+    def count_merged(self, merges: Sequence[MergedDays]) -> Sequence[int] | None:
         try:
-            return sketches.count_unions(self.redis, names, unions)
+            return visitors.count_merged(self.redis, merges, self._partitions)
         except BufferUnavailable:
             return None
 

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 from django.db import connections
 
 from django_hitcount.buffers.grouping import group_items
-from django_hitcount.buffers.redis.kept_visitors import build_drops
 from django_hitcount.buffers.redis.keys import run_keys
 from django_hitcount.buffers.redis.link import BuildCommands, Link, Reply
 from django_hitcount.buffers.redis.record_call import HITS_AT_A_TIME, build_record_call
@@ -30,7 +29,6 @@ from django_hitcount.buffers.redis.totals import build_discard_calls
 from django_hitcount.buffers.redis.transport import RedisTransport, raise_failures
 from django_hitcount.counters.days import open_days
 from django_hitcount.counters.hits import NewHits
-from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db import ledger, seen_visitors
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.transactions import DATABASE_ERRORS
@@ -179,8 +177,8 @@ class CatchUp:
         """
         Return the commands to send again, and then calls that discard what is wrong in this run.
 
-        These are the totals without hits that were written into the slots, or sent to an earlier
-        run, and the kept numbers of visitors, without those who came meanwhile.
+        These are totals without hits that were written into the slots, or sent to an earlier run,
+        and kept numbers of visitors without those who came meanwhile.
         """
         calls = [
             build_record_call(
@@ -192,13 +190,8 @@ class CatchUp:
             )
             for doubt, generation in again
         ]
-        stale: set[CounterKey] = set()
-        others: set[CounterKey] = set()
-        for record in missed:
-            is_of_this_run = record.command_id and record.command_id.run_id == run_id
-            (others if is_of_this_run else stale).update(hit.key for hit in record.hits)
-        calls += build_drops(others, self._partitions, run_id)
-        return [*calls, *build_discard_calls(stale, self._partitions, run_id)]
+        keys = {hit.key for record in missed for hit in record.hits}
+        return [*calls, *build_discard_calls(keys, self._partitions, run_id)]
 
     def _deliver_visitors(self) -> int:
         """

@@ -15,11 +15,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from django_hitcount.buffers.redis import sketches
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.keys import run_keys
 from django_hitcount.buffers.redis.link import Link
 from django_hitcount.buffers.redis.scripts import Command, ScriptCall
+from django_hitcount.buffers.redis.visitors import read_sketches
 from django_hitcount.counters.batches import Batch, BatchId
 from django_hitcount.counters.keys import (
     CounterKey,
@@ -155,7 +155,7 @@ def read(redis: GuardedRedis, claim: Claim) -> Batch | None:
         totals=totals,
         daily=fields.daily,
         refused=fields.refused,
-        visitors=sketches.read(redis, names, fields.visitors),
+        visitors=read_sketches(redis, names, fields.visitors),
         malformed=[*fields.malformed],
         is_left_over=claim.is_left_over,
     )

@@ -120,12 +120,7 @@ class RunKeys(PartitionKeys):
         the last command of each recorder."""
 
         self.epoch = f"{prefix}epoch"
-        self.kept_visitors = f"{prefix}kept_visitors:"
-        """The beginning of the names of the hashes with the kept numbers of visitors of objects."""
-
-        self.merged_days = f"{prefix}merged_days:"
-        """The beginning of the names of the sketches that closed days were merged into."""
-
+        self._kept_visitors = f"{prefix}kept_visitors:"
         self._totals = f"{prefix}total:"
         self._merged_sketches = f"{prefix}merged_sketches:"
         self.for_record = (
@@ -146,7 +141,7 @@ class RunKeys(PartitionKeys):
 
     def kept_visitors_of(self, content_type_id: int, object_id: str) -> str:
         """Return the name of the hash with the kept numbers of visitors of an object."""
-        return f"{self.kept_visitors}{content_type_id}:{object_id}"
+        return f"{self._kept_visitors}{content_type_id}:{object_id}"
 
 
 @lru_cache(maxsize=64)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 from django_hitcount.buffers.grouping import group_by_partition
-from django_hitcount.buffers.redis import kept_visitors
+from django_hitcount.buffers.redis import visitors
 from django_hitcount.buffers.redis.keys import database_prefix
 from django_hitcount.buffers.redis.link import Link, Reply
-from django_hitcount.buffers.redis.scripts import ScriptCall
-from django_hitcount.buffers.redis.totals import RunningTotals, build_state_reads, number_epochs
-from django_hitcount.counters.batches import BufferState, FlushPosition
-from django_hitcount.counters.page_numbers import BufferNumbers, LastDays, SpanCount, Wanted
+from django_hitcount.buffers.redis.scripts import ScriptCall, number_epochs
+from django_hitcount.buffers.redis.totals import RunningTotals, build_state_reads
+from django_hitcount.conf.caches import cached_for_settings
+from django_hitcount.counters.batches import BufferState
+from django_hitcount.counters.page_numbers import BufferNumbers, Wanted
 from django_hitcount.exceptions import BufferUnavailable
 
 
@@ -21,20 +21,21 @@ class PageRead:
 
     def __init__(self, wanted: Wanted, partitions: int) -> None:
         self._totals = group_by_partition(wanted.totals, partitions)
-        self._ranges = kept_visitors.group_ranges(wanted.visitors, partitions)
-
-        self._built: tuple[tuple[str, str], list[ScriptCall], list[ScriptCall]] = ("", ""), [], []
+        ranges = [of for of in wanted.visitors if visitors.can_keep(of)]
+        self._ranges = visitors.group_ranges(ranges, partitions)
+        self.is_empty = not (self._totals or self._ranges)
+        self._built: tuple[tuple[str, str], list[ScriptCall]] = ("", ""), []
 
     def build(self, link: Link) -> list[ScriptCall]:
         """Make the calls. Makes those for one database and run only once, but for a number."""
-        built_for, of_totals, of_ranges = self._built
+        built_for, calls = self._built
         run_id = link.run_id
         wanted = database_prefix(), run_id
         if built_for != wanted:
-            of_totals = build_state_reads(self._totals, run_id)
-            of_ranges = [kept_visitors.build_read(group, run_id) for group in self._ranges]
-            self._built = wanted, of_totals, of_ranges
-        return [*number_epochs(of_totals), *of_ranges]
+            calls = build_state_reads(self._totals, run_id)
+            calls += visitors.build_reads(self._ranges, run_id)
+            self._built = wanted, calls
+        return number_epochs(calls)
 
     def convert(
         self, running: RunningTotals, run_id: str, replies: Sequence[Reply]
@@ -45,17 +46,14 @@ class PageRead:
         if any(isinstance(reply, BufferUnavailable) for reply in replies):
             return BufferNumbers()
         at = len(self._totals)
-        known: dict[LastDays, SpanCount] = {}
-        unkept: dict[LastDays, FlushPosition] = {}
-        for group, reply in zip(self._ranges, replies[at:], strict=True):
-            kept_visitors.add_reply(group, reply, run_id, known, unkept)
+        known, unkept = visitors.read_replies(self._ranges, run_id, replies[at:])
         state = BufferState()
         if at:
             state = running.read_state_replies(self._totals, run_id, replies[:at])
         return BufferNumbers(state=state, visitors=known, unkept=unkept)
 
 
-@lru_cache(maxsize=1024)
+@cached_for_settings("HITCOUNT", maxsize=1024)
 def read_for_page(wanted: Wanted, partitions: int) -> PageRead:
     """Return the PageRead of what a page wants. Pages of one object want the same ``wanted``."""
     return PageRead(wanted, partitions)

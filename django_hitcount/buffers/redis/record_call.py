@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from django_hitcount import conf
 from django_hitcount.buffers.redis.bloom import Geometry
-from django_hitcount.buffers.redis.kept_visitors import build_late_drops
 from django_hitcount.buffers.redis.keys import VISITORS_SECONDS, RunKeys, database_prefix, run_keys
 from django_hitcount.buffers.redis.link import Reply
 from django_hitcount.buffers.redis.scripts import (
@@ -23,6 +22,7 @@ from django_hitcount.buffers.redis.scripts import (
     pack_word,
 )
 from django_hitcount.buffers.redis.totals import Unknown
+from django_hitcount.buffers.redis.visitors import discard_kept
 from django_hitcount.conf.caches import cached_for_settings
 from django_hitcount.counters import jitter
 from django_hitcount.counters.batches import RecordResult
@@ -90,7 +90,7 @@ def build_record_calls(
     """
     Make the calls of one command: each records the hits of a partition.
 
-    Calls follow that drop the kept numbers of visitors, if there are visitors of closed days.
+    Calls follow that drop the kept numbers of visitors, if a day of these visitors is over.
     """
     run_id = command_id.run_id
     calls = [
@@ -99,7 +99,7 @@ def build_record_calls(
     ]
     for partition, hits in groups.items():
         if hits[0].visitor and hits[0].day != day_of():
-            calls += build_late_drops(partition, hits, run_id)
+            calls.append(discard_kept(partition, [hit.key[:2] for hit in hits], run_id))
     return calls
 
 

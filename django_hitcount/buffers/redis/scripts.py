@@ -7,7 +7,8 @@ Scripts call functions of other files in ``lua/``. Their source begins with thes
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import random
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -16,6 +17,9 @@ from hiredis import pack_command
 
 Command = tuple[Any, ...]
 """A Redis command: its name and its arguments."""
+
+EPOCH_BITS = 48
+"""Length of the number that an epoch begins with. Two are the same with a chance of 1 in 10^14."""
 
 SHARED = ("batch_names", "held_hits")
 """The files in ``lua/`` that the source of a script begins with, unless PARTS says otherwise."""
@@ -26,9 +30,9 @@ PARTS = {
         # What follows is only run, and its functions are only made, if the script is not over yet.
         *("held_hits", "begun_sketches", "finish_record"),
     ),
-    "read_visitors": (*SHARED, "kept_visitors", "read_visitors"),
-    "keep_visitors": (*SHARED, "kept_visitors", "keep_visitors"),
-    "drop_kept": (*SHARED, "kept_visitors", "drop_kept"),
+    "read_visitors": (*SHARED, "sketches", "read_visitors"),
+    "keep_visitors": (*SHARED, "sketches", "keep_visitors"),
+    "merge_sketches": (*SHARED, "sketches", "merge_sketches"),
 }
 """By script, all files of its source, in order."""
 
@@ -101,3 +105,8 @@ def pack_with_source(call: PackedCall, run_id: str) -> bytes:
     source, sha = script(call.name, run_id)
     words, _, rest = call.packed.partition(EVALSHA)
     return b"".join((words, pack_word("EVAL"), pack_word(source), rest[len(pack_word(sha)) :]))
+
+
+def number_epochs(calls: Iterable[ScriptCall]) -> list[ScriptCall]:
+    """Give each call a random number, with which the epoch of its partition may begin."""
+    return [call._replace(args=[random.getrandbits(EPOCH_BITS), *call.args]) for call in calls]

@@ -7,7 +7,6 @@ The caller adds those to the sum from the tables that are not in it, and Redis k
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -16,7 +15,6 @@ from typing import NamedTuple
 from django_hitcount.buffers.grouping import group_by_partition, split
 from django_hitcount.buffers.redis.claiming import parse_runs, read_held_id
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
-from django_hitcount.buffers.redis.kept_visitors import build_drops
 from django_hitcount.buffers.redis.keys import database_prefix, run_keys
 from django_hitcount.buffers.redis.link import Reply
 from django_hitcount.buffers.redis.scripts import ScriptCall
@@ -27,13 +25,10 @@ from django_hitcount.exceptions import BufferUnavailable
 KEYS_AT_A_TIME = 500
 """Totals that are dropped in one round trip."""
 
-EPOCH_BITS = 48
-"""Length of the number that an epoch begins with. Two are the same with a chance of 1 in 10^14."""
-
 SCANNED_AT_A_TIME = 1000
 """Keys that Redis looks at in one round trip."""
 
-VOIDABLE = re.compile(rb"{\d+}:[^:]*:(total|kept_visitors|merged_days):")
+VOIDABLE = re.compile(rb"{\d+}:[^:]*:(total|kept_visitors):")
 """The names, after the prefix, of what is read from the tables again if it is dropped."""
 
 Groups = Mapping[int, Sequence[CounterKey]]
@@ -127,13 +122,15 @@ class RunningTotals:
             # After a restart, Redis may be in an older state with the same epoch.
             self._redis.send_to_run(lambda link: calls if runs == {link.run_id} else [])
 
-    def discard(self, keys: Iterable[CounterKey]) -> None:
+    def discard(self, keys: Iterable[CounterKey], *, with_sketches: bool = False) -> None:
         for some in split([*keys], KEYS_AT_A_TIME):
-            self._discard_some(some)
+            self._discard_some(some, with_sketches)
 
-    def _discard_some(self, keys: Collection[CounterKey]) -> None:
+    def _discard_some(self, keys: Collection[CounterKey], with_sketches: bool) -> None:
         of = keys, self._partitions
-        self._redis.send_to_run(lambda link: build_discard_calls(*of, link.run_id))
+        self._redis.send_to_run(
+            lambda link: build_discard_calls(*of, link.run_id, with_sketches=with_sketches)
+        )
 
     def discard_all(self) -> None:
         """
@@ -173,25 +170,25 @@ def build_state_reads(groups: Groups, run_id: str) -> list[ScriptCall]:
     return calls
 
 
-def number_epochs(calls: Iterable[ScriptCall]) -> list[ScriptCall]:
-    """Give each call a random number, with which the epoch of its partition may begin."""
-    return [call._replace(args=[random.getrandbits(EPOCH_BITS), *call.args]) for call in calls]
-
-
 def build_discard_calls(
-    keys: Iterable[CounterKey], partitions: int, run_id: str
+    keys: Iterable[CounterKey], partitions: int, run_id: str, *, with_sketches: bool = False
 ) -> list[ScriptCall]:
     """
     Make the calls that drop the totals of ``keys``, so that they are loaded again.
 
-    They also drop the kept numbers of visitors.
+    They also drop the kept numbers of visitors, and the sketches if the objects were deleted.
     """
-    keys = [*keys]
-    calls = build_drops(keys, partitions, run_id)
+    calls = []
     for partition, group in group_by_partition(keys, partitions).items():
         names = run_keys(partition, run_id)
-        totals = [names.total(key.text) for key in group]
-        calls.append(ScriptCall("discard", [names.epoch, *totals]))
+        objects = dict.fromkeys(key[:2] for key in group)
+        gone = [names.total(key.text) for key in group]
+        gone += [names.kept_visitors_of(*of) for of in objects]
+        args = []
+        if with_sketches:
+            gone += [names.sketches_of(*of) for of in objects]
+            args.append(names.sketches)
+        calls.append(ScriptCall("discard", [names.epoch, *gone], args))
     return calls
 
 

@@ -10,7 +10,7 @@ import time_machine
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import day_of
 from django_hitcount.db.counter_keys import counter_key
-from django_hitcount.db.daily_visitors import read_counts
+from django_hitcount.db.daily_visitors import read_days
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.models import DailyVisitors
 from django_hitcount.recording import record_hits
@@ -173,9 +173,9 @@ def test_sketches_that_cannot_be_merged_are_not_read(redis_rule, rotation, sketc
     key = counter_key(article, counter="views")
 
     for start, day in enumerate(days):
-        counts, found = read_counts([key], days[0], days[-1], sketches_from=day, using="default")
-        assert [is_about(20, count) for count in counts.values()] == [True] * 3
-        assert len(found) == max(sketches - start, 0)
+        found = read_days([key], days[0], days[-1], sketches_from=day, using="default").values()
+        assert [is_about(20, row.visitors) for row in found] == [True] * 3
+        assert sum(row.sketch is not None for row in found) == max(sketches - start, 0)
 
 
 def test_days_before_keys_rotated_daily_are_merged(redis, redis_rule, django_assert_num_queries):

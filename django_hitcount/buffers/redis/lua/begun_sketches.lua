@@ -1,5 +1,4 @@
--- What to do when a sketch begins. scripts.py puts this file before the scripts that call these
--- functions.
+-- What to do when a sketch begins. scripts.py puts this file before finish_record.lua.
 
 -- Forget the names of sketches that have expired, when an object gets another one.
 local function forget_expired(sketches_of)
@@ -11,17 +10,16 @@ local function forget_expired(sketches_of)
   end
 end
 
--- Note in the kept numbers of the object that a sketch begins. If its day had no sketch when they
--- were merged with those of the table, this is the first, and lacks no visitor. If not, Redis has
--- lost a sketch: the table must be read again. See kept_visitors.lua.
+-- Add the sketch to the kept numbers of the object: see sketches.lua. If it is there already, Redis
+-- has lost it, and the table must be read again. What somebody has read before is not to be kept.
 local function note_beginning(epoch, sketches_of, field)
   local kept = string.gsub(epoch, 'epoch$', 'kept_visitors:')
     .. string.match(sketches_of, '}:sketches_of:(.*)$')
-  local counter, day = string.match(field, '^%d+:([^:]*):([^:]*):')
-  local day_field = 'day:' .. counter .. ':' .. day
-  if redis.pcall('HGET', kept, day_field) == '0' then
-    redis.call('HSET', kept, day_field, 1)
-  else
-    redis.pcall('HDEL', kept, day_field)
+  local text = string.match(field, '^%d+:([^:]*:[^:]*:[^:]*)')
+  if redis.call('EXISTS', kept) == 1 and redis.pcall('HSETNX', kept, text, '') ~= 1 then
+    redis.call('DEL', kept)
+  end
+  if text_in(epoch) then
+    move_on(epoch)
   end
 end

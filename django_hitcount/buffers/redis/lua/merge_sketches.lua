@@ -4,26 +4,23 @@
 -- ARGV: how many seconds to keep the result in the first of these sketches ('0': only count); then
 -- sketches of the table.
 -- Returns: the number of visitors; the result if it is kept.
+--
+-- merge_given is in sketches.lua, which scripts.py puts before this script.
 
-local scratch, given = KEYS[1], KEYS[2]
+local scratch, given, first = unpack(KEYS, 1, 3)
 local is_kept = ARGV[1] ~= '0'
-local target = is_kept and KEYS[3] or scratch
+local target = is_kept and first or scratch
 -- A full Redis runs a script to the end if it first frees memory.
 redis.call('DEL', scratch, given)
-if is_kept and type(redis.pcall('PFCOUNT', target)) ~= 'number' then
-  redis.call('DEL', target) -- We did not write it.
+for i = 2, #ARGV do
+  merge_given(target, given, ARGV[i])
 end
 for i = 3, #KEYS do
-  -- A key that is not a sketch adds nothing.
-  redis.pcall('PFMERGE', target, KEYS[i])
+  redis.pcall('PFMERGE', target, KEYS[i]) -- A key that is not a sketch adds nothing.
 end
-for i = 2, #ARGV do
-  redis.call('SET', given, ARGV[i], 'EX', 60)
-  redis.pcall('PFMERGE', target, given)
-end
-local count, sketch = redis.call('PFCOUNT', target), is_kept and redis.call('GET', target)
+local reply = {redis.call('PFCOUNT', target), is_kept and redis.call('GET', target)}
 if is_kept then
   redis.call('EXPIRE', target, ARGV[1])
 end
-redis.call('DEL', scratch, given)
-return {count, sketch}
+redis.call('DEL', scratch)
+return reply

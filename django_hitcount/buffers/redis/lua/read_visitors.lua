@@ -1,28 +1,28 @@
--- Count the visitors of ranges of days that end today, on some objects.
+-- Count the visitors of ranges of days.
 --
--- KEYS: epoch; then, for each object, sketches_of and the hash of its kept numbers.
--- ARGV: the beginnings of the names of sketches, of kept numbers and of merged sketches; the first
--- open day; today; then, for each range, its counter and first day.
--- Returns: the epoch if a range is unknown, or nil; then, for each object and range, the number of
--- visitors and the number of spans; -1 and 0 if it is unknown.
+-- KEYS: epoch; then, for each range, sketches_of and the hash of kept numbers of its object.
+-- ARGV: a number with which an epoch may begin; then the ranges, each with the range of its open
+-- days, or '' if it is not kept.
+-- Returns: the epoch; then, for each range, what count_kept returns. If that is 0, the visitors
+-- field and the count of each sketch follow.
 --
--- text_in is in foreign_values.lua, and count_visitors_of is in kept_visitors.lua. scripts.py puts
--- both files before this script.
+-- count_kept and find_sketches are in sketches.lua, which scripts.py puts before this script.
 
-local reply = {false}
+local reply = {epoch_in(KEYS[1], ARGV[1])}
 for i = 2, #KEYS, 2 do
-  local range = {
-    sketches_of = KEYS[i], kept = KEYS[i + 1], object = string.sub(KEYS[i + 1], #ARGV[2] + 1),
-    sketches = ARGV[1], merged = ARGV[3], first_open = ARGV[4], today = ARGV[5],
-  }
-  for j = 6, #ARGV, 2 do
-    range.counter, range.first = ARGV[j], ARGV[j + 1]
-    local visitors, spans = count_visitors_of(range)
-    if not visitors then
-      reply[1], visitors, spans = text_in(KEYS[1]) or '0', -1, 0
-    end
-    reply[#reply + 1] = visitors
-    reply[#reply + 1] = spans
+  local range, open_days = ARGV[i], ARGV[i + 1]
+  local found = open_days == '' and {0} or count_kept(KEYS[i + 1], range, open_days)
+  if found[1] == 0 then
+    -- A script of Redis Cluster may use these sketches although they are not in KEYS: they are in
+    -- the same partition.
+    find_sketches(redis.pcall('SMEMBERS', KEYS[i]), range, function(name)
+      local count = redis.pcall('PFCOUNT', name)
+      if type(count) == 'number' and count > 0 then
+        found[#found + 1] = string.match(name, '}:visitors:(.*)$')
+        found[#found + 1] = count
+      end
+    end)
   end
+  reply[#reply + 1] = found
 end
 return reply
