@@ -14,7 +14,7 @@ from django_hitcount import conf
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import day_of
-from django_hitcount.counters.fresh_totals import discard_totals
+from django_hitcount.counters.fresh_numbers import forget_numbers
 from django_hitcount.counters.hits import NewHits, check_amount
 from django_hitcount.db import slots
 from django_hitcount.db.counter_keys import counter_key
@@ -93,7 +93,7 @@ def correct_hits(
         made_by=_name_of(user),
     )
     missed = _write(obj, hits, correction)
-    discard_totals(obj, counter=counter)
+    forget_numbers(obj, counter=counter)
     if missed:
         run_after_commit(partial(_discard_total, hits, missed), databases=[hits_alias()])
     return correction

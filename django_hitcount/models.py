@@ -11,7 +11,8 @@ from django.db.models.signals import class_prepared
 
 from django_hitcount import deletion, recording, series, totals, unique_visitors
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters.fresh_totals import discard_totals, find_fresh_total
+from django_hitcount.counters.fresh_numbers import forget_numbers, numbers_of
+from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import (
     Admission,
     Correction,
@@ -89,8 +90,9 @@ class HitCountMixin(models.Model):
         objects reads all totals at once. After record_hit() on the object and after
         refresh_from_db(), the total is read again.
         """
-        total = find_fresh_total(self, counter=DEFAULT_COUNTER)
-        return totals.get_total(self) if total is None else total
+        key = counter_key(self, counter=DEFAULT_COUNTER)
+        total: int | None = numbers_of(self).recall(key)
+        return totals.get_totals_of([key])[key] if total is None else total
 
     @classmethod
     def check(cls, **kwargs: Any) -> list[CheckMessage]:
@@ -119,7 +121,7 @@ class HitCountMixin(models.Model):
     ) -> None:
         """See Model.refresh_from_db(). Without ``fields``, ``hits`` is read again, too."""
         if fields is None:  # Django also calls this to load a deferred field.
-            discard_totals(self)
+            forget_numbers(self)
         super().refresh_from_db(using, fields, from_queryset)
 
     # These functions take the object first, so they are its methods as they are.

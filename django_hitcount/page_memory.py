@@ -21,7 +21,7 @@ from django.http import HttpRequest
 
 from django_hitcount.conf.caches import cached_for_settings
 from django_hitcount.counters.days import day_of, days_until
-from django_hitcount.counters.fresh_totals import FRESH_SECONDS
+from django_hitcount.counters.fresh_numbers import FreshNumbers, Number
 from django_hitcount.counters.hits import Hit, NewHits
 from django_hitcount.counters.keys import CounterKey, CounterRange
 from django_hitcount.counters.page_numbers import Wanted
@@ -32,14 +32,9 @@ MOST_WISHES = 20
 
 _ON_REQUEST = "_hitcount_memory"
 
-HITS = "hits"
-
-Number = CounterKey | CounterRange | tuple[str, CounterRange]
-"""What names a number: the counter of a total, the days of visitors, or HITS and the days."""
-
 
 class PageMemory:
-    """The memory of one request. It forgets numbers after ten seconds, longer than a page takes."""
+    """The memory of one request."""
 
     __slots__ = ("_numbers", "hits")
 
@@ -47,8 +42,7 @@ class PageMemory:
         self.hits: dict[CounterKey, tuple[Hit, DelayedWork | None]] = {}
         """The last hit on each counter, and the work that waits for a COMMIT, if it does."""
 
-        self._numbers: dict[Number, tuple[Any, float]] = {}
-        """Numbers, and when they were read."""
+        self._numbers = FreshNumbers()
 
     def remember_hits(
         self, recorded: Sequence[NewHits], results: Sequence[Hit], delayed: DelayedWork | None
@@ -68,11 +62,10 @@ class PageMemory:
         hit, delayed = self.hits.get(key, (None, None))
         return None if delayed and delayed.is_cancelled else hit
 
-    def remember(self, numbers: Mapping[Any, Any]) -> None:
+    def remember(self, *numbers: Mapping[Any, Any]) -> None:
         """Keep numbers that were read a moment ago."""
-        now = monotonic()
-        for number, value in numbers.items():
-            self._numbers[number] = value, now
+        for some in numbers:
+            self._numbers.remember(some)
 
     def recall(self, number: Number) -> Any:
         """
@@ -80,19 +73,16 @@ class PageMemory:
 
         A total includes the hit of the page, unless that was rolled back.
         """
-        value, read_at = self._numbers.get(number, (None, 0.0))
         if number in self.hits and self.recall_hit(number) is None:
             return None
-        return value if monotonic() - read_at <= FRESH_SECONDS else None
+        return self._numbers.recall(number)
 
     def forget_days(self, hits: Iterable[NewHits]) -> None:
         """Forget the visitors and hits of days of counters that the page is about to record."""
         if self._numbers:
-            changed = {hit.key for hit in hits}
-            for number in [*self._numbers]:
-                last = number[1] if number[0] == HITS else number
-                if isinstance(last, CounterRange) and last.key in changed:
-                    del self._numbers[number]
+            keys = {hit.key for hit in hits}
+            days = [n for n in self._numbers if not isinstance(n, CounterKey) and n.key in keys]
+            self._numbers.forget(days)
 
 
 def memory_of(request: HttpRequest) -> PageMemory:

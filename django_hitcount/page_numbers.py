@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import NamedTuple
+from typing import Any
 
 from django.db.models import Model
 from django.http import HttpRequest
@@ -18,7 +18,7 @@ from django.http import HttpRequest
 from django_hitcount import series
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import last_days
-from django_hitcount.counters.fresh_totals import find_fresh_total, find_fresh_visitors
+from django_hitcount.counters.fresh_numbers import HitsOf, Number, numbers_of
 from django_hitcount.counters.keys import CounterKey, CounterRange
 from django_hitcount.counters.page_numbers import BufferNumbers, UnkeptRange, Wanted
 from django_hitcount.counters.visitors import Visitors
@@ -29,18 +29,14 @@ from django_hitcount.db.savepoints import open_transactions, run_after_commit, s
 from django_hitcount.db.transactions import DATABASE_ERRORS, is_in_transaction
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.breaker import page_read_breaker
-from django_hitcount.page_memory import HITS, Wish, add_wish, memory_of
+from django_hitcount.page_memory import Wish, add_wish, memory_of
 from django_hitcount.totals import totals_or_none
 from django_hitcount.unique_visitors import get_visitors_of_ranges, valid_visitor_counter
 
 logger = logging.getLogger("django_hitcount")
 
-
-class Numbers(NamedTuple):
-    """Numbers that were read. Those that cannot be read now are left out."""
-
-    totals: Mapping[CounterKey, int]
-    visitors: Mapping[CounterRange, Visitors]
+FoundNumbers = Mapping[Number, Any]
+"""Totals are of the type int, and visitors of the type Visitors."""
 
 
 @contextmanager
@@ -63,7 +59,7 @@ def read_totals(
     if request is None or wanted is None:
         return totals_or_none(keys)
     known = get_buffer().read_numbers(Wanted([*keys, *wanted.totals], wanted.visitors))
-    memory_of(request).remember({**known.state.totals, **known.visitors})
+    memory_of(request).remember(known.state.totals, known.visitors)
     return totals_or_none(keys, known.state)
 
 
@@ -77,14 +73,12 @@ def page_total(request: HttpRequest | None, obj: Model, *, counter: str) -> int 
     key = _key_or_none(obj, counter)
     if key is None:
         return None
-    total: int | None = memory_of(request).recall(key) if request else None
-    if total is None:
-        total = find_fresh_total(obj, counter=counter)
+    total: int | None = _recall(request, obj, key)
     if total is not None:
         return total
     found = read_numbers(Wanted([key]))
     _remember(request, obj, key, found, Wish(counter))
-    return found.totals.get(key)
+    return found.get(key)
 
 
 def page_visitors(
@@ -103,14 +97,12 @@ def page_visitors(
     if key is None:
         return None
     wanted = CounterRange(key, first_day, today)
-    count: Visitors | None = memory_of(request).recall(wanted) if request else None
-    if count is None:
-        count = find_fresh_visitors(obj, wanted)
+    count: Visitors | None = _recall(request, obj, wanted)
     if count is not None:
         return count
     found = read_numbers(Wanted(visitors=[wanted]))
     _remember(request, obj, key, found, Wish(counter, days))
-    return found.visitors.get(wanted)
+    return found.get(wanted)
 
 
 def page_hits_of_days(
@@ -129,11 +121,11 @@ def page_hits_of_days(
     if key is None:
         return None
     wanted = CounterRange(key, first_day, today)
-    hits: int | None = memory_of(request).recall((HITS, wanted)) if request else None
+    hits: int | None = _recall(request, obj, HitsOf(wanted))
     if hits is None:
         hits = _read_range(wanted)
         if request is not None and hits is not None:
-            memory_of(request).remember({(HITS, wanted): hits})
+            memory_of(request).remember({HitsOf(wanted): hits})
     return hits
 
 
@@ -155,22 +147,24 @@ def _key_or_none(obj: Model, counter: str) -> CounterKey | None:
         return None
 
 
+def _recall(request: HttpRequest | None, obj: Model, number: Number) -> Any:
+    """Return a number that the request or the object remembers; None without it."""
+    value = memory_of(request).recall(number) if request else None
+    return numbers_of(obj).recall(number) if value is None else value
+
+
 def _remember(
-    request: HttpRequest | None,
-    obj: Model,
-    key: CounterKey,
-    found: Numbers,
-    wish: Wish,
+    request: HttpRequest | None, obj: Model, key: CounterKey, found: FoundNumbers, wish: Wish
 ) -> None:
     """Keep numbers for the tags that follow. If the page has recorded ``obj``, keep its wish."""
     if request is not None:
-        memory_of(request).remember({**found.totals, **found.visitors})
+        memory_of(request).remember(found)
         add_wish(request, obj, key, wish)
 
 
-def read_numbers(wanted: Wanted) -> Numbers:
+def read_numbers(wanted: Wanted) -> FoundNumbers:
     """
-    Read numbers of any objects.
+    Read numbers of any objects. Leaves out those that cannot be read now.
 
     With Redis, costs one round trip. If there are totals that Redis does not know, costs one more
     and a query. If there are visitors that it does not know, costs one more and one or two queries;
@@ -178,18 +172,20 @@ def read_numbers(wanted: Wanted) -> Numbers:
     so that Redis knows it. Without Redis, costs a query for all totals, and one for all visitors.
     """
     if not (wanted.totals or wanted.visitors):
-        return Numbers({}, {})
+        return {}
     known = get_buffer().read_numbers(wanted)
-    _load_after_commit(wanted, known)
-    return _complete(wanted, known)
-
-
-def _load_after_commit(wanted: Wanted, known: BufferNumbers) -> None:
-    """If a transaction is open, let the buffer load what it does not know after the COMMIT."""
     missing, using = _missing_totals(wanted, known), hits_alias()
     if (missing or known.unkept) and open_transactions([using]):
         load = partial(_load, Wanted(missing, [*known.unkept]))
         run_after_commit(load, databases=[using])
+    found: dict[Any, Any] = {}
+    found.update(totals_or_none(wanted.totals, known.state))
+    found.update(known.visitors)
+    with _errors_logged("Visitors cannot be read"):
+        found.update(_keep_visitors(known.unkept))
+        others = [of for of in wanted.visitors if of not in found]
+        found.update(get_visitors_of_ranges(others, guard=page_read_breaker().guard))
+    return found
 
 
 def _missing_totals(wanted: Wanted, known: BufferNumbers) -> list[CounterKey]:
@@ -205,17 +201,6 @@ def _load(wanted: Wanted) -> None:
         totals_or_none(missing, known.state)
     with _errors_logged("Visitors cannot be read"):
         _keep_visitors(known.unkept)
-
-
-def _complete(wanted: Wanted, known: BufferNumbers) -> Numbers:
-    """Read what the buffer does not know; see read_numbers()."""
-    totals = totals_or_none(wanted.totals, known.state) if wanted.totals else {}
-    visitors = {**known.visitors}
-    with _errors_logged("Visitors cannot be read"):
-        visitors |= _keep_visitors(known.unkept)
-        others = [last for last in wanted.visitors if last not in visitors]
-        visitors |= get_visitors_of_ranges(others, guard=page_read_breaker().guard)
-    return Numbers(totals, visitors)
 
 
 def _keep_visitors(

@@ -26,7 +26,7 @@ from django.db.models.sql import Query
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
 from django_hitcount.counters.days import last_days
-from django_hitcount.counters.fresh_totals import remember_total, remember_visitors
+from django_hitcount.counters.fresh_numbers import numbers_of
 from django_hitcount.counters.keys import CounterRange, check_counter
 from django_hitcount.counters.page_numbers import Wanted
 from django_hitcount.counters.primary_keys import is_unsaved
@@ -122,24 +122,16 @@ def read_of_objects(
         counter: [counter_key(obj, counter=counter) for obj in objs]
         for counter in {*counters, *(counter for counter, _ in visitors)}
     }
+    totals = {counter: keys[counter] for counter in counters}
     ranges = {
         (counter, days): [CounterRange(key, *last_days(days)) for key in keys[counter]]
         for counter, days in visitors
     }
-    wanted = {key for counter in counters for key in keys[counter]}
-    found = read_numbers(Wanted(wanted, {*chain(*ranges.values())}))
-    numbers: dict[str | VisitorsOfDays, list[Any]] = {}
-    for counter in counters:
-        numbers[counter] = [found.totals.get(key) for key in keys[counter]]
-        for obj, total in zip(objs, numbers[counter], strict=True):
-            if total is not None:
-                remember_total(obj, total, counter=counter)
-    for name, ends in ranges.items():
-        numbers[name] = [found.visitors.get(each) for each in ends]
-        for obj, each, count in zip(objs, ends, numbers[name], strict=True):
-            if count is not None:
-                remember_visitors(obj, count, each)
-    return numbers
+    found = read_numbers(Wanted({*chain(*totals.values())}, {*chain(*ranges.values())}))
+    named: dict[Any, list[Any]] = {**totals, **ranges}
+    for obj, *numbers in zip(objs, *named.values(), strict=True):
+        numbers_of(obj).remember({number: found.get(number) for number in numbers})
+    return {name: [found.get(number) for number in numbers] for name, numbers in named.items()}
 
 
 def _wanted_totals(query: Query) -> dict[str, str]:
@@ -243,7 +235,8 @@ class _ExactIterable(BaseIterable):  # type: ignore[type-arg]
         if self.queryset.db == hits_alias():
             for name, counter in counters.items():
                 for obj in objs:
-                    remember_total(obj, getattr(obj, name), counter=counter)
+                    key = counter_key(obj, counter=counter)
+                    numbers_of(obj).remember({key: getattr(obj, name)})
 
 
 aprefetch_hits = sync_to_async(prefetch_hits)

@@ -26,7 +26,7 @@ from django_hitcount import page_numbers
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
 from django_hitcount.counters.days import day_of
-from django_hitcount.counters.fresh_totals import discard_totals
+from django_hitcount.counters.fresh_numbers import forget_numbers
 from django_hitcount.counters.hits import (
     NO_REQUEST,
     UNAVAILABLE,
@@ -203,7 +203,7 @@ def _record(
     using = hits_alias()
     databases = {using}
     for obj in objs:
-        discard_totals(obj, counter=key.counter)
+        forget_numbers(obj, counter=key.counter)
         # If the page rolls back in a database of the object, its hit must not count.
         databases |= write_aliases(obj, default=using)
     page = current_page.set(current_page.get() if request is None else request)
@@ -254,7 +254,7 @@ def _record_now(
             clear_content_types()
         return _report_lost(hits, exc)
     if wanted and request is not None:
-        memory.remember({**known.state.totals, **known.visitors})
+        memory.remember(known.state.totals, known.visitors)
     if len(recorded) == 1 and recorded[0].total is not None and not recorded[0].refusal:
         return [Hit(True, None, recorded[0].total)]  # As most hits, which need nothing of the rest.
     # If an object is there twice, both of its hits have the total with both of them.

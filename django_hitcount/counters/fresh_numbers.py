@@ -1,0 +1,77 @@
+"""Numbers of objects that were read a moment ago: what a request remembers, and what an object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from time import monotonic
+from typing import Any, NamedTuple
+
+from django.db.models import Model
+
+from django_hitcount.counters.keys import CounterKey, CounterRange
+
+FRESH_SECONDS = 10.0
+"""Longer than a page takes. What lives longer reads its numbers again."""
+
+_ON_STATE = "hitcount_numbers"
+"""The attribute of ``obj._state``: so it is in no field and in no pickle of the object."""
+
+
+class HitsOf(NamedTuple):
+    """The hits of a range of days."""
+
+    range: CounterRange
+
+    @property
+    def key(self) -> CounterKey:
+        """The counter."""
+        return self.range.key
+
+
+Number = CounterKey | CounterRange | HitsOf
+"""What names a number: the total of a counter, the visitors of some days, or the hits of these."""
+
+
+class FreshNumbers(dict[Number, tuple[Any, float]]):
+    """
+    Numbers, and when they were read. Forgets them after ten seconds.
+
+    Pickling, as a cache does, empties it.
+    """
+
+    def remember(self, numbers: Mapping[Any, Any]) -> None:
+        """Keep numbers that were read a moment ago."""
+        now = monotonic()
+        for number, value in numbers.items():
+            self[number] = value, now
+
+    def recall(self, number: Number) -> Any:
+        """Return a number that was read a moment ago; None without it."""
+        value, read_at = self.get(number, (None, 0.0))
+        return value if monotonic() - read_at <= FRESH_SECONDS else None
+
+    def forget(self, numbers: Iterable[Number]) -> None:
+        for number in [*numbers]:
+            del self[number]
+
+    def __reduce__(self) -> tuple[type[FreshNumbers], tuple[()]]:
+        return FreshNumbers, ()
+
+
+def numbers_of(obj: Model) -> FreshNumbers:
+    """
+    Return what an object remembers.
+
+    If a view copies an object by setting its ``pk`` to None, the numbers of the copy have another
+    key than those that were read.
+    """
+    found: FreshNumbers = vars(obj._state).setdefault(_ON_STATE, FreshNumbers())
+    return found
+
+
+def forget_numbers(obj: Model, *, counter: str | None = None) -> None:
+    """Forget what ``obj`` remembers, of ``counter`` or of all counters."""
+    remembered: FreshNumbers | None = vars(obj._state).get(_ON_STATE)
+    if remembered:
+        keys = {n: n if isinstance(n, CounterKey) else n.key for n in remembered}
+        remembered.forget(n for n, key in keys.items() if counter in (None, key.counter))
