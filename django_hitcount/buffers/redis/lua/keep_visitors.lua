@@ -34,4 +34,8 @@ for i = 5, #KEYS do
     redis.call('EXPIRE', SKETCHES_OF, sketch_seconds)
   end
 end
-return count_kept(KEPT, range, open_days)
+local reply = count_kept(KEPT, range, open_days)
+if reply[1] == 0 then
+  redis.call('DEL', KEPT) -- Redis has lost a sketch in it, which the table never had.
+end
+return reply
