@@ -28,7 +28,7 @@ from django_hitcount.counters.keys import (
     DailyVisitorsKey,
     check_counter,
 )
-from django_hitcount.counters.visitors import DayInTable, Visitors
+from django_hitcount.counters.visitors import DayInTable, MergedDays, Visitors
 from django_hitcount.db import daily_visitors
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.routing import hits_alias
@@ -47,9 +47,6 @@ __all__ = [
 ]
 
 ModelT = TypeVar("ModelT", bound=Model)
-
-Span = tuple[DailyVisitorsKey, ...]
-"""Days of a counter whose visitors were hashed under the same key, in order."""
 
 
 def visitors_on(obj: Model, day: datetime.date, *, counter: str = DEFAULT_COUNTER) -> int:
@@ -174,41 +171,31 @@ class VisitorsOfDays(NamedTuple):
         Costs a round trip for each hundred sketches of days that are counted together.
         """
         days_of: dict[CounterKey, list[DailyVisitorsKey]] = defaultdict(list)
-        for day in sorted({*self.in_buffer, *self.in_tables}):
+        for day in {*self.in_buffer, *self.in_tables}:
             days_of[day.key].append(day)
-        spans_of = {of: _group_spans(days_of[of.key], of) for of in ranges}
-        merged = self._count_merged_days(chain.from_iterable(spans_of.values()))
+        spans_of = {of: self._find_spans(days_of[of.key], of) for of in ranges}
+        merges = [*filter(self._can_merge, chain.from_iterable(spans_of.values()))]
+        merged = iter(get_buffer().count_merged(merges) if merges else ())
         found = {}
         for of, spans in spans_of.items():
             counts: list[int] = []
             for span in spans:
-                counts += [merged[span]] if span in merged else map(self.on, span)
+                together = next(merged) if self._can_merge(span) else None
+                counts += map(self.on, span) if together is None else [together]
             found[of] = Visitors(sum(counts), len(counts))
         return found
 
-    def _count_merged_days(self, spans: Iterable[Span]) -> dict[Span, int]:
-        """
-        Count the different visitors of each span of several days.
+    def _find_spans(self, days: Iterable[DailyVisitorsKey], of: CounterRange) -> list[MergedDays]:
+        """Return the spans of those days that are in a range, with the sketches of the table."""
+        spans: dict[str, dict[DailyVisitorsKey, bytes | None]] = defaultdict(dict)
+        for day in days:
+            if of.first_day <= day.day <= of.last_day:
+                spans[day.key_id][day] = self.in_tables.get(day, DayInTable()).sketch
+        return [*spans.values()]
 
-        Leaves out spans that cannot be counted together. See of_ranges() for what the others cost.
-        """
-        merges = {}
-        for span in spans:
-            days = {day: self.in_tables.get(day, DayInTable()).sketch for day in span}
-            # On a day without a sketch, visitors were counted one by one.
-            if len(days) > 1 and all(days[day] or day in self.in_buffer for day in days):
-                merges[span] = days
-        counts = get_buffer().count_merged([*merges.values()]) if merges else None
-        return {} if counts is None else dict(zip(merges, counts, strict=True))
-
-
-def _group_spans(days: Iterable[DailyVisitorsKey], of: CounterRange) -> list[Span]:
-    """Return the spans of the days of a range, in order."""
-    spans: dict[str, list[DailyVisitorsKey]] = defaultdict(list)
-    for day in days:
-        if of.first_day <= day.day <= of.last_day:
-            spans[day.key_id].append(day)
-    return [tuple(span) for span in spans.values()]
+    def _can_merge(self, span: MergedDays) -> bool:
+        """Whether a span has several days, and all have sketches: not so without Redis."""
+        return len(span) > 1 and all(span[day] or day in self.in_buffer for day in span)
 
 
 def read_visitors_of_days(

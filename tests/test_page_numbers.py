@@ -190,6 +190,22 @@ def test_key_that_redis_lost_is_made_again(article, redis, lost):
         assert shown.split()[1] == str(expected(article, 7))
 
 
+def test_sketch_that_was_lost_before_a_flush_is_not_missed_for_ever(
+    article, redis, django_assert_num_queries
+):
+    source = "{% hit_visitors a %} {% hit_visitors a days=2 %}"
+    visit(article, range(50, 60))
+    shown = render(article, source)
+    redis.delete(*redis.keys(f"*:visitors:*:{DAY}:*"))
+
+    again = [render(article, source) for _ in range(3)]
+    assert shown != again[0]
+    assert {*again} == {f"0 {expected(article, 2)}"}
+    with sends() as sent, django_assert_num_queries(0):
+        render(article, source)
+    assert sent() == 2
+
+
 def test_late_visitor_of_yesterday_is_counted(article):
     render(article)
     visit(article, [77], at=days_ago(1))
@@ -397,6 +413,20 @@ def test_settle_between_reading_and_keeping(article, redis, monkeypatch):
     monkeypatch.setattr(daily_visitors, "read_ranges", read_and_flush)
     assert render(article, "{% hit_visitors a days=7 %}") == str(expected(article, 7))
     assert not redis.keys("*:kept_visitors:*")
+
+
+def test_first_visitor_between_reading_and_keeping(article, monkeypatch):
+    original = daily_visitors.read_ranges
+
+    def read_and_visit(*args, **kwargs):
+        found = original(*args, **kwargs)
+        visit(article, [90])
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(daily_visitors, "read_ranges", read_and_visit)
+        render(article, "{% hit_visitors a %}")
+    assert render(article, "{% hit_visitors a %}") == "1"
 
 
 def test_flusher_that_comes_late_is_seen(article, redis, settings):

@@ -71,8 +71,8 @@ class Buffer(ABC):
         Keep ranges of days, so that read_numbers() knows them next time, and count their visitors.
 
         ``rows`` has what the table has of each range. It was read after ``unkept``. Leaves out
-        ranges whose closed days may have visitors in common, and those of a partition in which
-        something has happened since: the table or the sketches may have changed.
+        ranges that cannot be kept, and those of a partition in which something has happened since:
+        the table or the sketches may have changed.
         """
         return {}
 
@@ -126,9 +126,9 @@ class Buffer(ABC):
         """Return the numbers of visitors of counters that the buffer knows, by day. Estimates."""
         return {}
 
-    def count_merged(self, merges: Sequence[MergedDays]) -> Sequence[int] | None:
-        """Return how many different visitors some days had together; None if it cannot say that."""
-        return None
+    def count_merged(self, merges: Sequence[MergedDays]) -> Sequence[int | None]:
+        """Return how many different visitors days had together; None where it cannot say that."""
+        return [None] * len(merges)
 
     def merge_sketches(
         self, known: Mapping[DailyVisitorsKey, bytes]

@@ -128,8 +128,7 @@ def read_ranges(
     """
     Read what the table has of ranges that end today, with the sketches of open days.
 
-    Leaves out ranges with visitors of open days who are not in a sketch: they came while Redis was
-    away, and the next flush delivers them. Costs one query.
+    Costs one query.
     """
     found = _read(
         {of.key for of in ranges},
@@ -141,18 +140,13 @@ def read_ranges(
     of_key: dict[CounterKey, dict[DailyVisitorsKey, DayInTable]] = defaultdict(dict)
     for day, row in found.items():
         of_key[day.key][day] = row
-    rows = {
+    return {
         of: {
             day: row
             for day, row in of_key[of.key].items()
             if of.first_day <= day.day <= of.last_day
         }
         for of in ranges
-    }
-    return {
-        of: days
-        for of, days in rows.items()
-        if not any(row.others for day, row in days.items() if day.day >= of.open_days.first_day)
     }
 
 

@@ -271,11 +271,11 @@ class RedisBuffer(Buffer):
         except BufferUnavailable:
             return {}
 
-    def count_merged(self, merges: Sequence[MergedDays]) -> Sequence[int] | None:
+    def count_merged(self, merges: Sequence[MergedDays]) -> Sequence[int | None]:
         try:
             return visitors.count_merged(self.redis, merges, self._partitions)
         except BufferUnavailable:
-            return None
+            return [None] * len(merges)
 
     def admit(self, name: str, *, milliseconds: int) -> bool:
         """Keeps a key for each interval. Costs one round trip. Raises BufferUnavailable."""

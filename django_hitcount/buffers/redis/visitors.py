@@ -113,24 +113,30 @@ def keep(
 
 
 def _build_keep(of: CounterRange, in_table: InTable, known: UnkeptRange) -> ScriptCall | None:
-    """Make the call that keeps a range; None if its closed days may have visitors in common."""
+    """
+    Make the call that keeps a range.
+
+    None if it cannot be kept: its closed days may have visitors in common, or the table has
+    visitors of open days whom the next flush delivers.
+    """
     (partition, run_id, epoch), in_redis = known
     names = run_keys(partition, run_id)
-    visitors = spans = 0
+    open_days, visitors, spans = of.open_days, 0, 0
     sketches: dict[str, bytes] = {}
     for day in {*in_table, *in_redis}:
         row = in_table.get(day, DayInTable())
-        if day.day >= of.open_days.first_day:
+        is_open = day.day >= open_days.first_day
+        if row.others if is_open else f"-{day.day}-" not in day.key_id:
+            return None
+        if is_open:
             sketches[names.sketch(day.text)] = row.sketch or b""
-        elif f"-{day.day}-" in day.key_id:
+        else:
             visitors += max(in_redis.get(day, 0), row.visitors)
             spans += 1
-        else:
-            return None
     of_object = names.sketches_of(*of.key[:2]), names.kept_visitors_of(*of.key[:2])
     keys = [names.epoch, *of_object, names.scratch[1], *sketches]
     args: list[str | int | bytes] = [epoch, seconds_until_midnight(), VISITORS_SECONDS]
-    args += of.text, of.open_days.text, f"{visitors} {spans}", *sketches.values()
+    args += of.text, open_days.text, f"{visitors} {spans}", *sketches.values()
     return ScriptCall("keep_visitors", keys, args)
 
 

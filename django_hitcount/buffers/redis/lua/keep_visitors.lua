@@ -19,10 +19,8 @@ if not is_still(EPOCH, epoch) then
 end
 -- A full Redis runs a script to the end if it first frees memory.
 redis.call('DEL', GIVEN)
-for key, command in pairs({[SKETCHES_OF] = 'SCARD', [KEPT] = 'HLEN'}) do
-  if type(redis.pcall(command, key)) ~= 'number' then
-    redis.call('DEL', key) -- We did not write it.
-  end
+if type(redis.pcall('HLEN', KEPT)) ~= 'number' then
+  redis.call('DEL', KEPT) -- We did not write it.
 end
 redis.call('HSET', KEPT, range, closed)
 redis.call('EXPIRE', KEPT, seconds)
@@ -30,12 +28,13 @@ for i = 5, #KEYS do
   redis.call('HSET', KEPT, string.match(KEYS[i], '}:visitors:%d+:([^:]*:[^:]*:[^:]*)'), '')
   if ARGV[i + 2] ~= '' then
     merge_given(KEYS[i], GIVEN, ARGV[i + 2])
-    redis.call('SADD', SKETCHES_OF, KEYS[i])
-    for _, key in ipairs({KEYS[i], SKETCHES_OF}) do
-      if redis.call('TTL', key) < tonumber(sketch_seconds) then
-        redis.call('EXPIRE', key, sketch_seconds)
-      end
-    end
+    redis.call('EXPIRE', KEYS[i], sketch_seconds)
+    redis.pcall('SADD', SKETCHES_OF, KEYS[i])
+    redis.call('EXPIRE', SKETCHES_OF, sketch_seconds)
   end
 end
-return count_kept(KEPT, range, open_days)
+local reply = count_kept(KEPT, range, open_days)
+if reply[1] == 0 then
+  redis.call('DEL', KEPT) -- Redis has lost a sketch in it, which the table never had.
+end
+return reply
