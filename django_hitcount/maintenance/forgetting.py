@@ -117,7 +117,11 @@ def forget_deleted(
     unanswered: set[Location] = set()
     for start in range(0, len(deleted), OBJECTS_AT_A_TIME):
         chunk = deleted[start : start + OBJECTS_AT_A_TIME]
-        ready = [row for row in chunk if _partition_of(row, partitions) not in unflushed]
+        ready = [
+            row
+            for row in chunk
+            if CounterKey(*row.object_key, "").partition(partitions) not in unflushed
+        ]
         living = _find_living(ready, unanswered)
         if later := [row.pk for row in chunk if row not in living]:
             # They come after rows that are due for longer in the next flush.
@@ -125,10 +129,6 @@ def forget_deleted(
             rows.filter(pk__in=later).update(due_at=timezone.now())
         if living:
             _forget_known(living, patience_seconds)
-
-
-def _partition_of(row: DeletedObject, partitions: int) -> int:
-    return CounterKey(*row.object_key, "").partition(partitions)
 
 
 def _forget_known(living: Mapping[DeletedObject, bool], patience_seconds: float) -> None:
