@@ -83,7 +83,7 @@ def most_viewed(
     objects are filtered out, or if many have equally many hits.
     """
     weights = _period(days, first_day, last_day)
-    return _rank(source, limit, counter, weights, name="ranked_hits")
+    return _rank(source, limit, counter, weights, "ranked_hits")
 
 
 def trending(
@@ -102,7 +102,7 @@ def trending(
     Costs what most_viewed() costs over ten half-lives.
     """
     weights = weigh_trend(day_of(), half_life_days)
-    return _rank(source, limit, counter, weights, name="trend_score", unit=TREND_UNIT)
+    return _rank(source, limit, counter, weights, "trend_score", TREND_UNIT)
 
 
 def _period(
@@ -127,15 +127,9 @@ def _period(
 
 
 def _rank(
-    source: Source,
-    limit: int,
-    counter: str,
-    weights: Weights | None,
-    *,
-    name: str,
-    unit: int | None = None,
+    source: Source, limit: int, counter: str, weights: Weights | None, name: str, unit: int = 0
 ) -> list[Any]:
-    """Rank objects. Store their hits as ``name``, in a multiple of ``unit`` if there is one."""
+    """Rank objects. Store their hits as ``name``; as multiples of ``unit`` if that is not 0."""
     check_limit(limit)
     check_counter(counter)
     querysets = [*_querysets(source)]
