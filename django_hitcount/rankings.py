@@ -88,10 +88,7 @@ def most_viewed(
     objects are filtered out, or if many have equally many hits.
     """
     weights = _period(days, first_day, last_day)
-    ranked = _rank(source, limit, counter, weights, name="ranked_hits")
-    for place in ranked:
-        place.obj.ranked_hits = place.key.hits
-    return [place.obj for place in ranked]
+    return _rank(source, limit, counter, weights, "ranked_hits")
 
 
 def trending(
@@ -110,10 +107,7 @@ def trending(
     Costs what most_viewed() costs over ten half-lives.
     """
     weights = weigh_trend(day_of(), half_life_days)
-    ranked = _rank(source, limit, counter, weights, name="trend_score")
-    for place in ranked:
-        place.obj.trend_score = place.key.hits / TREND_UNIT
-    return [place.obj for place in ranked]
+    return _rank(source, limit, counter, weights, "trend_score", TREND_UNIT)
 
 
 def _period(
@@ -138,9 +132,9 @@ def _period(
 
 
 def _rank(
-    source: Source, limit: int, counter: str, weights: Weights | None, *, name: str
-) -> list[RankedObject]:
-    """Rank objects. The caller then stores their hits under ``name``."""
+    source: Source, limit: int, counter: str, weights: Weights | None, name: str, unit: int = 0
+) -> list[Any]:
+    """Rank objects. Store their hits as ``name``; as multiples of ``unit`` if that is not 0."""
     check_limit(limit)
     check_counter(counter)
     querysets = [*_querysets(source)]
@@ -154,7 +148,9 @@ def _rank(
     # Two querysets may have an object in common.
     distinct = {place.key.object_key: place for place in reversed(places)}
     ordered = sorted(distinct.values(), key=lambda place: (-place.key.hits, place.key.object_key))
-    return ordered[:limit]
+    for key, obj in ordered[:limit]:
+        setattr(obj, name, key.hits / unit if unit else key.hits)
+    return [place.obj for place in ordered[:limit]]
 
 
 def rank_queryset(queryset: QuerySet[Any, Any], scope: Scope, *, limit: int) -> list[RankedObject]:
@@ -170,13 +166,13 @@ def rank_queryset(queryset: QuerySet[Any, Any], scope: Scope, *, limit: int) -> 
     ``queryset``. Otherwise, costs more of both. Each query loads four times as many objects as the
     one before, up to 1,000.
     """
-    objects = _Objects(queryset)
+    known: dict[str, Model | None] = {}
     for number, ranking in enumerate(read_rankings(scope, at_least=limit)):
-        found = objects.take(ranking.keys, limit)
+        found = _take(queryset, ranking.keys, limit, known)
         if len(found) == limit or ranking.is_complete:
             break
         if number == 0 and (ids := _few_ids(queryset)) is not None:
-            return objects.take(rank_these(scope, ids), limit)
+            return _take(queryset, rank_these(scope, ids), limit, known)
     return found
 
 
@@ -186,38 +182,31 @@ def _few_ids(queryset: QuerySet[Any, Any]) -> list[str] | None:
     return None if len(pks) > FEW else [*{convert_key(queryset.model, pk) for pk in pks}]
 
 
-class _Objects:
-    """Loads objects of a queryset by their keys, and remembers them."""
+def _take(
+    queryset: QuerySet[Any, Any],
+    keys: Sequence[RankedKey],
+    limit: int,
+    known: dict[str, Model | None],
+) -> list[RankedObject]:
+    """
+    Return the first ``limit`` of those objects of ``keys`` that are in the queryset.
 
-    def __init__(self, queryset: QuerySet[Any, Any]) -> None:
-        self._queryset = queryset.order_by()
-        self._found: dict[str, Model | None] = {}
-        """The objects by id; None if there is no such object."""
-
-    def take(self, keys: Sequence[RankedKey], limit: int) -> list[RankedObject]:
-        """
-        Return the first ``limit`` of those objects of ``keys`` that are in the queryset.
-
-        Costs no query for objects that were looked for before.
-        """
-        taken: list[RankedObject] = []
-        start, size = 0, limit
-        while start < len(keys) and len(taken) < limit:
-            chunk = keys[start : start + min(size, LARGEST_CHUNK)]
-            self._load([key.object_key[1] for key in chunk])
-            objs = [(key, self._found[key.object_key[1]]) for key in chunk]
-            taken += [RankedObject(key, obj) for key, obj in objs if obj is not None]
-            start, size = start + len(chunk), 4 * size
-        return taken[:limit]
-
-    def _load(self, ids: Sequence[str]) -> None:
-        new = [pk for pk in ids if pk not in self._found]
-        if not new:
-            return
-        self._found |= dict.fromkeys(new)
-        model = self._queryset.model
-        for obj in filter_by_texts(self._queryset, new):
-            self._found[convert_key(model, obj.pk)] = obj
+    Adds to ``known`` the objects that it looks for, by id; None if there is no such object. Costs
+    no query for those that are there already.
+    """
+    taken: list[RankedObject] = []
+    start, size = 0, limit
+    while start < len(keys) and len(taken) < limit:
+        chunk = keys[start : start + min(size, LARGEST_CHUNK)]
+        ids = [key.object_key[1] for key in chunk]
+        if new := [pk for pk in ids if pk not in known]:
+            known |= dict.fromkeys(new)
+            objs = filter_by_texts(queryset.order_by(), new)
+            known |= {convert_key(queryset.model, obj.pk): obj for obj in objs}
+        found = zip(chunk, map(known.get, ids), strict=True)
+        taken += [RankedObject(key, obj) for key, obj in found if obj is not None]
+        start, size = start + len(chunk), 4 * size
+    return taken[:limit]
 
 
 def _querysets(source: Any) -> Iterator[QuerySet[Any, Any]]:

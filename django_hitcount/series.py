@@ -223,28 +223,21 @@ def _read_queryset(queryset: QuerySet[Any, Any], days: DayRange, counter: str) -
     """Read the hits of a model, or of those of its objects that a queryset has."""
     model: type[Model] = queryset.model
     key_type(model)  # Raises InvalidKey if its objects cannot be counted.
-    if _is_whole_model(queryset):
-        return _read_model(content_type_id_of(model), days, counter)
     query = queryset.query
     can_nest = not (query.is_sliced or query.combinator or query.distinct_fields)
     if can_nest:
         queryset = queryset.order_by()
+        if not query.where and counted_model(model) is model._meta.concrete_model:
+            # It has all objects that count as objects of this model.
+            return _read_model(content_type_id_of(model), days, counter)
     pks = queryset.values_list("pk", flat=True)
     if can_nest and queryset.db == days.using:
         first_pks = [*pks[: OBJECTS_AT_A_TIME + 1]]
         if len(first_pks) > OBJECTS_AT_A_TIME:
-            return _read_many(queryset, days, counter)
+            with savepoint(days.using):  # The database finds so many itself.
+                return sums.read_days_of_objects(queryset, days, counter=counter)
         return _read_pks(model, first_pks, days, counter)
     return _read_pks(model, pks.iterator(OBJECTS_AT_A_TIME), days, counter)
-
-
-def _read_many(queryset: QuerySet[Any, Any], days: DayRange, counter: str) -> Sums:
-    """Read the hits of many objects: the database finds them itself."""
-    content_type_id = content_type_id_of(queryset.model)
-    with savepoint(days.using):
-        return sums.read_days_of_objects(
-            queryset, days, content_type_id=content_type_id, counter=counter
-        )
 
 
 def _read_pks(model: type[Model], pks: Iterable[Any], days: DayRange, counter: str) -> Sums:
@@ -253,14 +246,6 @@ def _read_pks(model: type[Model], pks: Iterable[Any], days: DayRange, counter: s
     keys = iter({CounterKey(content_type_id, convert_key(model, pk), counter) for pk in pks})
     chunks = iter(lambda: [*islice(keys, OBJECTS_AT_A_TIME)], [])
     return _add_up(read_counters(chunk, days) for chunk in chunks)
-
-
-def _is_whole_model(queryset: QuerySet[Any, Any]) -> bool:
-    """Return whether a queryset has all objects of the model that its objects count as."""
-    query = queryset.query
-    model: type[Model] = queryset.model
-    is_filtered = query.where or query.is_sliced or query.combinator or query.distinct_fields
-    return not is_filtered and counted_model(model) is model._meta.concrete_model
 
 
 def _group(

@@ -139,7 +139,9 @@ class DatabaseBuffer(Buffer):
                     now = time.monotonic()
                     if is_patient and is_conflict(exc):
                         self._hurries_until = now + HURRY_SECONDS
-                    _remember_wait(exc, now - began_at)
+                    # So that the page does not wait for the same again.
+                    cause = LOCKS if is_conflict(exc) else page_read_breaker().server
+                    add_wait(cause, now - began_at)
                     raise
 
     def _write_apart(
@@ -178,11 +180,6 @@ class DatabaseBuffer(Buffer):
 def _is_away(error: BaseException) -> bool:
     """Return whether the server is away. A statement that waited for a lock does not say so."""
     return is_server_away(error) and not is_conflict(error)
-
-
-def _remember_wait(error: BaseException, seconds: float) -> None:
-    """Add ``seconds`` to the waits of the page, so that it does not wait for the same again."""
-    add_wait(LOCKS if is_conflict(error) else page_read_breaker().server, seconds)
 
 
 class _Write:

@@ -55,7 +55,9 @@ def read_heads(scope: Scope, depth: int, orders: Iterable[Order]) -> dict[Order,
     if _is_mariadb():
         candidates, ends = _read_sums(read_rows(*_select_with_sums(scope, depth)))
     else:
-        candidates, ends = _read_joined(read_rows(*_select_and_join(scope, depth)))
+        rows = read_rows(*_select_and_join(scope, depth))
+        candidates = [row[1:5] for row in rows if row[0] is None]
+        ends = {number: (hits, n) for number, *_, hits, _, n in rows if number is not None}
     keys = to_keys(candidates)
     rankings = {}
     for order in orders:
@@ -68,6 +70,7 @@ def _find_heads(scope: Scope, ends: Ends, *, is_before: bool) -> list[Head]:
     """Return the heads that bound the hits of one of the periods of a scope."""
     highest_slot, uncompacted = ends.get(NO_LIST, (1, 0))
     has_sums = scope.weights is not None and uncompacted <= FEW_UNCOMPACTED
+    weights = scope.weights or {}
     found = []
     for number, row_list in enumerate(scope.lists()):
         if number not in ends or row_list.is_before != is_before:
@@ -78,16 +81,10 @@ def _find_heads(scope: Scope, ends: Ends, *, is_before: bool) -> list[Head]:
         last_hits, count = ends[number]
         # An object has one row in slot 0, and elsewhere one for each slot, and one of corrections.
         most_rows = 1 if is_sure else int(highest_slot) + 1
-        weight = _weight_of(scope, row_list)
+        # How much a hit in the list counts in the sum of its period.
+        weight = 1 if row_list.day is None or is_before else weights[row_list.day]
         found.append(Head(count, int(last_hits), weight, most_rows, row_list.content_type_id))
     return found
-
-
-def _weight_of(scope: Scope, row_list: RowList) -> int:
-    """Return how much a hit in a list counts in the sum of its period."""
-    if scope.weights is None or row_list.day is None or row_list.is_before:
-        return 1
-    return scope.weights[row_list.day]
 
 
 def to_keys(rows: Iterable[Sequence[Any]]) -> list[RankedKey]:
@@ -125,11 +122,6 @@ def _select_and_join(scope: Scope, depth: int) -> Sql:
         f"{_select_uncompacted(scope)}"
     )
     return sql, heads_params + score_params + before_params + where_params
-
-
-def _read_joined(rows: Rows) -> tuple[Rows, Ends]:
-    ends = {number: (hits, count) for number, *_, hits, _, count in rows if number is not None}
-    return [row[1:5] for row in rows if row[0] is None], ends
 
 
 def _select_with_sums(scope: Scope, depth: int) -> Sql:

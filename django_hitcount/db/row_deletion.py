@@ -13,6 +13,7 @@ from django_hitcount.db.tables import (
     Correction,
     CounterRow,
     DailyHitSlot,
+    DailyModelHits,
     DailyVisitors,
     HitSlot,
     SeenVisitor,
@@ -63,19 +64,22 @@ def delete_rows_of(objects: Collection[ObjectKey], *, patience_seconds: float) -
 
 
 def _delete_rows(
-    model: type[CounterRow], pks: list[int], using: str, lock_wait_seconds: float
+    model: type[CounterRow], some: list[int], using: str, lock_wait_seconds: float
 ) -> None:
     """Lock rows in lock order, delete them, and take their hits out of DailyModelHits."""
-    rows = model._default_manager.using(using).filter(pk__in=pks)
+    rows = model._default_manager.using(using).filter(pk__in=some)
     take_write_lock(using)
     order = (*model.KEY, "slot" if issubclass(model, SlotRow) else "pk")
+    columns = (*DailyModelHits.KEY, "slot", "hits") if model is DailyHitSlot else ()
     with limit_waits(using, seconds=lock_wait_seconds):
-        locked = [*rows.order_by(*order).select_for_update().values_list("pk", flat=True)]
-        sums: Counter[slots.ModelDay] = Counter()
-        if model is DailyHitSlot and locked:
-            sums = slots.sum_slot_0(locked, using=using)
+        locked = [*rows.order_by(*order).select_for_update().values_list("pk", *columns)]
+        pks = [pk for pk, *_ in locked]
+        taken: Counter[slots.ModelDay] = Counter()
+        for _, content_type_id, counter, day, slot, hits in locked if columns else ():
+            if slot == 0:
+                taken[content_type_id, counter, day] -= hits
         if model is HitSlot:
             # If an object was created again with the same key, its column may have the old total.
-            mark_stale(locked, using=using)
-        rows.filter(pk__in=locked)._raw_delete(using)
-        slots.add_to_models(Counter({key: -sums[key] for key in sums}), using=using)
+            mark_stale(pks, using=using)
+        rows.filter(pk__in=pks)._raw_delete(using)
+        slots.add_to_models(taken, using=using)

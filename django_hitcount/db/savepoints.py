@@ -11,7 +11,11 @@ from typing import Any
 from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from django_hitcount.db.transactions import DATABASE_ERRORS, require_autocommit
+from django_hitcount.db.transactions import (
+    DATABASE_ERRORS,
+    is_in_transaction,
+    require_autocommit,
+)
 from django_hitcount.exceptions import TransactionLost
 
 
@@ -22,7 +26,11 @@ def protect_transactions() -> AbstractContextManager[object]:
     For code that may query any of them, such as a project's own refusals and identities. Costs some
     3 us per database, and what savepoint() costs.
     """
-    opened = [c for c in connections.all(initialized_only=True) if _is_in_transaction(c)]
+    opened = [
+        connection
+        for connection in connections.all(initialized_only=True)
+        if is_in_transaction(connection.alias) and not connection.needs_rollback
+    ]
     return _protect(opened) if opened else nullcontext()
 
 
@@ -45,13 +53,9 @@ def savepoint(using: str) -> AbstractContextManager[object]:
     Raises TransactionLost if the transaction cannot continue.
     """
     connection = connections[using]
-    return _LazySavepoint(connection) if _is_in_transaction(connection) else nullcontext()
-
-
-def _is_in_transaction(connection: BaseDatabaseWrapper) -> bool:
-    """Return whether a transaction is open, begun by atomic() or by hand."""
-    is_connected = connection.connection is not None
-    return is_connected and not connection.autocommit and not connection.needs_rollback
+    if is_in_transaction(using) and not connection.needs_rollback:
+        return _LazySavepoint(connection)
+    return nullcontext()
 
 
 class _LazySavepoint:

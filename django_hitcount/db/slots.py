@@ -1,5 +1,5 @@
 """
-SQL on the tables of slots: add hits in bulk, and the sums of slot 0 by model.
+SQL on the tables of slots: add hits in bulk, and to the hits of models.
 
 Lock order: every writer locks rows in the order of CounterKey, then day, then slot. So no two of
 them can end in a deadlock.
@@ -20,7 +20,7 @@ from django_hitcount import conf
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey, ObjectKey, RefusedKey
 from django_hitcount.db import transactions
-from django_hitcount.db.sql import insert_or_add, match_rows
+from django_hitcount.db.sql import insert_or_add
 from django_hitcount.db.tables import (
     DailyHitSlot,
     DailyModelHits,
@@ -101,18 +101,6 @@ def add_refused(amounts: Mapping[RefusedKey, int], *, slot: int, using: str) -> 
 def add_to_slots(model: type[SlotRow], rows: Sequence[tuple[Any, ...]], using: str) -> None:
     """Insert rows of (*model.KEY, slot, hits). If a row exists, add the hits to it."""
     insert_or_add(model, (*model.KEY, "slot", "hits"), rows, using)
-
-
-def sum_slot_0(pks: Sequence[int], *, using: str) -> Counter[ModelDay]:
-    """Sum up those of these rows of DailyHitSlot that are in slot 0. Costs a query."""
-    connection, key = connections[using], ", ".join(DailyModelHits.KEY)
-    table = connection.ops.quote_name(DailyHitSlot._meta.db_table)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT {key}, SUM(hits) FROM {table} "  # noqa: S608 - our own names
-            f"WHERE is_compacted = true AND {match_rows(pks)} GROUP BY {key}"
-        )
-        return Counter({(model, name, day): int(n) for model, name, day, n in cursor.fetchall()})
 
 
 def add_to_models(amounts: Counter[ModelDay], *, using: str) -> None:

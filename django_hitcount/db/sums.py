@@ -23,6 +23,7 @@ from django_hitcount.counters.batches import BatchId, CounterDay
 from django_hitcount.counters.days import list_days
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db import ledger
+from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.expressions import KeyText
 from django_hitcount.db.slots import match_counters
 from django_hitcount.db.tables import DailyHitSlot, DailyModelHits, HitSlot, LastBatch
@@ -87,9 +88,7 @@ def read_days_of_each(
     return found
 
 
-def read_days_of_objects(
-    objects: Rows, days: DayRange, *, content_type_id: int, counter: str
-) -> Sums:
+def read_days_of_objects(objects: Rows, days: DayRange, *, counter: str) -> Sums:
     """
     Read the hits of the objects of a queryset by name and day. Costs a query.
 
@@ -97,7 +96,9 @@ def read_days_of_objects(
     """
     keys = objects.order_by().annotate(hitcount_key=KeyText(models.F("pk"), model=objects.model))
     rows = days.rows(DailyHitSlot).filter(
-        content_type_id=content_type_id, counter=counter, object_id__in=keys.values("hitcount_key")
+        content_type_id=content_type_id_of(objects.model),
+        counter=counter,
+        object_id__in=keys.values("hitcount_key"),
     )
     found, _ = _read_days([rows], days, (), of=models.Value(counter))
     return found

@@ -114,7 +114,7 @@ def is_in_transaction(using: str) -> bool:
     What it reads is then wrong for others.
     """
     connection = connections[using]
-    return connection.in_atomic_block or not connection.get_autocommit()
+    return connection.connection is not None and not connection.autocommit
 
 
 def require_autocommit(using: str) -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from django.contrib.contenttypes.models import ContentType
 
@@ -152,18 +153,10 @@ def flush_batch(buffer: Buffer, batch: Batch) -> Flush:
 
 def set_aside_unknown_models(batch: Batch) -> Batch:
     """Treat the hits of content types that do not exist as malformed. Costs a query."""
-    wanted = {
-        key.content_type_id
-        for keys in (
-            batch.totals,
-            (key for key, _ in batch.daily),
-            (visitors.key for visitors in batch.visitors),
-        )
-        for key in keys
-    }
-    known = set(
-        ContentType.objects.using(hits_alias()).filter(pk__in=wanted).values_list("pk", flat=True)
-    )
+    keys = chain(batch.totals, (key for key, _ in batch.daily), (v.key for v in batch.visitors))
+    wanted = {key.content_type_id for key in keys}
+    types = ContentType.objects.using(hits_alias()).filter(pk__in=wanted)
+    known = {*types.values_list("pk", flat=True)}
     if wanted == known:
         return batch
     totals = {key: n for key, n in batch.totals.items() if key.content_type_id in known}

@@ -117,7 +117,11 @@ def forget_deleted(
     unanswered: set[Location] = set()
     for start in range(0, len(deleted), OBJECTS_AT_A_TIME):
         chunk = deleted[start : start + OBJECTS_AT_A_TIME]
-        ready = [row for row in chunk if _partition_of(row, partitions) not in unflushed]
+        ready = [
+            row
+            for row in chunk
+            if CounterKey(*row.object_key, "").partition(partitions) not in unflushed
+        ]
         living = _find_living(ready, unanswered)
         if later := [row.pk for row in chunk if row not in living]:
             # They come after rows that are due for longer in the next flush.
@@ -127,16 +131,12 @@ def forget_deleted(
             _forget_known(living, patience_seconds)
 
 
-def _partition_of(row: DeletedObject, partitions: int) -> int:
-    return CounterKey(*row.object_key, "").partition(partitions)
-
-
 def _forget_known(living: Mapping[DeletedObject, bool], patience_seconds: float) -> None:
     """Forget the objects of rows, but for those that are living."""
     gone = [row for row in living if not living[row]]
     found = delete_rows_of({row.object_key for row in gone}, patience_seconds=patience_seconds)
     # Do this after deleting the rows: until then, a page may load an old total again.
-    get_buffer().discard_objects(found | {row.object_key for row in gone if not row.swept_at})
+    get_buffer().discard_objects(found | {row.object_key for row in gone if not row.forgotten_at})
     _finish_or_postpone(living, found)
 
 
@@ -147,11 +147,11 @@ def _finish_or_postpone(living: Mapping[DeletedObject, bool], found: set[ObjectK
     finished: list[int] = []
     kept: dict[tuple[bool, datetime.timedelta], list[int]] = defaultdict(list)
     for row, is_living in living.items():
-        is_swept, age = row.swept_at is not None, now - row.deleted_at
+        is_forgotten, age = row.forgotten_at is not None, now - row.deleted_at
         if is_living:  # If its counts were deleted, it exists again. If not, it was moved.
-            is_finished = is_swept or age > KEPT_FOR
+            is_finished = is_forgotten or age > KEPT_FOR
         else:
-            is_finished = is_swept and age > KEPT_FOR and row.object_key not in found
+            is_finished = is_forgotten and age > KEPT_FOR and row.object_key not in found
         (finished if is_finished else kept[is_living, _round(age)]).append(row.pk)
     rows.filter(pk__in=finished).delete()
     for (is_living, pause), pks in kept.items():
@@ -159,7 +159,7 @@ def _finish_or_postpone(living: Mapping[DeletedObject, bool], found: set[ObjectK
             rows.filter(pk__in=pks).update(due_at=now + pause)
         else:
             due_at = now + max(FIRST_PAUSE, pause)
-            rows.filter(pk__in=pks).update(swept_at=now, due_at=due_at)
+            rows.filter(pk__in=pks).update(forgotten_at=now, due_at=due_at)
 
 
 def _round(pause: datetime.timedelta) -> datetime.timedelta:
@@ -221,10 +221,10 @@ def _databases_of(row: DeletedObject) -> set[str]:
     own, so until they are deleted, that database is left out.
     """
     model = find_model(row.content_type_id)
-    if not model or (row.was_gone and not row.swept_at):
+    if not model or (row.was_gone and not row.forgotten_at):
         return set()
     databases = {row.database, row.saved_in, router.db_for_write(model)}
-    if row.database == hits_alias() and not row.swept_at:
+    if row.database == hits_alias() and not row.forgotten_at:
         databases.discard(row.database)
     return databases & {*connections}
 

@@ -77,7 +77,7 @@ class Migration(migrations.Migration):
                 ('was_gone', models.BooleanField(default=False, verbose_name='was gone')),
                 ('deleted_at', models.DateTimeField(default=django.utils.timezone.now, verbose_name='deleted at')),
                 ('due_at', models.DateTimeField(default=django.utils.timezone.now, verbose_name='due at')),
-                ('swept_at', models.DateTimeField(null=True, verbose_name='swept at')),
+                ('forgotten_at', models.DateTimeField(null=True, verbose_name='forgotten at')),
             ],
             options={
                 'verbose_name': 'deleted object',

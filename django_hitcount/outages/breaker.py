@@ -197,7 +197,7 @@ class GuardedCall:
             if waited > SHORT_SHARE * breaker.timeout_seconds:
                 add_wait(breaker.server, waited)
             if waited > SLOW_SHARE * breaker.timeout_seconds:
-                is_slow = not is_in_background()
+                is_slow = not is_in_background.get()
         if error is None and not is_slow and not self._is_probe:
             if breaker.slow_calls:
                 breaker.slow_calls = 0

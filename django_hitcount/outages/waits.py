@@ -14,7 +14,8 @@ WAITS_ATTRIBUTE = "_hitcount_waits"
 current_page: ContextVar[HttpRequest | None] = ContextVar("hitcount_page", default=None)
 """The request whose page the code is a part of."""
 
-_in_background: ContextVar[bool] = ContextVar("hitcount_in_background", default=False)
+is_in_background: ContextVar[bool] = ContextVar("hitcount_in_background", default=False)
+"""Whether the code runs within in_background()."""
 
 
 class CurrentPage:
@@ -56,13 +57,8 @@ def add_wait(cause: str, seconds: float) -> None:
 @contextmanager
 def in_background() -> Iterator[None]:
     """Run the block as background work. No page waits for it, so slow calls are not failures."""
-    token = _in_background.set(True)
+    token = is_in_background.set(True)
     try:
         yield
     finally:
-        _in_background.reset(token)
-
-
-def is_in_background() -> bool:
-    """Return whether this code runs within in_background()."""
-    return _in_background.get()
+        is_in_background.reset(token)

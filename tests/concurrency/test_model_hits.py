@@ -17,7 +17,7 @@ from django.db.models import Sum
 from django_hitcount import corrections
 from django_hitcount.corrections import correct_hits
 from django_hitcount.counters.days import day_of
-from django_hitcount.db.counter_keys import content_type_id
+from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.tables import DailyHitSlot, DailyModelHits
 from django_hitcount.exceptions import TooFewHits
 from django_hitcount.maintenance.compaction import compact
@@ -60,7 +60,7 @@ def check_models():
     sums = {tuple(key): int(hits) for *key, hits in group(DailyHitSlot.objects)}
     for model in MODELS:
         for counter in COUNTERS:
-            key = content_type_id(model, using="default"), counter
+            key = content_type_id_of(model), counter
             expected = {day: sums.get((*key, day), 0) for day in DAYS}
             assert hits_by_day(model, *DAYS, counter=counter) == expected
 

@@ -116,7 +116,7 @@ class TestDatabaseThatDoesNotAnswer:
 
         assert not HitSlot.objects.filter(object_id__in=ids).exists()
         assert HitSlot.objects.count() == 1
-        assert DeletedObject.objects.filter(swept_at=None).count() == 1
+        assert DeletedObject.objects.filter(forgotten_at=None).count() == 1
         assert caplog.text.count("does not say whether the objects exist: away") == 1
 
     def test_it_is_queried_once_in_a_flush(self, moved, away, caplog):
@@ -128,7 +128,7 @@ class TestDatabaseThatDoesNotAnswer:
         self.flush_or_compact()
 
         assert caplog.text.count("does not say whether the objects exist: away") == 1
-        assert DeletedObject.objects.filter(swept_at=None).count() == 2
+        assert DeletedObject.objects.filter(forgotten_at=None).count() == 2
 
     def test_object_that_lives_there_keeps_its_hits(self, moved, away):
         self.flush_or_compact()

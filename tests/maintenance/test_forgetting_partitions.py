@@ -69,7 +69,7 @@ class TestPartitionThatFails:
             with pytest.raises(ExceptionGroup):
                 flush()
         row = DeletedObject.objects.get()
-        assert row.swept_at is None
+        assert row.forgotten_at is None
         assert row.due_at > before.due_at
         assert page.hits == 5
 

@@ -137,8 +137,8 @@ class DeletedObject(Row):
     due_at = models.DateTimeField(_("due at"), default=timezone.now)
     """When to look for counts of the object again."""
 
-    swept_at = models.DateTimeField(_("swept at"), null=True)
-    """When the counts of the object were last swept: deleted from tables and buffer."""
+    forgotten_at = models.DateTimeField(_("forgotten at"), null=True)
+    """When the counts of the object were last deleted. Hits may still come after that."""
 
     KEY = ("content_type_id", "object_id")
 
