@@ -30,7 +30,7 @@ from django_hitcount.db.tables import RefusedHitSlot
 from django_hitcount.exceptions import TransactionLost
 from django_hitcount.refusals import built_in
 from django_hitcount.refusals.base import HitContext, Refusal, protect, refusal
-from django_hitcount.refusals.built_in import (
+from django_hitcount.refusals.built_in import (  # noqa: F401 - REFUSALS names them.
     addresses,
     bot,
     do_not_track,
@@ -51,26 +51,14 @@ __all__ = [
     "HitContext",
     "Refusal",
     "RefusedHits",
-    "addresses",
-    "bot",
-    "do_not_track",
     "find_refusal",
     "get_refusals",
-    "global_privacy_control",
-    "groups",
     "is_bot",
     "log_refused",
-    "method",
-    "owner",
-    "permissions",
-    "prefetch",
-    "previews",
     "reasons_by_name",
     "refusal",
     "refused_between",
     "report_refused",
-    "staff",
-    "user_agents",
 ]
 
 PLACE = "HITCOUNT['REFUSALS']"
