@@ -100,15 +100,11 @@ def _check_name_is_free(model: type[models.Model], name: str) -> None:
     label = model._meta.label
     if name.startswith("_"):
         raise ValueError(f"{name!r} is a private name of {label}: use another name.")
-    if name in _field_names(model):
+    fields = model._meta.get_fields()
+    if name in {*(f.name for f in fields), *(getattr(f, "attname", "") for f in fields)}:
         raise ValueError(f"{name!r} is a field of {label}: use another name.")
     if is_part_of_class(model, name):
         raise ValueError(f"{name!r} is part of the class {label}: use another name.")
-
-
-def _field_names(model: type[models.Model]) -> set[str]:
-    fields = model._meta.get_fields()
-    return {field.name for field in fields} | {getattr(field, "attname", "") for field in fields}
 
 
 def async_twin(method: Callable[P, ResultT]) -> Callable[P, Coroutine[Any, Any, ResultT]]:

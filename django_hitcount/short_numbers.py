@@ -20,12 +20,9 @@ def format_short(number: int) -> str:
     """
     number = number + 0  # Evaluates a lazy object, which has no minus.
     sign, size = (-1, -number) if number < 0 else (1, number)
-    unit, units = 1, _units()
-    text = units[0]
-    for larger in units[1:]:
-        if _divide(size, unit) < THOUSAND:
-            break
-        unit, text = unit * THOUSAND, larger
+    unit, (text, *larger) = 1, _units()
+    while larger and _divide(size, unit) >= THOUSAND:
+        unit, (text, *larger) = unit * THOUSAND, larger
     tenths = _divide(10 * size, unit)
     has_decimal = unit > 1 and tenths < 100 and tenths % 10
     value = sign * tenths / 10 if has_decimal else sign * _divide(size, unit)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -248,20 +248,18 @@ def _stream_visitors(rows: Iterator[ObjectRow], selection: Selection) -> Iterato
 
 
 def _add_visitors(rows: Iterable[ObjectRow], selection: Selection) -> Sequence[ObjectRow]:
+    """Add the visitors of the period, if the report shows them, and if they can be read now."""
     found = [*rows]
-    visitors = _read_visitors([row.key for row in found], selection)
-    # 0 is none: there are hits, so nobody counted their visitors.
-    return [replace(row, visitors=visitors.get(row.key) or None) for row in found]
-
-
-def _read_visitors(keys: Collection[ObjectKey], selection: Selection) -> dict[ObjectKey, int]:
-    """Return the visitors of the period by object; nothing if they cannot be read."""
-    if not keys or not shows_visitors(selection):
-        return {}
+    if not (found and shows_visitors(selection)):
+        return found
     days = selection.period.ends
-    ranges = {key: CounterRange(CounterKey(*key, selection.counter), *days) for key in keys}
+    ranges = [CounterRange(CounterKey(*row.key, selection.counter), *days) for row in found]
     try:
-        found = get_visitors_of_ranges(ranges.values())
+        visitors = get_visitors_of_ranges(ranges)
     except BufferUnavailable:
-        return {}
-    return {key: int(found[wanted]) for key, wanted in ranges.items()}
+        return found
+    # 0 is none: there are hits, so nobody counted their visitors.
+    return [
+        replace(row, visitors=int(visitors[wanted]) or None)
+        for row, wanted in zip(found, ranges, strict=True)
+    ]

@@ -21,7 +21,7 @@ from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.sums import Sums
 from django_hitcount.db.tables import Correction
-from django_hitcount.reports.charts import BarChart, bar_chart, unit_for
+from django_hitcount.reports.charts import BarChart, bar_chart
 from django_hitcount.reports.labels import label_counter
 from django_hitcount.reports.rows import file_name, write_csv
 from django_hitcount.reports.selection import Period, Selection, read_selection
@@ -144,8 +144,10 @@ def read_statistics(obj: Model, choice: Choice) -> Statistics:
     key, period = keys[choice.counter], choice.period
     sums = _read_hits(keys.values(), period)
     hits = {day: sums[choice.counter, day] for day in period.list_days()}
-    visitors = _read_visitors(keys.values(), key, period)
     chart = bar_chart(hits)
+    # The visitors of a week are not the sum of those of its days.
+    charted = period if chart.unit == "day" and choice.counts_visitors else None
+    visitors = _read_visitors(keys.values(), key, charted)
     corrections = _read_corrections(key)
     return Statistics(
         choice=choice,
@@ -153,7 +155,7 @@ def read_statistics(obj: Model, choice: Choice) -> Statistics:
         has_hits=any(hits.values()),
         hits_label=_LABELS[chart.unit] % {"counter": label_counter(choice.counter)},
         hits_chart=chart,
-        visitors_chart=_chart_visitors(visitors, key, period),
+        visitors_chart=_chart_visitors(visitors, key, charted),
         rows=_count_rows(keys, sums, visitors),
         corrections=corrections[:MOST_CORRECTIONS],
         has_more_corrections=len(corrections) > MOST_CORRECTIONS,
@@ -164,7 +166,7 @@ def days_csv(obj: Model, choice: Choice) -> Iterator[str]:
     """Write the hits of each chosen day, and the visitors if the counter counts them."""
     key, days = counter_key(obj, counter=choice.counter), choice.period.ends
     hits = hits_by_day(obj, *days, counter=choice.counter)
-    if not _counts_visitors(key):
+    if not choice.counts_visitors:
         return write_csv([gettext("Day"), gettext("Hits")], hits.items())
     visitors = read_visitors_of_days([key], *days).by_day(key)
     return write_csv(
@@ -199,13 +201,12 @@ def _read_hits(keys: Collection[CounterKey], period: Period) -> Sums:
 
 
 def _read_visitors(
-    keys: Iterable[CounterKey], chosen: CounterKey, period: Period
+    keys: Iterable[CounterKey], chosen: CounterKey, charted: Period | None
 ) -> VisitorsOfDays:
     """Read the visitors of all days that are shown, of the counters that count them."""
     wanted = [key for key in keys if _counts_visitors(key)]
     first_day, _ = recent = last_days(max(RANGES))
-    is_charted = _has_bars_of_days(period) and _counts_visitors(chosen)
-    days, *others = _ranges_to_read(period) if is_charted else [recent]
+    days, *others = _ranges_to_read(charted) if charted else [recent]
     found = read_visitors_of_days(wanted, *days, sketches_from=first_day)
     if not others:
         return found
@@ -215,15 +216,12 @@ def _read_visitors(
     )
 
 
-def _has_bars_of_days(period: Period) -> bool:
-    """Return whether visitors can be charted: those of a week are not the sum of its days."""
-    return unit_for(period.days) == "day"
-
-
-def _chart_visitors(visitors: VisitorsOfDays, key: CounterKey, period: Period) -> BarChart | None:
+def _chart_visitors(
+    visitors: VisitorsOfDays, key: CounterKey, charted: Period | None
+) -> BarChart | None:
     counted = visitors.by_day(key)
-    days = period.list_days()
-    if not (_has_bars_of_days(period) and any(day in counted for day in days)):
+    days = charted.list_days() if charted else []
+    if not any(day in counted for day in days):
         return None
     return bar_chart({day: counted.get(day, 0) for day in days})
 

@@ -28,19 +28,15 @@ def day_of(at: datetime.date | datetime.datetime | None = None) -> datetime.date
     if at is None:
         return datetime.datetime.now(tz=zone).date()
     if isinstance(at, datetime.datetime):
-        return _local_day(at, zone)
+        try:
+            return (at if timezone.is_naive(at) else at.astimezone(zone)).date()
+        except OverflowError as exc:
+            raise InvalidDay(
+                f"Invalid day: {at!r} is out of range in {zone}. Pass an earlier datetime."
+            ) from exc
     if isinstance(at, datetime.date):
         return at
     raise InvalidDay(f"Invalid day: {at!r}. Pass a date or a datetime.")
-
-
-def _local_day(at: datetime.datetime, zone: datetime.tzinfo) -> datetime.date:
-    try:
-        return (at if timezone.is_naive(at) else at.astimezone(zone)).date()
-    except OverflowError as exc:
-        raise InvalidDay(
-            f"Invalid day: {at!r} is out of range in {zone}. Pass an earlier datetime."
-        ) from exc
 
 
 def time_since(moment: datetime.datetime) -> datetime.timedelta:

@@ -26,7 +26,7 @@ from django_hitcount.counters.hits import CALLER, REASONS, UNAVAILABLE, NewHits
 from django_hitcount.exceptions import TransactionLost
 from django_hitcount.refusals import built_in
 from django_hitcount.refusals.base import HitContext, Refusal, protect, refusal
-from django_hitcount.refusals.built_in import (
+from django_hitcount.refusals.built_in import (  # noqa: F401 - REFUSALS names them.
     addresses,
     bot,
     do_not_track,
@@ -45,24 +45,12 @@ from django_hitcount.signals import hit_refused
 __all__ = [
     "HitContext",
     "Refusal",
-    "addresses",
-    "bot",
-    "do_not_track",
     "find_refusal",
     "get_refusals",
-    "global_privacy_control",
-    "groups",
     "log_refused",
-    "method",
-    "owner",
-    "permissions",
-    "prefetch",
-    "previews",
     "reasons_by_name",
     "refusal",
     "report_refused",
-    "staff",
-    "user_agents",
 ]
 
 PLACE = "HITCOUNT['REFUSALS']"

@@ -29,13 +29,11 @@ LONGEST_HOP = 100
 REMEMBERED_HOPS = 4096
 """Parsed addresses that a process caches. Parsing would double the cost of a visitor."""
 
-INTERNAL_NETWORKS = tuple(
-    parse_network(text)
-    for text in (
-        *("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16"),
-        *("100.64.0.0/10", "::1", "fc00::/7", "fe80::/10"),
-    )
+_INTERNAL = (
+    *("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16"),
+    *("100.64.0.0/10", "::1", "fc00::/7", "fe80::/10"),
 )
+INTERNAL_NETWORKS = tuple(map(parse_network, _INTERNAL))
 """Networks that a proxy may be in, but not a client of a public site."""
 
 _PARSER = IpWare(precedence=("ADDRESS",))

@@ -188,13 +188,7 @@ def _read(session: Any) -> SessionVisitor:
             session.__dict__.pop("_session_cache", None)  # If the page needs it, it loads it again.
 
 
-IDENTITIES: dict[str, Identity] = {
-    "user": user,
-    "session": session,
-    "cookie": cookie,
-    "address": address,
-    "browser": browser,
-}
+IDENTITIES = {identity.__name__: identity for identity in (user, session, cookie, address, browser)}
 
 
 @cached_for_settings("HITCOUNT")

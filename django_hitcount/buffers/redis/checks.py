@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from django.conf import settings
 from django.core.checks import CheckMessage
@@ -16,7 +16,13 @@ from django_hitcount.exceptions import BufferUnavailable
 
 
 def check(transport: RedisTransport) -> Iterator[CheckMessage]:
-    """Check the cache alias, then its server. Costs one round trip."""
+    """
+    Check the cache alias, then its server. Costs one round trip.
+
+    W001: Redis is away. W003: it may evict pending hits; they have no TTL, so only allkeys policies
+    do so. W005: after a crash, it starts from its last snapshot. W006: a restart from an older
+    state goes unnoticed.
+    """
     yield from _check_shared()
     try:
         run_id, (pong, info, save) = transport.send(
@@ -24,26 +30,37 @@ def check(transport: RedisTransport) -> Iterator[CheckMessage]:
         )
         raise_failures([pong])
     except BufferUnavailable as exc:
-        yield _unreachable(exc)
+        yield CheckWarning(
+            f"{exc} (cache alias {conf.get_config().cache_alias!r})",
+            hint="Start Redis, or correct the LOCATION of the alias. Until you fix it, each hit is "
+            "written to the database.",
+            id="django_hitcount.W001",
+        )
         return
-    values = _values(info) if isinstance(info, bytes) else {}  # Otherwise INFO is not allowed.
-    yield from _check_eviction(values)
-    yield from _check_persistence(values, save)
-    yield from _check_run_id(run_id)
-
-
-def _values(info: bytes) -> dict[str, str]:
-    return dict(line.split(":", 1) for line in info.decode().splitlines() if ":" in line)
-
-
-def _unreachable(exc: BufferUnavailable) -> CheckMessage:
-    alias = conf.get_config().cache_alias
-    return CheckWarning(
-        f"{exc} (cache alias {alias!r})",
-        hint="Start Redis, or correct the LOCATION of the alias. Until you fix it, each hit is "
-        "written to the database.",
-        id="django_hitcount.W001",
-    )
+    lines = info.decode().splitlines() if isinstance(info, bytes) else ()  # Or it is not allowed.
+    values = dict(line.split(":", 1) for line in lines if ":" in line)
+    policy = values.get("maxmemory_policy", "")
+    if policy.startswith("allkeys-"):
+        yield CheckWarning(
+            f"Redis evicts any key when memory runs out (maxmemory-policy {policy}), including "
+            "pending hits.",
+            hint="Set maxmemory-policy to noeviction.",
+            id="django_hitcount.W003",
+        )
+    if _has_snapshots(save) and values.get("aof_enabled") == "0":
+        yield CheckWarning(
+            "Redis only keeps hits in snapshots (save is on, appendonly is off). A crash loses the "
+            "hits since the last snapshot that were not flushed.",
+            hint="Set appendonly to yes.",
+            id="django_hitcount.W005",
+        )
+    if run_id == UNKNOWN_RUN:
+        yield CheckWarning(
+            "Redis does not report its run_id, so its restarts go unnoticed. Hits may be lost if "
+            "it starts from an older state.",
+            hint="Allow the user of the cache alias to run INFO, including its section 'server'.",
+            id="django_hitcount.W006",
+        )
 
 
 def _check_shared() -> Iterator[CheckMessage]:
@@ -80,43 +97,9 @@ def _databases(location: object) -> set[tuple[object, ...]]:
     return found
 
 
-def _check_eviction(info: Mapping[str, str]) -> Iterator[CheckMessage]:
-    """W003: Redis may evict pending hits. They have no TTL, so only allkeys policies do so."""
-    policy = info.get("maxmemory_policy", "")
-    if policy.startswith("allkeys-"):
-        yield CheckWarning(
-            f"Redis evicts any key when memory runs out (maxmemory-policy {policy}), including "
-            "pending hits.",
-            hint="Set maxmemory-policy to noeviction.",
-            id="django_hitcount.W003",
-        )
-
-
-def _check_persistence(info: Mapping[str, str], save: Reply) -> Iterator[CheckMessage]:
-    """W005: after a crash, Redis starts from its last snapshot."""
-    if _has_snapshots(save) and info.get("aof_enabled") == "0":
-        yield CheckWarning(
-            "Redis only keeps hits in snapshots (save is on, appendonly is off). A crash loses the "
-            "hits since the last snapshot that were not flushed.",
-            hint="Set appendonly to yes.",
-            id="django_hitcount.W005",
-        )
-
-
 def _has_snapshots(reply: Reply) -> bool:
     """Read the reply of CONFIG GET: a list or, in version 3 of the protocol, a map."""
     if isinstance(reply, BufferUnavailable):
         return False  # CONFIG is not allowed.
     values = reply.values() if isinstance(reply, dict) else reply[1::2]
     return any(values)
-
-
-def _check_run_id(run_id: str) -> Iterator[CheckMessage]:
-    """W006: a restart of Redis from an older state goes unnoticed."""
-    if run_id == UNKNOWN_RUN:
-        yield CheckWarning(
-            "Redis does not report its run_id, so its restarts go unnoticed. Hits may be lost if "
-            "it starts from an older state.",
-            hint="Allow the user of the cache alias to run INFO, including its section 'server'.",
-            id="django_hitcount.W006",
-        )
