@@ -42,8 +42,8 @@ if is_new and rule == 'common' then
     model_sum = pcall('HINCRBY', PENDING, ARGV[10], ARGV[8])
     total_sum = pcall('INCRBY', KEYS[7], ARGV[8])
     if counter_sum ~= amount and counter_sum ~= 0
-      and type(model_sum) == 'number' and model_sum ~= amount and model_sum ~= 0
-      and type(total_sum) == 'number' and total_sum ~= amount and not is_unlisted then
+      and type(model_sum) == 'number' and type(total_sum) == 'number' and total_sum ~= amount
+      and not is_unlisted then
       return total_sum
     end
   end

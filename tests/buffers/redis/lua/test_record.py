@@ -286,7 +286,10 @@ class TestNames:
 
         assert redis.get(KEYS.runs) == after.encode()
 
-    def test_run_that_was_retired_comes_back_with_the_next_hits(self, redis, record):
+    @pytest.mark.parametrize("has_total", [True, False])
+    def test_run_that_was_retired_comes_back_with_the_next_hits(self, redis, record, has_total):
+        if has_total:
+            redis.set(KEYS.total(A), 1, ex=60)
         record(1)
         redis.delete(KEYS.pending, KEYS.runs)
         record(2)
@@ -380,11 +383,14 @@ class TestFieldsThatReturnToZero:
         assert redis.hget(KEYS.pending, "days") == MODEL_TODAY.encode()
 
 
+@pytest.mark.parametrize("has_total", [True, False])
 @pytest.mark.parametrize(
     ("held", "threshold", "crossed"),
     [(0, 0, 0), (0, 1, 0), (1, 1, 1), (2, 1, 0), (4, 5, 0), (5, 5, 1)],
 )
-def test_threshold_is_crossed_once(redis, record, held, threshold, crossed):
+def test_threshold_is_crossed_once(redis, record, held, threshold, crossed, has_total):
+    if has_total:
+        redis.set(KEYS.total(A), 1, ex=60)
     for n in range(held):
         record(n + 1, object_id=f"{n}")
 
@@ -402,6 +408,11 @@ def test_refused_hit_is_counted_apart(redis, record):
         b"r:2026-01-01:views:bot": b"1",
         b"id": f"{GENERATION}:1".encode(),
     }
+
+
+def test_hits_that_are_taken_back_are_not_refused(redis, record):
+    assert record(1, -3, refusal="bot")[2] == [COUNTS]
+    assert not redis.exists(KEYS.pending)
 
 
 def test_moment_of_the_first_hit_stays(redis, record):

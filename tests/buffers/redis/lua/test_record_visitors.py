@@ -69,8 +69,11 @@ def test_filter_and_sketch_end_with_their_day(redis, record, rule):
     assert all(0 < redis.ttl(name) <= VISITORS_SECONDS + 600 for name in names)
 
 
-def test_visitors_are_sketched_though_they_do_not_count(redis, record, rule):
+@pytest.mark.parametrize("has_total", [True, False])
+def test_visitors_are_sketched_though_they_do_not_count(redis, record, rule, has_total):
     rule("daily", visitors=True)
+    if has_total:
+        redis.set(KEYS.total(A), 1, ex=60)
     for n, visitor in enumerate([ANN, BOB, ANN], start=1):
         record(n, visitor=visitor)
 
