@@ -67,6 +67,13 @@ def test_total_that_is_not_known_does_not_begin_with_the_hit(redis, record, amou
     assert not redis.exists(KEYS.total(A))
 
 
+@pytest.mark.parametrize("value", ["many", "9" * 5000])
+def test_foreign_total_is_not_known_to_a_refused_hit(redis, record, value):
+    redis.set(KEYS.total(A), value)
+
+    assert record(1, refusal="bot")[1] == [None]
+
+
 @pytest.mark.parametrize(("before", "amount"), [(0, 1), (0, -3), (4, -4)])
 def test_total_keeps_its_ttl(redis, record, before, amount):
     redis.set(KEYS.total(A), before, ex=60)
@@ -292,6 +299,14 @@ class TestNames:
             redis.set(KEYS.total(A), 1, ex=60)
         record(1)
         redis.delete(KEYS.pending, KEYS.runs)
+        record(2)
+
+        assert redis.get(KEYS.runs) == RUN_ID.encode()
+
+    def test_run_is_listed_again_if_the_list_was_evicted(self, redis, record):
+        redis.set(KEYS.total(A), 1, ex=60)
+        record(1)
+        redis.delete(KEYS.runs)
         record(2)
 
         assert redis.get(KEYS.runs) == RUN_ID.encode()

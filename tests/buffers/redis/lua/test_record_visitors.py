@@ -81,6 +81,16 @@ def test_visitors_are_sketched_though_they_do_not_count(redis, record, rule, has
     assert redis.smembers(KEYS.sketches_of(5, "a")) == {KEYS.sketch(VISITORS).encode()}
 
 
+def test_sketch_that_was_lost_begins_again(redis, record, rule):
+    rule("daily", visitors=True)
+    redis.set(KEYS.total(A), 1, ex=60)
+    record(1, visitor=ANN)
+    redis.delete(KEYS.sketch(VISITORS), KEYS.sketches_of(5, "a"))
+    record(2, visitor=BOB)
+
+    assert redis.smembers(KEYS.sketches_of(5, "a")) == {KEYS.sketch(VISITORS).encode()}
+
+
 @pytest.mark.parametrize(("before", "noted"), [(None, b"1"), (0, b"0"), (1, b"1")])
 def test_changed_sketches_are_noted_and_begun_ones_as_such(redis, record, rule, before, noted):
     rule(visitors=True)
