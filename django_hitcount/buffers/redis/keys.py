@@ -116,8 +116,8 @@ class RunKeys(PartitionKeys):
         """The key with the hits that a flush has claimed: it was ``pending`` until then."""
 
         self.sequence = f"{prefix}sequence"
-        """The key with the name of the last batch that was claimed, and the number and the day of
-        the last command of each recorder."""
+        """The key with the name of the last batch that was claimed, and the number and the moment
+        of the last command of each recorder."""
 
         self.epoch = f"{prefix}epoch"
         self._kept_visitors = f"{prefix}kept_visitors:"

@@ -179,7 +179,7 @@ def test_foreign_name_of_the_last_batch_is_left(redis, claim, text):
     assert redis.hget(KEYS.sequence, "last_batch") == before
 
 
-@pytest.mark.parametrize("name", ["epoch", "sequence"])
+@pytest.mark.parametrize("name", ["epoch", "sequence", "malformed"])
 @pytest.mark.parametrize("put", ["set", "rpush"])
 def test_foreign_values_of_other_keys_do_no_harm(redis, claim, name, put):
     redis.hset(KEYS.pending, mapping=batch(7, A_TODAY))
@@ -187,7 +187,8 @@ def test_foreign_values_of_other_keys_do_no_harm(redis, claim, name, put):
 
     text, is_new, moved = claim()
     assert (text, is_new) == (G7, 1)
-    assert moved == [f"{KEYS.malformed}:{KEYS.sequence}#{CLAIM}".encode()] * (name == "sequence")
+    place = f"{KEYS.malformed}:{getattr(KEYS, name)}#{CLAIM}".encode()
+    assert moved == [place] * (name != "epoch")
     assert redis.get(KEYS.epoch) == b"1"
     assert redis.hget(KEYS.sequence, "opened") == GENERATION.encode()
 
@@ -264,6 +265,13 @@ class TestRunThatIsOver:
 
         found = call("claim", (EPOCH, *OF_RUN), "", RUN_ID, REMEMBERED_SECONDS, CLAIM)
         assert found == [None, 0, [], GENERATION.encode()]
+        assert redis.ttl(KEYS.sequence) == -1
+
+    def test_run_that_comes_back_is_remembered_again(self, redis, claim, claim_earlier):
+        claim_earlier()
+        redis.hset(KEYS.pending, mapping=batch(7, A_TODAY))
+        claim()
+
         assert redis.ttl(KEYS.sequence) == -1
 
     def test_current_run_is_not_retired(self, redis, claim):

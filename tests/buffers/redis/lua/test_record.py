@@ -67,6 +67,13 @@ def test_total_that_is_not_known_does_not_begin_with_the_hit(redis, record, amou
     assert not redis.exists(KEYS.total(A))
 
 
+@pytest.mark.parametrize("value", ["many", "9" * 5000])
+def test_foreign_total_is_not_known_to_a_refused_hit(redis, record, value):
+    redis.set(KEYS.total(A), value)
+
+    assert record(1, refusal="bot")[1] == [None]
+
+
 @pytest.mark.parametrize(("before", "amount"), [(0, 1), (0, -3), (4, -4)])
 def test_total_keeps_its_ttl(redis, record, before, amount):
     redis.set(KEYS.total(A), before, ex=60)
@@ -288,9 +295,20 @@ class TestNames:
 
         assert redis.get(KEYS.runs) == after.encode()
 
-    def test_run_that_was_retired_comes_back_with_the_next_hits(self, redis, record):
+    @pytest.mark.parametrize("has_total", [True, False])
+    def test_run_that_was_retired_comes_back_with_the_next_hits(self, redis, record, has_total):
+        if has_total:
+            redis.set(KEYS.total(A), 1, ex=60)
         record(1)
         redis.delete(KEYS.pending, KEYS.runs)
+        record(2)
+
+        assert redis.get(KEYS.runs) == RUN_ID.encode()
+
+    def test_run_is_listed_again_if_the_list_was_evicted(self, redis, record):
+        redis.set(KEYS.total(A), 1, ex=60)
+        record(1)
+        redis.delete(KEYS.runs)
         record(2)
 
         assert redis.get(KEYS.runs) == RUN_ID.encode()
@@ -382,11 +400,14 @@ class TestFieldsThatReturnToZero:
         assert redis.hget(KEYS.pending, "days") == MODEL_TODAY.encode()
 
 
+@pytest.mark.parametrize("has_total", [True, False])
 @pytest.mark.parametrize(
     ("held", "threshold", "crossed"),
     [(0, 0, 0), (0, 1, 0), (1, 1, 1), (2, 1, 0), (4, 5, 0), (5, 5, 1)],
 )
-def test_threshold_is_crossed_once(redis, record, held, threshold, crossed):
+def test_threshold_is_crossed_once(redis, record, held, threshold, crossed, has_total):
+    if has_total:
+        redis.set(KEYS.total(A), 1, ex=60)
     for n in range(held):
         record(n + 1, object_id=f"{n}")
 
@@ -404,6 +425,11 @@ def test_refused_hit_is_counted_apart(redis, record):
         b"r:2026-01-01:views:bot": b"1",
         b"id": f"{GENERATION}:1".encode(),
     }
+
+
+def test_hits_that_are_taken_back_are_not_refused(redis, record):
+    assert record(1, -3, refusal="bot")[2] == [COUNTS]
+    assert not redis.exists(KEYS.pending)
 
 
 def test_moment_of_the_first_hit_stays(redis, record):

@@ -69,12 +69,25 @@ def test_filter_and_sketch_end_with_their_day(redis, record, rule):
     assert all(0 < redis.ttl(name) <= VISITORS_SECONDS + 600 for name in names)
 
 
-def test_visitors_are_sketched_though_they_do_not_count(redis, record, rule):
+@pytest.mark.parametrize("has_total", [True, False])
+def test_visitors_are_sketched_though_they_do_not_count(redis, record, rule, has_total):
     rule("daily", visitors=True)
+    if has_total:
+        redis.set(KEYS.total(A), 1, ex=60)
     for n, visitor in enumerate([ANN, BOB, ANN], start=1):
         record(n, visitor=visitor)
 
     assert redis.pfcount(KEYS.sketch(VISITORS)) == 2
+    assert redis.smembers(KEYS.sketches_of(5, "a")) == {KEYS.sketch(VISITORS).encode()}
+
+
+def test_sketch_that_was_lost_begins_again(redis, record, rule):
+    rule("daily", visitors=True)
+    redis.set(KEYS.total(A), 1, ex=60)
+    record(1, visitor=ANN)
+    redis.delete(KEYS.sketch(VISITORS), KEYS.sketches_of(5, "a"))
+    record(2, visitor=BOB)
+
     assert redis.smembers(KEYS.sketches_of(5, "a")) == {KEYS.sketch(VISITORS).encode()}
 
 
