@@ -44,7 +44,7 @@ class Written(NamedTuple):
     changed: int
     """How many columns of them were not up to date."""
 
-    locked: frozenset[str]
+    locked: Collection[str]
     """The keys of objects that another session has locked, as text."""
 
 
@@ -146,8 +146,10 @@ def _write(
                 if values[number] != totals.get(object_id, 0)
             }
             changed += _update(model, field, changes, using)
-        skipped = {*object_ids} - found.keys()
-        return Written(len(found), changed, _find_existing(model, skipped, using))
+        # Of those that were not found, some are deleted, and the others are locked.
+        skipped = find_by_texts(model, {*object_ids} - found.keys(), using=using)
+        locked = {convert_key(model, pk) for pk in skipped.values_list("pk", flat=True)}
+        return Written(len(found), changed, locked)
 
 
 def _keys(
@@ -174,19 +176,7 @@ def _update(
     model: type[models.Model], field: HitTotalField, totals: dict[Any, int], using: str
 ) -> int:
     """Set the column of rows by primary key. Costs a statement, and nothing without rows."""
-    if not totals:
-        return 0
     cases = [When(pk=pk, then=Value(total)) for pk, total in totals.items()]
     rows: models.QuerySet[Any, Any] = models.QuerySet(model, using=using).order_by()
     value = Case(*cases, output_field=models.BigIntegerField())
     return rows.filter(pk__in=[*totals]).update(**{field.attname: value})
-
-
-def _find_existing(
-    model: type[models.Model], object_ids: Collection[str], using: str
-) -> frozenset[str]:
-    """Return the ids of those objects that are not deleted. Costs a query, and none without ids."""
-    if not object_ids:
-        return frozenset()
-    rows = find_by_texts(model, object_ids, using=using)
-    return frozenset(convert_key(model, pk) for pk in rows.values_list("pk", flat=True))

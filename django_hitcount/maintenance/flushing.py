@@ -135,20 +135,12 @@ def flush_batch(buffer: Buffer, batch: Batch) -> Flush:
         buffer.discard_totals(batch.totals)
     malformed = tuple(batch.malformed) if is_settled_here else ()
     if malformed:
-        logger.error(
-            "Partition %d had %d malformed fields. They are set aside: %r",
-            batch.id.partition,
-            len(malformed),
-            malformed,
-        )
+        message = "Partition %d had %d malformed fields. They are set aside: %r"
+        logger.error(message, batch.id.partition, len(malformed), malformed)
     if not is_applied_here:
         return Flush(malformed=malformed)
-    return Flush(
-        batches=1,
-        counters=len(batch.totals),
-        hits=sum(batch.totals.values()),
-        malformed=malformed,
-    )
+    hits = batch.totals.values()
+    return Flush(batches=1, counters=len(hits), hits=sum(hits), malformed=malformed)
 
 
 def set_aside_unknown_models(batch: Batch) -> Batch:

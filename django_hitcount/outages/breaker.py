@@ -228,16 +228,10 @@ def page_read_breaker() -> Breaker:
     Return the breaker that guards the reads of pages.
 
     Writes have another breaker: tables may be locked or slow for reads only, or for writes only.
+    A lock is a failure, too: reads only wait for locks of whole tables, which stop all other reads.
     """
     return Breaker(
-        "The database of totals", timeout_seconds=PAGE_READ_SECONDS, is_failure=_is_away_or_locked
+        "The database of totals",
+        timeout_seconds=PAGE_READ_SECONDS,
+        is_failure=lambda error: is_server_away(error) or is_conflict(error),
     )
-
-
-def _is_away_or_locked(error: BaseException) -> bool:
-    """
-    Return whether ``error`` is a reason to stop reading.
-
-    So is a lock: reads only wait for locks of whole tables, and these stop all other reads, too.
-    """
-    return is_server_away(error) or is_conflict(error)
