@@ -132,6 +132,21 @@ def test_list_of_a_hundred_objects_is_one_query_and_one_round_trip(
     assert trips() == 1
 
 
+def test_list_with_totals_and_visitors_is_one_query_and_one_round_trip(
+    redis, redis_buffer, settings, django_assert_num_queries
+):
+    settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": {"visitors": True}}}
+    articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(100))
+    record_hits(articles, RequestFactory(headers=BROWSER).get("/"))
+    shown = Article.objects.with_hits().with_visitors(days=7)
+    assert len(shown) == 100
+
+    with round_trips(redis) as trips, django_assert_num_queries(1):
+        assert {(article.hit_total, article.hit_visitors) for article in shown.all()} == {(1, 1)}
+
+    assert trips() == 1
+
+
 def test_totals_that_redis_does_not_know_cost_one_query_for_all(
     redis, articles, django_assert_num_queries
 ):

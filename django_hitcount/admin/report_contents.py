@@ -141,9 +141,10 @@ def read_report(selection: Selection, overview: Overview) -> Report:
     first = {order: ranking.first(ROWS) for order, ranking in rankings.items()}
     keys = {ranked.object_key for rows in first.values() for ranked in rows}
     objects = load_objects(keys, overview.models, most_models=MOST_MODELS)
+    total = sum(hits.values())
     rows = {
-        order: _describe(first[order], objects, selection, overview, sum(hits.values()))
-        for order in first
+        order: _describe(enumerate(ranked, start=1), objects, selection, overview, total)
+        for order, ranked in first.items()
     }
     return Report(
         selection=selection,
@@ -199,25 +200,20 @@ def _stream(
     order: Order, selection: Selection, overview: Overview, total: int = 0
 ) -> Iterator[ObjectRow]:
     """Yield all rows of a ranking. See _describe() for ``total``."""
-    ranked = stream_objects(_scope(selection, overview), order)
-    number = 1
+    ranked = enumerate(stream_objects(_scope(selection, overview), order), start=1)
     while some := [*islice(ranked, ROWS_AT_A_TIME)]:
-        keys = {row.object_key for row in some}
-        objects = load_objects(keys, overview.models)
-        yield from _describe(some, objects, selection, overview, total, first_number=number)
-        number += len(some)
+        objects = load_objects({row.object_key for _, row in some}, overview.models)
+        yield from _describe(some, objects, selection, overview, total)
 
 
 def _describe(
-    ranked: Iterable[RankedKey],
+    ranked: Iterable[tuple[int, RankedKey]],
     objects: Mapping[ObjectKey, Model],
     selection: Selection,
     overview: Overview,
     total: int,
-    *,
-    first_number: int = 1,
 ) -> list[ObjectRow]:
-    """Return the rows of ranked objects. Their shares are those of ``total``, unless it is 0."""
+    """Return the rows of numbered objects. Their shares are those of ``total``, unless it is 0."""
     names = {of.content_type_id: of.model._meta.verbose_name for of in overview.models}
     is_compared = selection.period.before is not None
     return [
@@ -231,7 +227,7 @@ def _describe(
             before=before if is_compared else None,
             share=share_of(hits, total),
         )
-        for number, (key, hits, before) in enumerate(ranked, start=first_number)
+        for number, (key, hits, before) in ranked
     ]
 
 

@@ -92,26 +92,18 @@ def prefetch(
     Several counters, or numbers of days, are a list or a text: ``counters="views,downloads"``.
     Costs what prefetching.prefetch_hits() costs.
     """
+    days: Any = visitors_days
+    if isinstance(counters, str):
+        counters = _split(counters)
+    if isinstance(days, str):  # An error quotes what is no number.
+        days = [int(text) if text.isdecimal() else text for text in _split(days)]
     with CurrentPage(context.get("request")):
-        prefetch_hits(
-            objects or (),
-            counters=_split(counters) if isinstance(counters, str) else counters,
-            visitors_days=(
-                [*map(_to_number, _split(visitors_days))]
-                if isinstance(visitors_days, str)
-                else visitors_days
-            ),
-        )
+        prefetch_hits(objects or (), counters=counters, visitors_days=days)
     return ""
 
 
 def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")]
-
-
-def _to_number(text: str) -> Any:
-    """Return the number; return other text as it is, for the error that quotes it."""
-    return int(text) if text.isdecimal() else text
 
 
 @register.filter
