@@ -99,7 +99,7 @@ class RedisBuffer(Buffer):
         """Record hits, and read something after that in the same round trip."""
         first = hits[0]
         is_plain = len(hits) == 1 and first.amount > 0 and not (first.visitor or first.refusal)
-        groups = {} if is_plain else self._group(hits)
+        groups: Mapping[int, Sequence[NewHits]] = {} if is_plain else self._group(hits)
         command_id: CommandId | None = None
 
         def build(link: Link) -> Sequence[BuiltCommand]:
@@ -119,12 +119,15 @@ class RedisBuffer(Buffer):
         results, failed = self._read_results(groups, sent)
         if failed:
             results |= self._record_in_slots(groups, failed, command_id)
+        if len(groups) == 1:
+            return next(iter(results.values())), sent
         partitions = [hit.key.partition(self._partitions) for hit in hits]
         return restore_order(partitions, results), sent
 
-    def _group(self, hits: Sequence[NewHits]) -> dict[int, Sequence[NewHits]]:
+    def _group(self, hits: Sequence[NewHits]) -> Mapping[int, Sequence[NewHits]]:
         """Group hits by partition."""
-        return {**group_items([hit.key.partition(self._partitions) for hit in hits], hits)}
+        partitions = [hit.key.partition(self._partitions) for hit in hits]
+        return {partitions[0]: hits} if len(hits) == 1 else group_items(partitions, hits)
 
     def _read_results(
         self, groups: Mapping[int, Sequence[NewHits]], sent: RunReplies
