@@ -53,12 +53,11 @@ TIMEOUT_VARIABLES = ("PGCONNECT_TIMEOUT", "PGOPTIONS", "PGSERVICE")
 
 
 def check_project(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Iterator[CheckMessage]:
-    """Check HITCOUNT (E001) and, if it is valid, what it names and the database of the counts."""
+    """Check HITCOUNT (E001), the database of the counts, and how visitors are identified."""
     for error in conf.find_setting_errors():
         yield _error(error, id="django_hitcount.E001")
     yield from _check_database()
     if not conf.find_setting_errors():
-        yield from _check_buffer()
         yield from _check_visitors()
         yield from _check_proxies()
 
@@ -67,10 +66,12 @@ def _error(error: conf.SettingError, **more: Any) -> CheckMessage:
     return Error(error.message, hint=error.hint, obj=error.place, **more)
 
 
-def _check_buffer() -> Iterator[CheckMessage]:
+def check_buffer(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Iterator[CheckMessage]:
     """E002: the buffer cannot be created. If it can, run its own checks, and W004."""
     from django_hitcount.buffers import get_buffer
 
+    if conf.find_setting_errors():
+        return
     try:
         buffer = get_buffer()
     except conf.SettingError as exc:
