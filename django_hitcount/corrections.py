@@ -14,8 +14,8 @@ from django_hitcount import conf
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import day_of
-from django_hitcount.counters.fresh_numbers import forget_numbers
 from django_hitcount.counters.hits import NewHits, check_amount
+from django_hitcount.counters.numbers import forget_numbers
 from django_hitcount.db import slots
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.routing import hits_alias

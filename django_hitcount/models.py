@@ -11,7 +11,7 @@ from django.db.models.signals import class_prepared
 
 from django_hitcount import deletion, recording, series, totals, unique_visitors
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters.fresh_numbers import forget_numbers, numbers_of
+from django_hitcount.counters.numbers import forget_numbers, numbers_of
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import (
     Admission,

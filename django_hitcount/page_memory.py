@@ -21,10 +21,9 @@ from django.http import HttpRequest
 
 from django_hitcount.conf.caches import cached_for_settings
 from django_hitcount.counters.days import day_of, days_until
-from django_hitcount.counters.fresh_numbers import FreshNumbers, Number
 from django_hitcount.counters.hits import Hit, NewHits
 from django_hitcount.counters.keys import CounterKey, CounterRange
-from django_hitcount.counters.page_numbers import Wanted
+from django_hitcount.counters.numbers import FreshNumbers, Number, Wanted
 from django_hitcount.db.savepoints import DelayedWork
 
 MOST_WISHES = 20

@@ -18,9 +18,15 @@ from django.http import HttpRequest
 from django_hitcount import series
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import last_days
-from django_hitcount.counters.fresh_numbers import HitsOf, Number, numbers_of
 from django_hitcount.counters.keys import CounterKey, CounterRange
-from django_hitcount.counters.page_numbers import BufferNumbers, UnkeptRange, Wanted
+from django_hitcount.counters.numbers import (
+    BufferNumbers,
+    HitsOf,
+    Number,
+    UnkeptRange,
+    Wanted,
+    numbers_of,
+)
 from django_hitcount.counters.visitors import Visitors
 from django_hitcount.db import daily_visitors
 from django_hitcount.db.counter_keys import counter_key

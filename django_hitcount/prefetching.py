@@ -26,9 +26,8 @@ from django.db.models.sql import Query
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
 from django_hitcount.counters.days import last_days
-from django_hitcount.counters.fresh_numbers import numbers_of
 from django_hitcount.counters.keys import CounterRange, check_counter
-from django_hitcount.counters.page_numbers import Wanted
+from django_hitcount.counters.numbers import Wanted, numbers_of
 from django_hitcount.counters.primary_keys import is_unsaved
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.expressions import TotalInTables

@@ -26,7 +26,6 @@ from django_hitcount import page_numbers
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
 from django_hitcount.counters.days import day_of
-from django_hitcount.counters.fresh_numbers import forget_numbers
 from django_hitcount.counters.hits import (
     NO_REQUEST,
     UNAVAILABLE,
@@ -36,7 +35,7 @@ from django_hitcount.counters.hits import (
     check_amount,
 )
 from django_hitcount.counters.keys import CounterKey
-from django_hitcount.counters.page_numbers import Wanted
+from django_hitcount.counters.numbers import Wanted, forget_numbers
 from django_hitcount.counters.primary_keys import is_unsaved
 from django_hitcount.db.counter_keys import clear_content_types, counter_key
 from django_hitcount.db.failures import is_server_away

@@ -22,7 +22,7 @@ from django_hitcount.buffers.grouping import split
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.batches import BufferState, RecordResult
 from django_hitcount.counters.keys import CounterKey
-from django_hitcount.counters.page_numbers import Wanted
+from django_hitcount.counters.numbers import Wanted
 from django_hitcount.db import sums
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.routing import hits_alias

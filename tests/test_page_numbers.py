@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 
 from django_hitcount import page_memory
 from django_hitcount.buffers import get_buffer
-from django_hitcount.counters import fresh_numbers
+from django_hitcount.counters import numbers
 from django_hitcount.counters.keys import CounterRange
 from django_hitcount.db import daily_visitors
 from django_hitcount.maintenance import flushing
@@ -374,8 +374,8 @@ def test_pages_of_another_route_have_their_own_wishes(article):
     request.resolver_match = SimpleNamespace(route="api/<pk>")
 
     record_hit(article, request)
-    numbers = page_memory.memory_of(request)._numbers
-    assert not any(isinstance(number, CounterRange) for number in numbers)
+    remembered = page_memory.memory_of(request)._numbers
+    assert not any(isinstance(number, CounterRange) for number in remembered)
 
 
 def test_wishes_are_not_without_end(article):
@@ -394,8 +394,8 @@ def test_numbers_are_forgotten_after_a_while(article, monkeypatch):
     record_hits([article], amount=4)
     assert render(article, "{% hit_total a %}", request=request) == "22"
 
-    later = fresh_numbers.monotonic() + fresh_numbers.FRESH_SECONDS + 1
-    monkeypatch.setattr(fresh_numbers, "monotonic", lambda: later)
+    later = numbers.monotonic() + numbers.FRESH_SECONDS + 1
+    monkeypatch.setattr(numbers, "monotonic", lambda: later)
     assert render(article, "{% hit_total a %}", request=request) == "26"
 
 

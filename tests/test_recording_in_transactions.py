@@ -8,7 +8,7 @@ import pytest
 from django.db import connection, transaction
 from django.template import Context, Template
 
-from django_hitcount.counters.page_numbers import Wanted
+from django_hitcount.counters.numbers import Wanted
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.recording import Hit, record_hit

@@ -12,7 +12,7 @@ from django.test import RequestFactory
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.batches import RecordResult
 from django_hitcount.counters.days import day_of
-from django_hitcount.counters.page_numbers import NO_NUMBERS
+from django_hitcount.counters.numbers import NO_NUMBERS
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.maintenance import flushing
 from django_hitcount.maintenance.flushing import flush

@@ -19,7 +19,7 @@ from django_hitcount.counters.batches import (
 )
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey, CounterRange, DailyVisitorsKey, ObjectKey
-from django_hitcount.counters.page_numbers import NO_NUMBERS, BufferNumbers, UnkeptRange, Wanted
+from django_hitcount.counters.numbers import NO_NUMBERS, BufferNumbers, UnkeptRange, Wanted
 from django_hitcount.counters.visitors import DayInTable, MergedDays, Sketch, Visitors
 from django_hitcount.db import admissions
 from django_hitcount.db.routing import hits_alias

@@ -17,7 +17,7 @@ from django_hitcount.buffers.grouping import group_items, restore_order
 from django_hitcount.counters.batches import RecordResult
 from django_hitcount.counters.hits import UNAVAILABLE, AddressHash, NewHits
 from django_hitcount.counters.keys import CounterKey
-from django_hitcount.counters.page_numbers import NO_NUMBERS, BufferNumbers, Wanted
+from django_hitcount.counters.numbers import NO_NUMBERS, BufferNumbers, Wanted
 from django_hitcount.db import seen_visitors, slots
 from django_hitcount.db.failures import is_conflict, is_server_away
 from django_hitcount.db.routing import hits_alias

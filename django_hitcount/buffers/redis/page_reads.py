@@ -12,7 +12,7 @@ from django_hitcount.buffers.redis.scripts import ScriptCall, number_epochs
 from django_hitcount.buffers.redis.totals import RunningTotals, build_state_reads
 from django_hitcount.conf.caches import cached_for_settings
 from django_hitcount.counters.batches import BufferState
-from django_hitcount.counters.page_numbers import BufferNumbers, Wanted
+from django_hitcount.counters.numbers import BufferNumbers, Wanted
 from django_hitcount.exceptions import BufferUnavailable
 
 

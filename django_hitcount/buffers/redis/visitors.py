@@ -20,7 +20,7 @@ from django_hitcount.buffers.redis.scripts import Command, ScriptCall, number_ep
 from django_hitcount.counters.batches import FlushPosition
 from django_hitcount.counters.days import seconds_until_midnight
 from django_hitcount.counters.keys import CounterRange, DailyVisitorsKey, ObjectKey, parse_visitors
-from django_hitcount.counters.page_numbers import UnkeptRange
+from django_hitcount.counters.numbers import UnkeptRange
 from django_hitcount.counters.visitors import DayInTable, MergedDays, Sketch, Visitors
 
 SKETCHES_AT_A_TIME = 100

@@ -9,7 +9,7 @@ import pytest
 from django.core.cache import cache
 from django.test import RequestFactory
 
-from django_hitcount.counters import fresh_numbers
+from django_hitcount.counters import numbers
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.models import with_hits
@@ -62,8 +62,8 @@ def test_of_another_counter_is_not_taken_for_views(articles):
 
 
 def test_is_read_anew_after_a_while(found, monkeypatch):
-    later = fresh_numbers.monotonic() + fresh_numbers.FRESH_SECONDS
-    monkeypatch.setattr(fresh_numbers, "monotonic", lambda: later + 1)
+    later = numbers.monotonic() + numbers.FRESH_SECONDS
+    monkeypatch.setattr(numbers, "monotonic", lambda: later + 1)
 
     assert found.hits == 8
 
@@ -83,7 +83,7 @@ async def test_is_read_anew_after_arefresh_from_db(buffer):
     assert found.hits == 0
 
     await found.arefresh_from_db()
-    assert fresh_numbers.numbers_of(found).recall(counter_key(found, counter="views")) is None
+    assert numbers.numbers_of(found).recall(counter_key(found, counter="views")) is None
 
 
 def test_is_kept_when_a_deferred_field_is_read(articles):
@@ -127,7 +127,7 @@ def test_of_tables_that_lag_behind_is_not_kept(articles, redis_buffer, monkeypat
     monkeypatch.setattr("django_hitcount.prefetching.read_numbers", lambda wanted: {})
     found = Article.objects.with_hits().first()
 
-    assert fresh_numbers.numbers_of(found).recall(counter_key(found, counter="views")) is None
+    assert numbers.numbers_of(found).recall(counter_key(found, counter="views")) is None
 
 
 def test_copy_with_a_key_of_its_own_begins_at_zero(found):

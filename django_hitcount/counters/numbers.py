@@ -1,14 +1,17 @@
-"""Numbers of objects that were read a moment ago: what a request remembers, and what an object."""
+"""The numbers that pages show: their names, what a buffer knows of them, and what is remembered."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, NamedTuple
 
 from django.db.models import Model
 
-from django_hitcount.counters.keys import CounterKey, CounterRange
+from django_hitcount.counters.batches import BufferState, FlushPosition
+from django_hitcount.counters.keys import CounterKey, CounterRange, DailyVisitorsKey
+from django_hitcount.counters.visitors import Visitors
 
 FRESH_SECONDS = 10.0
 """Longer than a page takes. What lives longer reads its numbers again."""
@@ -30,6 +33,39 @@ class HitsOf(NamedTuple):
 
 Number = CounterKey | CounterRange | HitsOf
 """What names a number: the total of a counter, the visitors of some days, or the hits of these."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wanted:
+    """The numbers to read. Equal to nothing but itself, so that what it needs can be cached."""
+
+    totals: Collection[CounterKey] = ()
+    visitors: Collection[CounterRange] = ()
+    """Ranges that end today."""
+
+
+class UnkeptRange(NamedTuple):
+    """What a buffer knows of a range of days that it does not keep, but can."""
+
+    position: FlushPosition
+    """Where its partition was."""
+
+    days: Mapping[DailyVisitorsKey, int]
+    """The numbers of visitors that the buffer has of each day."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BufferNumbers:
+    """What a buffer knows of the numbers that were wanted, without the tables."""
+
+    state: BufferState = field(default_factory=BufferState)
+    visitors: Mapping[CounterRange, Visitors] = field(default_factory=dict)
+    unkept: Mapping[CounterRange, UnkeptRange] = field(default_factory=dict)
+    """What keep_visitors() needs to keep the other ranges."""
+
+
+NO_NUMBERS = BufferNumbers()
+"""What a buffer knows that nobody has asked."""
 
 
 class FreshNumbers(dict[Number, tuple[Any, float]]):
