@@ -112,9 +112,9 @@ class _Deletion:
 
     def __call__(self) -> None:
         if self._objects:
-            using = hits_alias()
-            work = partial(forget_now, [*self._objects], is_elsewhere=self.using != using)
-            run_after_commit(work, databases=[using])
+            using, keys = hits_alias(), [*self._objects]
+            elsewhere = [] if self.using == using else keys
+            run_after_commit(partial(forget_now, keys, elsewhere=elsewhere), databases=[using])
 
     def is_pending(self) -> bool:
         """Return whether the COMMIT will call this, and the savepoints have not changed since."""
@@ -228,9 +228,9 @@ def forget(objects: Iterable[ObjectKey]) -> None:
         for database in [_database_of(content_type_id)]
     ]
     DeletedObject.objects.using(using).bulk_create(rows, batch_size=ROWS_PER_STATEMENT)
+    elsewhere = [row.object_key for row in rows if row.database != using]
     databases = {using, *(row.database for row in rows)}
-    work = partial(forget_now, keys, is_elsewhere=databases != {using})
-    run_after_commit(work, databases=databases)
+    run_after_commit(partial(forget_now, keys, elsewhere=elsewhere), databases=databases)
 
 
 def _database_of(content_type_id: int) -> str:
@@ -238,24 +238,24 @@ def _database_of(content_type_id: int) -> str:
     return router.db_for_write(model) if model else hits_alias()
 
 
-def forget_now(objects: Sequence[ObjectKey], *, is_elsewhere: bool) -> None:
+def forget_now(objects: Sequence[ObjectKey], *, elsewhere: Sequence[ObjectKey]) -> None:
     """
     Without Redis, forget the first 500 of deleted objects. Leave the others to compact_hits.
 
     With Redis, leave all of them to the next flush_hits: earlier hits must be flushed first, and
-    that may take too long for a page. Only note that they are gone if some were ``elsewhere``, in
+    that may take too long for a page. Only note that those are gone that were ``elsewhere``, in
     another database than the counts. If the database is away, do not raise.
 
     Costs a query, and what forgetting.forget_deleted() costs. With Redis, costs what
     forgetting.note_gone() costs, and nothing if no object was elsewhere.
     """
-    buffer, first = get_buffer(), objects[:OBJECTS_PER_PAGE]
+    buffer = get_buffer()
     try:
         if not buffer.keeps_hits:
-            deleted = forgetting.read_deleted(first)
+            deleted = forgetting.read_deleted(objects[:OBJECTS_PER_PAGE])
             forgetting.forget_deleted(deleted, patience_seconds=PAGE_PATIENCE_SECONDS)
-        elif is_elsewhere:
-            forgetting.note_gone(first)
+        elif elsewhere:
+            forgetting.note_gone(elsewhere[:OBJECTS_PER_PAGE])
     except DATABASE_ERRORS as exc:
         command = "flush_hits" if buffer.keeps_hits else "compact_hits"
         message = "%d deleted objects are left to the next %s: %s"
