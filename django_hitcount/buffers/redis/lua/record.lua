@@ -186,7 +186,7 @@ for n = 1, tonumber(number_of_hits) do
     add_hits(field, amount)
     total = total_sum or pcall('INCRBY', total_key, amount)
     -- Ours has a TTL. If it has none, it begins here, so Redis did not know it.
-    if total == tonumber(amount) and call('TTL', total_key) < 0 then
+    if type(total) == 'table' or total == tonumber(amount) and call('TTL', total_key) < 0 then
       call('DEL', total_key)
       total = false
     end
@@ -197,7 +197,7 @@ for n = 1, tonumber(number_of_hits) do
     total = pcall('GET', total_key)
     total = type(total) == 'string' and #total <= 20 and match(total, '^-?%d+$')
   end
-  totals[n] = type(total) ~= 'table' and total or false
+  totals[n] = total or false
   if not totals[n] then
     local counter, object_id = match(field, '^d:([^:]*:[^:]*):[^:]*:(.*)$')
     missing[#missing + 1] = counter

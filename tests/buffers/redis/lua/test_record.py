@@ -67,6 +67,14 @@ def test_total_that_is_not_known_does_not_begin_with_the_hit(redis, record, amou
     assert not redis.exists(KEYS.total(A))
 
 
+@pytest.mark.parametrize("value", ["many", 2**63 - 1])
+def test_total_that_cannot_be_raised_is_dropped(redis, record, value):
+    redis.set(KEYS.total(A), value)
+
+    assert record(1)[1] == [None]
+    assert not redis.exists(KEYS.total(A))
+
+
 @pytest.mark.parametrize("value", ["many", "9" * 5000])
 def test_foreign_total_is_not_known_to_a_refused_hit(redis, record, value):
     redis.set(KEYS.total(A), value)
