@@ -123,8 +123,8 @@ def _find_some(
     held = [part.hits for part in state.held if part.id not in applied]
     loaded = {key: found.get(key, 0) + sum(hits.get(key, 0) for hits in held) for key in missing}
     totals.update(loaded)
-    # What a transaction reads may be wrong for others. And if pending hits are in the tables, Redis
-    # has gone back: a claim will drop them.
+    # What a transaction reads may be wrong for others. If pending hits are in the tables, they were
+    # flushed meanwhile, or Redis has gone back, and a claim will drop them.
     if not is_in_transaction(using) and not any(p.id in applied for p in state.pending.values()):
         buffer.keep_totals(loaded, state=state)
 

@@ -81,8 +81,8 @@ class Buffer(ABC):
         Keep exact totals, so that read_numbers() has them next time.
 
         They are the sums of the tables, which were read after ``state``, and those hits of
-        ``state`` that the tables did not have. Keeps none of a partition that was claimed or
-        settled since: it may have other hits now than these.
+        ``state`` that the tables did not have. Keeps none of a partition whose epoch has changed
+        since: after a claim or a settle, it has other hits than these.
         """
         return
 

@@ -59,15 +59,15 @@ def add_batch(batch_id: BatchId, claim: int = 0, *, using: str) -> bool:
     The caller writes the batch in the same transaction, after this. If another flusher is writing
     it, waits for its COMMIT. Costs a statement.
     """
-    if _raise(batch_id, claim, using):
+    if _advance(batch_id, claim, using):
         return True
     # The row is missing after the table was emptied, or restored from a backup. If another flusher
-    # adds it at the same time, that may be for an earlier batch: only _raise() tells.
+    # adds it at the same time, that may be for an earlier batch: only _advance() tells.
     _insert(batch_id, using)
-    return _raise(batch_id, claim, using)
+    return _advance(batch_id, claim, using)
 
 
-def _raise(batch_id: BatchId, claim: int, using: str) -> bool:
+def _advance(batch_id: BatchId, claim: int, using: str) -> bool:
     rows = LastBatch.objects.using(using).filter(
         partition=batch_id.partition, generation=batch_id.generation, number__lt=batch_id.number
     )

@@ -188,10 +188,10 @@ def merge_known_visitors(buffer: Buffer, batch: Batch) -> Batch:
 
 def apply(batch: Batch) -> bool:
     """
-    Write a batch into the slots. Return False if another flusher has applied it already.
+    Write a batch into the slots. Return False if it has been applied already.
 
     First adds the batch to the ledger. If another flusher is applying the same batch, this waits
-    for its COMMIT, however long it takes, and then changes nothing. So nothing is written twice.
+    for its COMMIT, or is rolled back, and changes nothing. So nothing is written twice.
 
     Raises the error of the database.
     """

@@ -62,7 +62,7 @@ class Claim(NamedTuple):
 
 def claim(redis: GuardedRedis, partition: int) -> Claim | None:
     """
-    Set the pending hits of a partition aside as a batch, those of earlier runs first.
+    Set the pending hits of a partition aside as a batch. Return that of an earlier run first.
 
     If a batch is set aside already, returns that one. Costs one round trip, and one more for each
     earlier run. The first batch of a generation also costs a statement and a round trip: see

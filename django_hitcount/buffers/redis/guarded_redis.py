@@ -18,7 +18,7 @@ class GuardedRedis:
     """
     Sends commands to Redis, unless it failed a moment ago.
 
-    When Redis is back, delivers what it missed before sending other commands.
+    When Redis is back, delivers the oldest of what it missed before sending other commands.
     """
 
     def __init__(

@@ -147,7 +147,7 @@ def pack_plain_hit(
     hit: NewHits, command_id: CommandId, partitions: int, threshold: int
 ) -> PackedCall:
     """
-    Make the call for one hit without a visitor, which may be a common one: see common_hit.lua.
+    Make the call for one hit without a visitor, which may be a common one: see record.lua.
 
     If it is in doubt, build_record_call() makes the call that is sent again.
     """

@@ -31,7 +31,7 @@ local function move_on(epoch)
   end
 end
 
--- Whether no batch was claimed or settled since the caller read the epoch.
+-- Whether the epoch is still what the caller has read.
 local function is_still(key, epoch)
   return (text_in(key) or '0') == epoch
 end

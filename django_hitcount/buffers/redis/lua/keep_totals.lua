@@ -3,7 +3,7 @@
 -- KEYS: epoch, pending; then the total of each counter.
 -- ARGV: the epoch when the totals were read; how many seconds to keep them; then, for each counter,
 -- its content type and name (as in 5:views), its object id, and its total without pending hits.
--- Keeps none if the partition was claimed or settled since.
+-- Keeps none if the epoch has changed since.
 
 if not is_still(KEYS[1], ARGV[1]) then
   return
