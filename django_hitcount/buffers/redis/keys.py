@@ -123,9 +123,8 @@ class RunKeys(PartitionKeys):
         self._kept_visitors = f"{prefix}kept_visitors:"
         self._totals = f"{prefix}total:"
         self._merged_sketches = f"{prefix}merged_sketches:"
-        self.for_record = (
-            *(self.pending, self.batch, self.sequence, self.epoch, self.runs, self.malformed),
-        )
+        self.for_record = (self.pending, self.batch, self.sequence, self.epoch, self.runs)
+        """The keys that each call of ``lua/record.lua`` begins with."""
 
     def merged_sketches(self, day: datetime.date) -> str:
         """

@@ -84,7 +84,13 @@ def test_file_does_not_belong_to_a_process(database):
 def test_all_names_begin_with_the_database_and_the_partition(database):
     database(NAME="site")
     names = run_keys(3, RUN)
-    all_names = [*names.for_record, *names.scratch, names.sketches, names.total("x")]
+    all_names = [
+        *names.for_record,
+        names.malformed,
+        *names.scratch,
+        names.sketches,
+        names.total("x"),
+    ]
     start = f"{keys.database_prefix()}{{3}}:"
 
     assert {name[: len(start)] for name in all_names} == {start}

@@ -41,7 +41,7 @@ end
 if type(counter_sum) == 'number' then
   local amount = tonumber(ARGV[8])
   model_sum = pcall('HINCRBY', PENDING, ARGV[10], ARGV[8])
-  total_sum = pcall('INCRBY', KEYS[7], ARGV[8])
+  total_sum = pcall('INCRBY', KEYS[6], ARGV[8])
   if counter_sum ~= amount and counter_sum ~= 0
     and type(model_sum) == 'number' and model_sum ~= amount and model_sum ~= 0
     and type(total_sum) == 'number' and total_sum ~= amount and not is_unlisted then
@@ -69,12 +69,12 @@ end
 
 -- The rule is 'seconds', 'daily' or 'always', as in the option repeat. It is '' if the hits have no
 -- visitors, and 'common' if there is one hit without a visitor, whose total may be the answer.
-local keys_read, args_read, keys_of_visitor, args_of_visitor = 6, 6, 0, 0
+local keys_read, args_read, keys_of_visitor, args_of_visitor = 5, 6, 0, 0
 local judge, begun
 if rule ~= '' and rule ~= 'common' then
   local repeat_keys, counts_visitors, limit = tonumber(ARGV[7]), ARGV[8] == '1', tonumber(ARGV[12])
-  local filter, merged_sketches = KEYS[7], rule == 'daily' and KEYS[8] or KEYS[7]
-  keys_read = 6 + (rule == 'daily' and 1 or 0) + (counts_visitors and 1 or 0)
+  local filter, merged_sketches = KEYS[6], rule == 'daily' and KEYS[7] or KEYS[6]
+  keys_read = 5 + (rule == 'daily' and 1 or 0) + (counts_visitors and 1 or 0)
   args_read = 13
   -- Where a visitor's keys and arguments are: those of intervals, of the sketch, of the address.
   local sketch_key, sketch_arg = repeat_keys + 1, repeat_keys > 0 and 3 or 2
