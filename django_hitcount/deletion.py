@@ -249,14 +249,13 @@ def forget_now(objects: Sequence[ObjectKey], *, elsewhere: Sequence[ObjectKey]) 
     Costs a query, and what forgetting.forget_deleted() costs. With Redis, costs what
     forgetting.note_gone() costs, and nothing if no object was elsewhere.
     """
-    buffer = get_buffer()
+    failure = "Hits of %d deleted objects are left to the next compact_hits: %s"
     try:
-        if not buffer.keeps_hits:
+        if not get_buffer().keeps_hits:
             deleted = forgetting.read_deleted(objects[:OBJECTS_PER_PAGE])
             forgetting.forget_deleted(deleted, patience_seconds=PAGE_PATIENCE_SECONDS)
         elif elsewhere:
+            failure = "It cannot be noted that %d deleted objects are gone: %s"
             forgetting.note_gone(elsewhere[:OBJECTS_PER_PAGE])
     except DATABASE_ERRORS as exc:
-        command = "flush_hits" if buffer.keeps_hits else "compact_hits"
-        message = "%d deleted objects are left to the next %s: %s"
-        logger.warning(message, len(objects), command, exc)
+        logger.warning(failure, len(objects), exc)

@@ -22,6 +22,24 @@ An invalid setting raises Django's ``ImproperlyConfigured``.
 
 from __future__ import annotations
 
+__all__ = [
+    "AnswerLost",
+    "BufferUnavailable",
+    "HitCountError",
+    "InvalidAmount",
+    "InvalidCorrection",
+    "InvalidDay",
+    "InvalidHit",
+    "InvalidKey",
+    "InvalidRanking",
+    "InvalidThrottle",
+    "TooFewHits",
+    "TransactionLost",
+    "UnknownCounter",
+    "UnsavedObject",
+    "VisitorsNotCounted",
+]
+
 
 class HitCountError(Exception):
     """Base class of all exceptions of django_hitcount."""

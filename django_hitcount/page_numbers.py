@@ -41,6 +41,9 @@ from django_hitcount.unique_visitors import get_visitors_of_ranges, valid_visito
 
 logger = logging.getLogger("django_hitcount")
 
+NUMBERS_AT_A_TIME = 2000
+"""Totals, and ranges of visitors, that are read in one round trip. They take Redis some 10 ms."""
+
 FoundNumbers = Mapping[Number, Any]
 """Totals are of the type int, and visitors of the type Visitors."""
 
@@ -168,20 +171,30 @@ def _remember(
         add_wish(request, obj, key, wish)
 
 
-def read_numbers(wanted: Wanted) -> FoundNumbers:
+def read_numbers(wanted: Wanted, *, for_later_pages: bool = True) -> FoundNumbers:
     """
     Read numbers of any objects. Leaves out those that cannot be read now.
 
     With Redis, costs one round trip. If there are totals that Redis does not know, costs one more
     and a query. If there are visitors that it does not know, costs one more and one or two queries;
-    Redis then knows them until midnight. In a transaction, all that is read again after the COMMIT,
-    so that Redis knows it. Without Redis, costs a query for all totals, and one for all visitors.
+    Redis then knows them until midnight. Without Redis, costs a query for all totals, and one for
+    all visitors. All that is for each 2,000 numbers.
+
+    In a transaction, Redis must not keep what was read. So with ``for_later_pages``, what it does
+    not know is read again after the COMMIT.
     """
-    if not (wanted.totals or wanted.visitors):
-        return {}
+    totals, visitors = [*wanted.totals], [*wanted.visitors]
+    found: dict[Any, Any] = {}
+    for start in range(0, max(len(totals), len(visitors)), NUMBERS_AT_A_TIME):
+        piece = slice(start, start + NUMBERS_AT_A_TIME)
+        found.update(_read_piece(Wanted(totals[piece], visitors[piece]), for_later_pages))
+    return found
+
+
+def _read_piece(wanted: Wanted, for_later_pages: bool) -> FoundNumbers:
     known = get_buffer().read_numbers(wanted)
     missing, using = _missing_totals(wanted, known), hits_alias()
-    if (missing or known.unkept) and open_transactions([using]):
+    if for_later_pages and (missing or known.unkept) and open_transactions([using]):
         load = partial(_load, Wanted(missing, [*known.unkept]))
         run_after_commit(load, databases=[using])
     found: dict[Any, Any] = {}

@@ -91,7 +91,8 @@ def prefetch_hits(
         raise UnsavedObject(f"Invalid objects: {objects!r}. Pass a list or a queryset of objects.")
     objs = [obj for obj in objects if obj is not None and not is_unsaved(obj)]
     try:
-        read_of_objects(objs, counters, {*product(with_visitors, numbers)})
+        of_days = {*product(with_visitors, numbers)}
+        read_of_objects(objs, counters, of_days, for_later_pages=True)
     except DATABASE_ERRORS as exc:
         logger.error("The hits of %d objects cannot be read: %s", len(objs), exc)
 
@@ -109,10 +110,14 @@ def _counters_with_visitors(counters: Sequence[str]) -> list[str]:
 
 
 def read_of_objects(
-    objs: Sequence[Model], counters: Collection[str], visitors: Collection[VisitorsOfDays]
+    objs: Sequence[Model],
+    counters: Collection[str],
+    visitors: Collection[VisitorsOfDays],
+    *,
+    for_later_pages: bool,
 ) -> dict[str | VisitorsOfDays, list[Any]]:
     """
-    Read totals of ``counters`` and visitors, and keep them on the objects.
+    Read totals of ``counters`` and visitors, and keep them on the objects; see read_numbers().
 
     Several instances may be the same object. Returns a list by counter, and one by counter and
     number of days, in the order of the objects: with None for what cannot be read now.
@@ -121,12 +126,14 @@ def read_of_objects(
         counter: [counter_key(obj, counter=counter) for obj in objs]
         for counter in {*counters, *(counter for counter, _ in visitors)}
     }
+    ends = {days: last_days(days) for _, days in visitors}
     totals = {counter: keys[counter] for counter in counters}
     ranges = {
-        (counter, days): [CounterRange(key, *last_days(days)) for key in keys[counter]]
+        (counter, days): [CounterRange(key, *ends[days]) for key in keys[counter]]
         for counter, days in visitors
     }
-    found = read_numbers(Wanted({*chain(*totals.values())}, {*chain(*ranges.values())}))
+    wanted = Wanted({*chain(*totals.values())}, {*chain(*ranges.values())})
+    found = read_numbers(wanted, for_later_pages=for_later_pages)
     named: dict[Any, list[Any]] = {**totals, **ranges}
     for obj, *numbers in zip(objs, *named.values(), strict=True):
         numbers_of(obj).remember({number: found.get(number) for number in numbers})
@@ -211,7 +218,8 @@ class _ExactIterable(BaseIterable):  # type: ignore[type-arg]
         size = self.chunk_size if self.chunked_fetch else None
         while chunk := [*islice(rows, size)]:
             objs = [row for row in chunk if isinstance(row, Model)]
-            found = read_of_objects(objs, counters, {*hit_visitors.values()})
+            of_days = {*hit_visitors.values()}
+            found = read_of_objects(objs, counters, of_days, for_later_pages=False)
             if not keeps_hits:
                 self._remember_totals_of_tables(objs, hit_totals)
             for name, counter in hit_totals.items() if keeps_hits else ():

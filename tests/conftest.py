@@ -24,7 +24,7 @@ from tests import children
 from tests import settings as test_settings
 from tests.registers import ApartHashes
 from tests.servers import SERVERS, Server, ServerMissing, Valkey
-from tests.visiting import set_rule
+from tests.visiting import forget_keys, set_rule
 
 # A busy machine may stop a test at any time, for longer than Hypothesis allows by default.
 hypothesis_settings.register_profile(
@@ -167,7 +167,7 @@ def no_test_meets_the_buffer_of_another() -> None:
     get_config.cache_clear()
     get_buffer.cache_clear()
     breaker.page_read_breaker.cache_clear()
-    hashing._read_key.cache_clear()
+    forget_keys()
     page_memory._wishes_of.cache_clear()
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.template import Context, Template
 from django.test import RequestFactory
 from django.test.utils import CaptureQueriesContext
 
+from django_hitcount import page_numbers
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.recording import record_hit, record_hits
-from django_hitcount.totals import get_total, get_totals
+from django_hitcount.totals import get_total, get_totals, reset_totals
 from tests.app.models import Article
 from tests.browsers import BROWSER
 from tests.redis_server import round_trips, sends
@@ -133,7 +134,7 @@ def test_list_of_a_hundred_objects_is_one_query_and_one_round_trip(
 
 
 def test_list_with_totals_and_visitors_is_one_query_and_one_round_trip(
-    redis, redis_buffer, settings, django_assert_num_queries
+    redis_buffer, settings, django_assert_num_queries
 ):
     settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": {"visitors": True}}}
     articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(100))
@@ -141,7 +142,7 @@ def test_list_with_totals_and_visitors_is_one_query_and_one_round_trip(
     shown = Article.objects.with_hits().with_visitors(days=7)
     assert len(shown) == 100
 
-    with round_trips(redis) as trips, django_assert_num_queries(1):
+    with sends() as trips, django_assert_num_queries(1):
         assert {(article.hit_total, article.hit_visitors) for article in shown.all()} == {(1, 1)}
 
     assert trips() == 1
@@ -176,3 +177,24 @@ def test_without_redis_a_hit_is_two_upserts_and_one_sum(count):
         "INSERT",
         "SELECT",
     ]
+
+
+def test_long_list_takes_several_round_trips(redis_buffer, monkeypatch):
+    """One for all objects would take longer than Redis may for a call."""
+    monkeypatch.setattr(page_numbers, "NUMBERS_AT_A_TIME", 10)
+    articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(25))
+    record_hits(articles, amount=3)
+    assert {article.hits for article in Article.objects.with_hits()} == {3}
+
+    with sends() as trips:
+        assert {article.hit_total for article in Article.objects.with_hits()} == {3}
+    assert trips() == 3
+
+
+def test_list_in_a_transaction_is_not_read_again_after_it(redis_buffer):
+    articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(25))
+    record_hits(articles, amount=3)
+    reset_totals()
+    with transaction.atomic():
+        assert {article.hit_total for article in Article.objects.with_hits()} == {3}
+        assert not connection.run_on_commit

@@ -13,6 +13,7 @@ from django_hitcount.counters.days import day_of
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.models import HitCountMixin
 from django_hitcount.refused_hits import refused_between
+from django_hitcount.visitors import hashing
 from tests.browsers import BROWSER
 
 DAY = datetime.date(2026, 3, 10)
@@ -49,3 +50,9 @@ def set_rule(settings, repeat="always", *, visitors=False, **more: object) -> Bu
     options = {"repeat": repeat, "visitors": visitors}
     settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": options}, **more}
     return get_buffer()
+
+
+def forget_keys() -> None:
+    """Forget all visitor keys, as a process that begins."""
+    hashing._read_key.cache_clear()
+    hashing._read_keys_of_day.cache_clear()

@@ -19,13 +19,13 @@ from django_hitcount.db import salts
 from django_hitcount.db.salts import SALT_BYTES, prune_salts, salt_of
 from django_hitcount.models import VisitorSalt
 from django_hitcount.unique_visitors import visitors_on
-from django_hitcount.visitors import hashing
 from tests import settings as test_settings
 from tests.app.models import Article
 from tests.browsers import BROWSER
 from tests.concurrency.at_once import ask_at_once
 from tests.concurrency.board import Board
 from tests.servers import wait_until
+from tests.visiting import forget_keys
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -198,7 +198,7 @@ def test_salt_from_the_future_goes_if_the_database_was_ahead():
 def test_page_with_a_transaction_deletes_them_after_its_commit(client, settings, monkeypatch):
     settings.HITCOUNT = {"COUNTERS": {"views": {"visitors": True}}}
     monkeypatch.setitem(connection.settings_dict, "ATOMIC_REQUESTS", True)
-    hashing._read_key.cache_clear()
+    forget_keys()
     make_salts(range(3, 5))
     article = Article.objects.create(title="Tea")
 

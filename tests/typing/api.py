@@ -12,15 +12,10 @@ from django.http import HttpRequest
 
 from django_hitcount.corrections import correct_hits
 from django_hitcount.db.tables import Correction
+from django_hitcount.expressions import SumOfHits
+from django_hitcount.fields import HitTotalField
 from django_hitcount.maintenance.flushing import Flush, flush
-from django_hitcount.models import (
-    HitCountManager,
-    HitCountMixin,
-    HitCountQuerySet,
-    HitTotalField,
-    SumOfHits,
-    with_hits,
-)
+from django_hitcount.models import HitCountManager, HitCountMixin, HitCountQuerySet, with_hits
 from django_hitcount.prefetching import prefetch_hits
 from django_hitcount.rankings import atrending, most_viewed, trending
 from django_hitcount.recording import Hit, arecord_hit, record_hit, record_hits

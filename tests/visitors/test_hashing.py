@@ -17,15 +17,9 @@ from django_hitcount.outages.breaker import Breaker
 from django_hitcount.visitors import hashing
 from django_hitcount.visitors.identity import RequestOrigin
 from tests.app.models import Article
-from tests.visiting import DAY, request_of
+from tests.visiting import DAY, forget_keys, request_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def forget_keys() -> None:
-    """As a process that begins."""
-    hashing._read_key.cache_clear()
-    hashing._read_keys_of_day.cache_clear()
 
 
 @pytest.fixture

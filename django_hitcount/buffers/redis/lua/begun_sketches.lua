@@ -11,15 +11,12 @@ local function forget_expired(sketches_of)
 end
 
 -- Add the sketch to the kept numbers of the object: see sketches.lua. If it is there already, Redis
--- has lost it, and the table must be read again. What somebody has read before is not to be kept.
+-- has lost it, and the table must be read again.
 local function note_beginning(epoch, sketches_of, field)
   local kept = string.gsub(epoch, 'epoch$', 'kept_visitors:')
     .. string.match(sketches_of, '}:sketches_of:(.*)$')
   local text = string.match(field, '^%d+:([^:]*:[^:]*:[^:]*)')
   if redis.call('EXISTS', kept) == 1 and redis.pcall('HSETNX', kept, text, '') ~= 1 then
     redis.call('DEL', kept)
-  end
-  if text_in(epoch) then
-    move_on(epoch)
   end
 end

@@ -24,13 +24,25 @@ if type(redis.pcall('HLEN', KEPT)) ~= 'number' then
 end
 redis.call('HSET', KEPT, range, closed)
 redis.call('EXPIRE', KEPT, seconds)
+local function keep_sketch(name)
+  redis.call('HSET', KEPT, string.match(name, '}:visitors:%d+:([^:]*:[^:]*:[^:]*)'), '')
+end
+-- A sketch that has begun since the caller looked lacks nobody: the table has not changed since.
+find_sketches(redis.pcall('SMEMBERS', SKETCHES_OF), open_days, function(name)
+  if string.find(name, '}:visitors:', 1, true) and redis.call('EXISTS', name) == 1 then
+    keep_sketch(name)
+  end
+end)
 for i = 5, #KEYS do
-  redis.call('HSET', KEPT, string.match(KEYS[i], '}:visitors:%d+:([^:]*:[^:]*:[^:]*)'), '')
+  keep_sketch(KEYS[i])
   if ARGV[i + 2] ~= '' then
     merge_given(KEYS[i], GIVEN, ARGV[i + 2])
-    redis.call('EXPIRE', KEYS[i], sketch_seconds)
     redis.pcall('SADD', SKETCHES_OF, KEYS[i])
-    redis.call('EXPIRE', SKETCHES_OF, sketch_seconds)
+    for _, key in ipairs({KEYS[i], SKETCHES_OF}) do
+      if redis.call('TTL', key) < 0 then
+        redis.call('EXPIRE', key, sketch_seconds)
+      end
+    end
   end
 end
 local reply = count_kept(KEPT, range, open_days)

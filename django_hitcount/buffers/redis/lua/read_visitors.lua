@@ -17,8 +17,9 @@ for i = 2, #KEYS, 2 do
     -- the same partition.
     find_sketches(redis.pcall('SMEMBERS', KEYS[i]), range, function(name)
       local count = redis.pcall('PFCOUNT', name)
-      if type(count) == 'number' and count > 0 then
-        found[#found + 1] = string.match(name, '}:visitors:(.*)$')
+      local field = string.match(name, '}:visitors:(.*)$')
+      if field and type(count) == 'number' and count > 0 then
+        found[#found + 1] = field
         found[#found + 1] = count
       end
     end)
