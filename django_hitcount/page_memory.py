@@ -115,9 +115,10 @@ def add_wish(request: HttpRequest, obj: Model, key: CounterKey, wish: Wish) -> N
     """
     Add a wish of the page of ``request``, if it has recorded a hit on ``obj``.
 
-    Drops the oldest one if there are too many.
+    Drops the oldest one if there are too many. The total of a recorded counter needs no wish.
     """
-    if any(recorded[:2] == key[:2] for recorded in memory_of(request).hits):
+    hits = memory_of(request).hits
+    if (wish.days or key not in hits) and any(recorded[:2] == key[:2] for recorded in hits):
         wishes = _find_wishes(request, obj)
         others = [known for known in wishes if known != wish]
         wishes[:] = [*others, wish][-MOST_WISHES:]

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from unittest import mock
 
 import pytest
 from django.db import connection, transaction
 from django.template import Context, Template
+from django.test import RequestFactory
 
 from django_hitcount.counters.numbers import Wanted
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.maintenance.flushing import flush
-from django_hitcount.recording import Hit, record_hit
+from django_hitcount.page_numbers import page_total
+from django_hitcount.recording import Hit, record_hit, record_page_hit
 from django_hitcount.totals import get_total
 from tests import children
 from tests.app.models import Article
+from tests.browsers import BROWSER
 from tests.sessions import repeatable_read
 from tests.visiting import request_of, visit
 
@@ -99,3 +103,17 @@ def test_default_isolation_of_mariadb_does_not_hide_flushed_hits(redis_buffer, a
         get_total(article)
 
     assert article.hits == 1
+
+
+def test_page_that_shows_the_total_that_it_records(redis, redis_buffer, article):
+    """Redis does not know the total, and the page was rolled back before it was shown."""
+    request = RequestFactory(headers=BROWSER).get("/")
+    with suppress(ZeroDivisionError), transaction.atomic():
+        record_page_hit(request, article)
+        raise ZeroDivisionError
+    assert page_total(request, article, counter="views") == 0
+    redis.flushall()
+    request = RequestFactory(headers=BROWSER).get("/")
+    with transaction.atomic():
+        assert record_page_hit(request, article) == Hit(True, None, 1)
+    assert get_total(article) == 1

@@ -21,7 +21,7 @@ from django_hitcount.buffers.redis import claiming, held_days, visitors
 from django_hitcount.buffers.redis.catching_up import CatchUp
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.keys import throttle_key
-from django_hitcount.buffers.redis.link import BuiltCommand, Link
+from django_hitcount.buffers.redis.link import BuiltCommand, ForeignValue, Link
 from django_hitcount.buffers.redis.page_reads import PageRead, read_for_page
 from django_hitcount.buffers.redis.record_call import (
     HITS_AT_A_TIME,
@@ -43,6 +43,7 @@ from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey, CounterRange, DailyVisitorsKey, ObjectKey
 from django_hitcount.counters.numbers import NO_NUMBERS, BufferNumbers, UnkeptRange, Wanted
 from django_hitcount.counters.visitors import DayInTable, MergedDays, Sketch, Visitors
+from django_hitcount.db.failures import is_server_away
 from django_hitcount.exceptions import AnswerLost, BufferUnavailable
 from django_hitcount.outages import missed_records
 from django_hitcount.outages.breaker import Breaker
@@ -70,6 +71,7 @@ class RedisBuffer(Buffer):
         self._breaker = Breaker(
             f"Redis (cache alias {config.cache_alias!r})",
             timeout_seconds=self._transport.timeout_seconds,
+            is_failure=lambda error: is_server_away(error) and not isinstance(error, ForeignValue),
         )
         self._catch_up = CatchUp(
             self._transport, partitions=self._partitions, threshold=self._threshold

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from django_hitcount.buffers.redis.link import BuildCommands, Reply
+from django_hitcount.buffers.redis.link import BuildCommands, ForeignValue, Reply
 from django_hitcount.buffers.redis.scripts import Command, ScriptCall
 from django_hitcount.buffers.redis.transport import RedisTransport, RunReplies, raise_failures
 from django_hitcount.exceptions import BufferUnavailable
@@ -57,7 +57,11 @@ class GuardedRedis:
                 if is_back or self._is_behind:
                     self._catch_up()
                 sent = self._transport.send(build)
-                raise_failures(sent.replies)
+                failed = [reply for reply in sent.replies if isinstance(reply, BufferUnavailable)]
+                if failed:
+                    # What a foreign value keeps out of Redis goes into the slots.
+                    self._is_behind = True
+                    raise min(failed, key=lambda reply: isinstance(reply, ForeignValue))
         except BufferUnavailable as exc:
             # If ``sent`` is None, these commands were not sent, even if ``exc`` is an AnswerLost:
             # that was about the commands that catch up.

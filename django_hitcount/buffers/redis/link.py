@@ -49,9 +49,16 @@ READ_ONLY = "READONLY "
 """A part of the error if a server is a replica. Before Redis 7, that of a script begins in another
 way."""
 
+FOREIGN_VALUE = "WRONGTYPE"
+"""A part of the error if somebody else has written a value of another type in place of ours."""
+
 INFO: Command = ("INFO", "server")
 
 _INCOMPLETE = object()
+
+
+class ForeignValue(BufferUnavailable):
+    """Redis rejected a command because of a foreign value. It takes all others."""
 
 
 class Link:
@@ -162,7 +169,8 @@ class Link:
 
     def _make_rejection(self, text: str) -> BufferUnavailable:
         self.has_rejected = True
-        error = BufferUnavailable(f"Redis rejected a command: {text}")
+        rejection = ForeignValue if FOREIGN_VALUE in text else BufferUnavailable
+        error = rejection(f"Redis rejected a command: {text}")
         error.__cause__ = ResponseError(text)
         return error
 

@@ -20,7 +20,8 @@ class PageRead:
     """The commands that read what a page wants, and the meaning of their replies."""
 
     def __init__(self, wanted: Wanted, partitions: int) -> None:
-        self._totals = group_by_partition(wanted.totals, partitions)
+        # A total may be wanted twice: by the hit that is foreseen, and by a tag.
+        self._totals = group_by_partition(dict.fromkeys(wanted.totals), partitions)
         ranges = [of for of in wanted.visitors if visitors.can_keep(of)]
         self._ranges = visitors.group_ranges(ranges, partitions)
         self.is_empty = not (self._totals or self._ranges)

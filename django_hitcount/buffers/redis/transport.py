@@ -79,14 +79,16 @@ class RedisTransport:
             while not link.exchange(commands, replies):
                 commands = build(link)
             is_in_step = True
+            run_id = link.run_id  # As soon as the link is given back, another thread may open it.
         except (HiredisError, OSError) as exc:
+            run_id = link.run_id
             replies += [make_answer_lost(exc)] * (len(commands) - len(replies))
         finally:
             if is_in_step:
                 self._idle.append(link)
             else:
                 link.close()  # The next command must not read an answer to these.
-        return RunReplies(link.run_id, replies)
+        return RunReplies(run_id, replies)
 
     def _take(self) -> Link:
         """
@@ -97,10 +99,8 @@ class RedisTransport:
         """
         try:
             link = self._idle.pop()
-            while link.pid != os.getpid():
-                link = (
-                    self._idle.pop()
-                )  # Of the parent process. uWSGI forks without Python's hooks.
+            while link.pid != os.getpid():  # Of the parent. uWSGI forks without Python's hooks.
+                link = self._idle.pop()
         except IndexError:
             link = Link(self._pool)
         if not link.is_usable():

@@ -9,11 +9,16 @@ import pytest
 from django.test import RequestFactory
 
 from django_hitcount.buffers import get_buffer
+from django_hitcount.buffers.redis.keys import run_keys
+from django_hitcount.buffers.redis.link import RUN_ID_LETTERS
+from django_hitcount.conf import get_config
 from django_hitcount.counters.days import day_of
+from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.maintenance.flushing import flush, flush_batch
-from django_hitcount.recording import record_hit
+from django_hitcount.recording import Hit, record_hit, record_hits
 from django_hitcount.totals import get_total
 from tests import settings as test_settings
+from tests.app.models import Article
 from tests.browsers import BROWSER
 from tests.tables import daily_sums, slot_sums
 
@@ -141,7 +146,6 @@ def test_values_where_no_key_was_take_no_hit_away(
     for number in range(40):
         event = chance.choice(["hit", "hit", "hit", "flush", "foreign"])
         if event == "hit":
-            get_buffer()._breaker.try_now()
             request = RequestFactory(headers=BROWSER).get("/", REMOTE_ADDR=f"203.0.113.{number}")
             assert record_hit(article, request).counted
             hits += 1
@@ -158,3 +162,25 @@ def test_values_where_no_key_was_take_no_hit_away(
     assert get_total(article) == hits
     moved = [*redis.scan_iter(f"{names.malformed}:*")]
     assert {redis.get(name) for name in moved} <= {b"somebody else's"}
+
+
+def test_value_in_one_partition_does_not_keep_pages_of_others_from_redis(redis, redis_buffer):
+    """The server answers. And totals of the objects beside it are true, too."""
+    articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(60))
+    record_hits(articles)
+    keys = [counter_key(article, counter="views") for article in articles]
+    partitions = [key.partition(get_config().partitions) for key in keys]
+    by_partition = dict(zip(partitions, articles, strict=True))
+    (partition, near), (_, far) = [*by_partition.items()][:2]
+    names = run_keys(partition, redis.info("server")["run_id"][:RUN_ID_LETTERS])
+    flush()
+    record_hit(far)
+    redis.set(names.pending, "somebody else's")
+
+    for hits in range(2, 6):
+        assert record_hit(near) == Hit(True, None, hits)
+        assert (get_total(near), get_total(far)) == (hits, 2)
+    assert not get_buffer()._breaker.is_open
+    flush()
+    assert record_hit(near).total == get_total(near) == 6
+    assert slot_sums([far]) == {far: 2}
