@@ -16,13 +16,18 @@ from django.test.utils import CaptureQueriesContext
 
 from django_hitcount import page_memory
 from django_hitcount.buffers import get_buffer
+from django_hitcount.conf import get_config
 from django_hitcount.counters import numbers
+from django_hitcount.counters.days import last_days
 from django_hitcount.counters.keys import CounterRange
+from django_hitcount.counters.numbers import Wanted
 from django_hitcount.db import daily_visitors
+from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.maintenance import flushing
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush
 from django_hitcount.models import DailyVisitors
+from django_hitcount.page_numbers import read_numbers
 from django_hitcount.recording import record_hit, record_hits
 from django_hitcount.unique_visitors import get_visitors
 from tests import children
@@ -413,6 +418,25 @@ def test_settle_between_reading_and_keeping(article, redis, monkeypatch):
     monkeypatch.setattr(daily_visitors, "read_ranges", read_and_flush)
     assert render(article, "{% hit_visitors a days=7 %}") == str(expected(article, 7))
     assert not redis.keys("*:kept_visitors:*")
+
+
+def test_sketch_that_begins_between_commit_and_settle(redis, redis_buffer, settings):
+    """Redis has lost it, and the reader has not seen it in the table: it is read again."""
+    settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": {"visitors": True}}}
+    article = Article.objects.create(title="Tea")
+    visit(article, range(1, 6))
+    wanted = CounterRange(counter_key(article, counter="views"), *last_days(7))
+    buffer = get_buffer()
+    batch = buffer.claim(wanted.key.partition(get_config().partitions))
+    redis.delete(*redis.scan_iter("*}:visitors:*"))
+    known = buffer.read_numbers(Wanted(visitors=[wanted]))
+    rows = daily_visitors.read_ranges(known.unkept, using="default")
+    flushing.apply(batch)
+    visit(article, [9])
+    buffer.keep_visitors(rows, known.unkept)
+    buffer.settle(batch)
+
+    assert read_numbers(Wanted(visitors=[wanted]))[wanted] == 6
 
 
 def test_first_visitor_between_reading_and_keeping(article, monkeypatch):

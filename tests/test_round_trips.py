@@ -181,7 +181,7 @@ def test_without_redis_a_hit_is_two_upserts_and_one_sum(count):
 
 def test_long_list_takes_several_round_trips(redis_buffer, monkeypatch):
     """One for all objects would take longer than Redis may for a call."""
-    monkeypatch.setattr(page_numbers, "NUMBERS_AT_A_TIME", 10)
+    monkeypatch.setattr(page_numbers, "TOTALS_AT_A_TIME", 10)
     articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(25))
     record_hits(articles, amount=3)
     assert {article.hits for article in Article.objects.with_hits()} == {3}
@@ -191,10 +191,16 @@ def test_long_list_takes_several_round_trips(redis_buffer, monkeypatch):
     assert trips() == 3
 
 
-def test_list_in_a_transaction_is_not_read_again_after_it(redis_buffer):
+def test_iterator_in_a_transaction_is_not_read_again_after_it(redis_buffer):
+    """It may be of millions."""
     articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(25))
     record_hits(articles, amount=3)
     reset_totals()
     with transaction.atomic():
-        assert {article.hit_total for article in Article.objects.with_hits()} == {3}
+        found = Article.objects.with_hits().iterator(chunk_size=10)
+        assert {article.hit_total for article in found} == {3}
         assert not connection.run_on_commit
+        assert {article.hit_total for article in Article.objects.with_hits()} == {3}
+    with sends() as trips:
+        assert {article.hit_total for article in Article.objects.with_hits()} == {3}
+    assert trips() == 1

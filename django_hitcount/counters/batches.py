@@ -58,8 +58,8 @@ class FlushPosition(NamedTuple):
     """
     Where a partition is.
 
-    Each claim, settle and discard raises ``epoch``, and each sketch that begins. If it is the same
-    before and after the tables are read, the buffer may keep what was read.
+    Each claim, settle and discard raises ``epoch``. If it is the same before and after the tables
+    are read, the buffer may keep what was read.
     """
 
     partition: int

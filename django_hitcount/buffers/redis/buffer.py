@@ -1,9 +1,4 @@
-"""
-The buffer in Redis. One script call takes a hit in and returns the total.
-
-A run is the time of a Redis server from one start to the next. After a restart, Redis may be in an
-older state, so the hits of each run have their own keys.
-"""
+"""The buffer in Redis. One script call takes a hit in and returns the total."""
 
 from __future__ import annotations
 
@@ -44,6 +39,7 @@ from django_hitcount.counters.keys import CounterKey, CounterRange, DailyVisitor
 from django_hitcount.counters.numbers import NO_NUMBERS, BufferNumbers, UnkeptRange, Wanted
 from django_hitcount.counters.visitors import DayInTable, MergedDays, Sketch, Visitors
 from django_hitcount.db.failures import is_server_away
+from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import AnswerLost, BufferUnavailable
 from django_hitcount.outages import missed_records
 from django_hitcount.outages.breaker import Breaker
@@ -120,7 +116,12 @@ class RedisBuffer(Buffer):
         groups = groups or self._group(hits)
         results, failed = self._read_results(groups, sent)
         if failed:
-            results |= self._record_in_slots(groups, failed, command_id)
+            try:
+                results |= self._record_in_slots(groups, failed, command_id)
+            except DATABASE_ERRORS:  # If the answer to its COMMIT was lost, they may be there.
+                self.redis.fall_behind()
+                raise
+            self.redis.fall_behind()
         if len(groups) == 1:
             return next(iter(results.values())), sent
         partitions = [hit.key.partition(self._partitions) for hit in hits]

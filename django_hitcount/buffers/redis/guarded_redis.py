@@ -59,8 +59,6 @@ class GuardedRedis:
                 sent = self._transport.send(build)
                 failed = [reply for reply in sent.replies if isinstance(reply, BufferUnavailable)]
                 if failed:
-                    # What a foreign value keeps out of Redis goes into the slots.
-                    self._is_behind = True
                     raise min(failed, key=lambda reply: isinstance(reply, ForeignValue))
         except BufferUnavailable as exc:
             # If ``sent`` is None, these commands were not sent, even if ``exc`` is an AnswerLost:
@@ -68,7 +66,16 @@ class GuardedRedis:
             return sent or RunReplies("", [BufferUnavailable(str(exc))] * commands)
         return sent
 
+    def fall_behind(self) -> None:
+        """Let the next call catch up: Redis lacks hits that are in the tables."""
+        self._is_behind = True
+
     def _catch_up(self) -> None:
         """Deliver the oldest missed hits, before Redis returns wrong totals."""
         self._is_behind = False
-        self._is_behind = not self._deliver_oldest()
+        is_done = False
+        try:
+            is_done = self._deliver_oldest()
+        finally:
+            if not is_done:
+                self._is_behind = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from contextlib import nullcontext, suppress
+from unittest import mock
 
 import pytest
 from django.test import RequestFactory
@@ -164,8 +165,9 @@ def test_values_where_no_key_was_take_no_hit_away(
     assert {redis.get(name) for name in moved} <= {b"somebody else's"}
 
 
-def test_value_in_one_partition_does_not_keep_pages_of_others_from_redis(redis, redis_buffer):
-    """The server answers. And totals of the objects beside it are true, too."""
+@pytest.fixture
+def near_and_far(redis, redis_buffer):
+    """Objects with two hits each: one in the partition of a foreign value, and one in another."""
     articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(60))
     record_hits(articles)
     keys = [counter_key(article, counter="views") for article in articles]
@@ -174,13 +176,34 @@ def test_value_in_one_partition_does_not_keep_pages_of_others_from_redis(redis, 
     (partition, near), (_, far) = [*by_partition.items()][:2]
     names = run_keys(partition, redis.info("server")["run_id"][:RUN_ID_LETTERS])
     flush()
-    record_hit(far)
+    record_hits([near, far])
+    flush()
     redis.set(names.pending, "somebody else's")
+    return near, far
 
-    for hits in range(2, 6):
+
+def test_value_in_one_partition_does_not_keep_pages_of_others_from_redis(near_and_far):
+    """The server answers. And totals of the objects beside it are true, too."""
+    near, far = near_and_far
+    for hits in range(3, 7):
         assert record_hit(near) == Hit(True, None, hits)
         assert (get_total(near), get_total(far)) == (hits, 2)
     assert not get_buffer()._breaker.is_open
     flush()
-    assert record_hit(near).total == get_total(near) == 6
+    assert record_hit(near).total == get_total(near) == 7
     assert slot_sums([far]) == {far: 2}
+
+
+def test_read_while_such_a_hit_is_written_changes_no_total(near_and_far):
+    """Redis catches up after the COMMIT, and not before."""
+    near, far = near_and_far
+    slots = get_buffer()._slots
+    write = slots.write
+
+    def read_and_write(*args):
+        assert get_total(far) == 2
+        return write(*args)
+
+    with mock.patch.object(slots, "write", read_and_write):
+        record_hit(near)
+    assert get_total(near) == 3

@@ -27,22 +27,33 @@ redis.call('EXPIRE', KEPT, seconds)
 local function keep_sketch(name)
   redis.call('HSET', KEPT, string.match(name, '}:visitors:%d+:([^:]*:[^:]*:[^:]*)'), '')
 end
--- A sketch that has begun since the caller looked lacks nobody: the table has not changed since.
+local is_given, is_unsure = {}, false
+for i = 5, #KEYS do
+  is_given[KEYS[i]] = true
+end
+-- A sketch that has begun since the caller looked lacks nobody, as the table has not changed since.
+-- It may have, if a batch is set aside: between COMMIT and settle.
+local is_flushing = redis.call('EXISTS', (string.gsub(EPOCH, 'epoch$', 'batch'))) == 1
 find_sketches(redis.pcall('SMEMBERS', SKETCHES_OF), open_days, function(name)
-  if string.find(name, '}:visitors:', 1, true) and redis.call('EXISTS', name) == 1 then
+  if not is_given[name] and string.find(name, '}:visitors:', 1, true)
+    and redis.call('EXISTS', name) == 1 then
+    is_unsure = is_unsure or is_flushing
     keep_sketch(name)
   end
 end)
+if is_unsure then
+  redis.call('DEL', KEPT)
+  return false
+end
 for i = 5, #KEYS do
   keep_sketch(KEYS[i])
   if ARGV[i + 2] ~= '' then
     merge_given(KEYS[i], GIVEN, ARGV[i + 2])
     redis.pcall('SADD', SKETCHES_OF, KEYS[i])
-    for _, key in ipairs({KEYS[i], SKETCHES_OF}) do
-      if redis.call('TTL', key) < 0 then
-        redis.call('EXPIRE', key, sketch_seconds)
-      end
+    if redis.call('TTL', KEYS[i]) < 0 then
+      redis.call('EXPIRE', KEYS[i], sketch_seconds)
     end
+    redis.call('EXPIRE', SKETCHES_OF, sketch_seconds)
   end
 end
 local reply = count_kept(KEPT, range, open_days)
