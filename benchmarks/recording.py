@@ -21,7 +21,7 @@ from benchmarks.options import Options, buffer
 from benchmarks.report import Target, print_table, thousands, times
 from benchmarks.timing import Subject, time_calls
 from tests.browsers import BROWSER
-from tests.redis_server import sends
+from tests.redis_server import round_trips
 
 TURNS = 60
 QUICK_TURNS = 5
@@ -165,10 +165,10 @@ def _costs(subject: Subject) -> tuple[int, int]:
         prepared = subject.prepare()
         with (
             CaptureQueriesContext(connections[databases.current()]) as queries,
-            sends() as round_trips,
+            round_trips(get_redis_connection("hitcount")) as trips,
         ):
             subject.run(prepared)
-    return len(queries), round_trips()
+    return len(queries), trips()
 
 
 def _print(alias: str, seconds: Mapping[str, float], costs: Mapping[str, Sequence[int]]) -> None:
