@@ -80,7 +80,7 @@ class Link:
         self._recorder = uuid.uuid4().hex
         self._poller, self._polled = select.poll(), -1
         self._commands = 0
-        self.has_rejected = False
+        self._has_rejected = False
         """Whether a reply was an error since the last exchange() began."""
 
         self.run_id = ""
@@ -133,14 +133,10 @@ class Link:
         False, and appends nothing, if the server is in another run than the commands are for.
         Raises OSError or HiredisError if an answer does not arrive.
         """
-        run_id, self.has_rejected = self.run_id, False
-        if len(commands) == 1 and type(commands[0]) is PackedCall:
-            calls: list[PackedCall] = [commands[0]]
-            self._ask(calls[0].packed, 1, replies)
-        else:
-            calls = [_pack(command, run_id) for command in commands]
-            self._ask(b"".join([call.packed for call in calls]), len(calls), replies)
-        return not self.has_rejected or self._handle_rejections(calls, replies)
+        self._has_rejected = False
+        calls = [_pack(command, self.run_id) for command in commands]
+        self._ask(b"".join([call.packed for call in calls]), len(calls), replies)
+        return not self._has_rejected or self._handle_rejections(calls, replies)
 
     def _handle_rejections(self, calls: Sequence[PackedCall], replies: list[Reply]) -> bool:
         """Load scripts that the server does not know. Returns what exchange() returns."""
@@ -168,7 +164,7 @@ class Link:
         return True
 
     def _make_rejection(self, text: str) -> BufferUnavailable:
-        self.has_rejected = True
+        self._has_rejected = True
         rejection = ForeignValue if FOREIGN_VALUE in text else BufferUnavailable
         error = rejection(f"Redis rejected a command: {text}")
         error.__cause__ = ResponseError(text)

@@ -18,7 +18,6 @@ from django_hitcount.buffers.redis.link import Reply
 from django_hitcount.buffers.redis.scripts import (
     PackedCall,
     ScriptCall,
-    pack_start,
     pack_word,
 )
 from django_hitcount.buffers.redis.totals import Unknown
@@ -44,6 +43,9 @@ REMEMBERED_COUNTERS = 4096
 
 VERDICTS = (None, REPEAT, ADDRESS_LIMIT)
 """The refusal of a hit, by the number that the script returns for it."""
+
+LATER = "\0"
+"""In place of the recorder and the number of a command: no other word contains it."""
 
 Argument = str | int | bytes
 
@@ -181,11 +183,10 @@ def _pack_counter(
     names = run_keys(key.partition(partitions), run_id)
     total, field = _plan_counter(names, key, day)
     keys = [*names.for_record, total]
-    args = ["", str(threshold), "1", "common", field, str(amount), "", key.model_on(day)]
-    # Two words say what to run, one counts the keys, and two are those that are left out.
-    start = pack_start(5 + len(keys) + len(args), "record", run_id)
-    before = map(pack_word, [str(len(keys)), *keys])
-    return b"".join([start, *before]), b"".join(map(pack_word, args))
+    args: list[Argument] = [LATER, LATER, "", threshold, 1, "common", field, amount, ""]
+    args.append(key.model_on(day))
+    before, _, after = ScriptCall("record", keys, args).pack(run_id).partition(2 * pack_word(LATER))
+    return before, after
 
 
 @lru_cache(maxsize=REMEMBERED_COUNTERS)

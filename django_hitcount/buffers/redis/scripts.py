@@ -95,11 +95,6 @@ def pack_word(word: str) -> bytes:
 EVALSHA = pack_word("EVALSHA")
 
 
-def pack_start(words: int, name: str, run_id: str) -> bytes:
-    """Return the first part of a packed call: how many words it has, and what to run."""
-    return b"*%d\r\n%b%b" % (words, EVALSHA, pack_word(script(name, run_id).sha))
-
-
 def pack_with_source(call: PackedCall, run_id: str) -> bytes:
     """Return a packed call with the source of the script, which loads it."""
     source, sha = script(call.name, run_id)
