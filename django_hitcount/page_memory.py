@@ -13,7 +13,6 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from time import monotonic
 from typing import Any, NamedTuple
 
 from django.db.models import Model
@@ -51,10 +50,9 @@ class PageMemory:
 
         ``delayed`` is the work that waits for the COMMIT, if the hits wait for one.
         """
-        now = monotonic()
-        for (key, *_), hit in zip(recorded, results, strict=True):
-            self.hits[key] = hit, delayed
-            self._numbers[key] = hit.total, now
+        found = {new.key: hit for new, hit in zip(recorded, results, strict=True)}
+        self.hits.update({key: (hit, delayed) for key, hit in found.items()})
+        self._numbers.remember({key: hit.total for key, hit in found.items()})
 
     def recall_hit(self, key: CounterKey) -> Hit | None:
         """Return the last hit on a counter; None without one, or if that was rolled back."""

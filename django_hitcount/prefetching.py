@@ -160,7 +160,7 @@ def _wanted_visitors(query: Query) -> Mapping[str, VisitorsOfDays]:
     return {name: value for name, value in wanted.items() if name not in query.annotations}
 
 
-def add_visitors(query: Query, name: str, wanted: VisitorsOfDays) -> None:
+def want_visitors(query: Query, name: str, wanted: VisitorsOfDays) -> None:
     """Add visitors to what a query wants. Django copies and pickles attributes of a query."""
     setattr(query, _VISITORS_ATTRIBUTE, {**_wanted_visitors(query), name: wanted})
 
@@ -215,10 +215,10 @@ class _ExactIterable(BaseIterable):  # type: ignore[type-arg]
         for counter, _ in hit_visitors.values():
             valid_visitor_counter(counter)
         counters = {*hit_totals.values()} if keeps_hits else set()
+        of_days = {*hit_visitors.values()}
         size = self.chunk_size if self.chunked_fetch else None
         while chunk := [*islice(rows, size)]:
             objs = [row for row in chunk if isinstance(row, Model)]
-            of_days = {*hit_visitors.values()}
             found = read_of_objects(objs, counters, of_days, for_later_pages=size is None)
             if not keeps_hits:
                 self._remember_totals_of_tables(objs, hit_totals)

@@ -15,7 +15,7 @@ from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import last_days
 from django_hitcount.counters.primary_keys import is_part_of_class
 from django_hitcount.db.expressions import TotalInTables
-from django_hitcount.prefetching import IterableClass, add_visitors, make_exact, wants_numbers
+from django_hitcount.prefetching import IterableClass, make_exact, want_visitors, wants_numbers
 
 P = ParamSpec("P")
 
@@ -84,7 +84,7 @@ def with_visitors(
         raise ValueError(f"{name!r} is an annotation of this queryset: use another name.")
     last_days(days)
     clone = queryset.all()
-    add_visitors(clone.query, name, (counter, days))
+    want_visitors(clone.query, name, (counter, days))
     return _use_exact_iterable(clone)
 
 

@@ -184,7 +184,7 @@ class RedisBuffer(Buffer):
     def read_numbers(self, wanted: Wanted) -> BufferNumbers:
         reading = PageRead(wanted, self._partitions)
         if reading.is_empty:
-            return BufferNumbers()
+            return NO_NUMBERS
         try:
             return reading.convert(self._totals, *self.redis.send_to_run(reading.build))
         except BufferUnavailable:

@@ -12,7 +12,7 @@ from django_hitcount.buffers.redis.scripts import ScriptCall, number_epochs
 from django_hitcount.buffers.redis.totals import RunningTotals, build_state_reads
 from django_hitcount.conf.caches import cached_for_settings
 from django_hitcount.counters.batches import BufferState
-from django_hitcount.counters.numbers import BufferNumbers, Wanted
+from django_hitcount.counters.numbers import NO_NUMBERS, BufferNumbers, Wanted
 from django_hitcount.exceptions import BufferUnavailable
 
 
@@ -45,7 +45,7 @@ class PageRead:
         size = len(self._totals) + len(self._ranges)
         replies = replies[max(len(replies) - size, 0) :]
         if any(isinstance(reply, BufferUnavailable) for reply in replies):
-            return BufferNumbers()
+            return NO_NUMBERS
         at = len(self._totals)
         known, unkept = visitors.read_replies(self._ranges, run_id, replies[at:])
         state = BufferState()
