@@ -58,7 +58,7 @@ class FlushPosition(NamedTuple):
     """
     Where a partition is.
 
-    Each claim, settle and discard raises ``epoch``. If it is the same before and after the tables
+    Each claim, settle and discard ends an epoch. If it is the same before and after the tables
     are read, the buffer may keep what was read.
     """
 

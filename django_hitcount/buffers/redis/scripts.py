@@ -19,7 +19,7 @@ Command = tuple[Any, ...]
 """A Redis command: its name and its arguments."""
 
 EPOCH_BITS = 48
-"""Length of the number that an epoch begins with. Two are the same with a chance of 1 in 10^14."""
+"""Length of the number that names an epoch. Two are the same with a chance of 1 in 10^14."""
 
 SHARED = ("batch_names", "held_hits")
 """The files in ``lua/`` that the source of a script begins with, unless PARTS says otherwise."""

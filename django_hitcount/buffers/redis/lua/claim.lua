@@ -74,5 +74,5 @@ if of_sequence == generation then
 end
 redis.call('HSET', sequence, 'opened', generation)
 redis.call('PERSIST', sequence) -- A run that was retired may come back.
-move_on(epoch)
+redis.call('DEL', epoch)
 return {name, 1, moved}

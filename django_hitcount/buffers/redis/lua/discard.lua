@@ -13,4 +13,4 @@ for i = 2, #KEYS do
   end
   redis.call('DEL', KEYS[i])
 end
-move_on(KEYS[1])
+redis.call('DEL', KEYS[1])

@@ -12,9 +12,9 @@ local function number_in(text)
   return type(text) == 'string' and #text <= 20 and string.match(text, '^-?%d+$') or false
 end
 
--- The epoch of a partition. If there is none, begins with the number ``first``, which is used only
--- once: after Redis has lost its memory, no epoch is one that a reader knows from before. A full or
--- read-only Redis keeps none.
+-- The epoch of a partition. If there is none, it is the number ``first``, which is used only once:
+-- no reader knows an epoch from before it was deleted, or from before Redis lost its memory. A full
+-- or read-only Redis keeps none.
 local function epoch_in(key, first)
   local epoch = text_in(key)
   if not epoch then
@@ -22,18 +22,6 @@ local function epoch_in(key, first)
     redis.pcall('SET', key, first)
   end
   return epoch
-end
-
--- Raise the epoch of a partition.
-local function move_on(epoch)
-  if type(redis.pcall('INCR', epoch)) == 'table' then
-    redis.call('SET', epoch, '1')
-  end
-end
-
--- Whether the epoch is still what the caller has read.
-local function is_still(key, epoch)
-  return (text_in(key) or '0') == epoch
 end
 
 -- The hits of a field; 0 if they are malformed, which the next flush reports.

@@ -5,7 +5,7 @@
 -- its content type and name (as in 5:views), its object id, and its total without pending hits.
 -- Keeps none if the epoch has changed since.
 
-if not is_still(KEYS[1], ARGV[1]) then
+if text_in(KEYS[1]) ~= ARGV[1] then
   return
 end
 local counters = {}

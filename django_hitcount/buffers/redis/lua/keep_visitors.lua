@@ -14,7 +14,7 @@
 
 local EPOCH, SKETCHES_OF, KEPT, GIVEN = unpack(KEYS, 1, 4)
 local epoch, seconds, sketch_seconds, range, open_days, closed = unpack(ARGV, 1, 6)
-if not is_still(EPOCH, epoch) then
+if text_in(EPOCH) ~= epoch then
   return false
 end
 -- A full Redis runs a script to the end if it first frees memory.

@@ -20,5 +20,5 @@ for i = 2, #ARGV do
     number = number + 1
   end
 end
-move_on(epoch)
+redis.call('DEL', epoch)
 return 1

@@ -52,6 +52,7 @@ def test_nothing_pending(redis, claim):
 def test_pending_becomes_the_batch(redis, claim):
     redis.hset(KEYS.pending, mapping=batch(7, A_TODAY, since=1000))
     redis.hset(KEYS.sequence, "last_batch", G6)
+    redis.set(KEYS.epoch, 9)
 
     assert claim() == [G7, 1, []]
     assert content(redis) == {
@@ -62,7 +63,6 @@ def test_pending_becomes_the_batch(redis, claim):
             b"opened": GENERATION.encode(),
             b"day": NOW,
         },
-        "epoch": b"1",
     }
 
 
@@ -189,7 +189,7 @@ def test_foreign_values_of_other_keys_do_no_harm(redis, claim, name, put):
     assert (text, is_new) == (G7, 1)
     place = f"{KEYS.malformed}:{getattr(KEYS, name)}#{CLAIM}".encode()
     assert moved == [place] * (name != "epoch")
-    assert redis.get(KEYS.epoch) == b"1"
+    assert not redis.exists(KEYS.epoch)
     assert redis.hget(KEYS.sequence, "opened") == GENERATION.encode()
 
 
@@ -237,7 +237,7 @@ class TestRecorders:
 class TestRunThatIsOver:
     @pytest.fixture(autouse=True)
     def earlier(self, redis):
-        redis.mset({KEYS.epoch: 9, KEYS.runs: f"older {RUN_ID} now"})
+        redis.mset({KEYS.epoch: 9, EPOCH: 4, KEYS.runs: f"older {RUN_ID} now"})
         redis.hset(KEYS.sequence, mapping={"last_batch": G6, "r" * 32: "5 1"})
 
     def test_is_claimed_and_then_retired(self, redis, claim_earlier):
@@ -249,8 +249,7 @@ class TestRunThatIsOver:
         redis.delete(KEYS.batch)
         assert claim_earlier() == [None, 0, []]
         assert redis.get(KEYS.runs) == b"older now"
-        assert not redis.exists(KEYS.epoch)
-        assert redis.get(EPOCH) == b"1"
+        assert not redis.exists(KEYS.epoch, EPOCH)
 
     def test_numbers_of_commands_are_kept_for_seven_days(self, redis, claim_earlier):
         """Commands of that run may still be in doubt."""

@@ -29,13 +29,13 @@ class TestSettle:
 
     def test_batch_is_dropped(self, redis, call):
         assert call("settle", self.KEYS, NAME) == 1
-        assert content(redis) == {"epoch": b"6"}
+        assert content(redis) == {}
 
     def test_next_batch_is_left(self, redis, call):
         redis.hset(KEYS.pending, mapping=batch(8, A_TODAY))
         call("settle", self.KEYS, NAME)
 
-        assert content(redis).keys() == {"pending", "epoch"}
+        assert content(redis).keys() == {"pending"}
 
     @pytest.mark.parametrize("other", [f"{GENERATION}:6", f"{GENERATION}:8", "another:7", ""])
     def test_other_batches_are_left(self, redis, call, other):
@@ -58,7 +58,7 @@ class TestSettle:
         call("settle", self.KEYS, NAME)
 
         assert call("settle", self.KEYS, NAME, "bad") == 0
-        assert content(redis) == {"epoch": b"6"}
+        assert content(redis) == {}
 
     def test_malformed_fields_are_kept(self, redis, call):
         assert call("settle", self.KEYS, NAME, "bad", "d:worse", "gone", "r:odd", "v:odder") == 1
@@ -75,7 +75,7 @@ class TestSettle:
 
         assert call("settle", self.KEYS, NAME, "bad") == 1
         assert redis.hgetall(KEYS.malformed) == {b"bad#0": b"x"}
-        assert redis.get(KEYS.epoch) == b"1"
+        assert not redis.exists(KEYS.epoch)
 
     def test_key_of_another_type_in_place_of_malformed_fields_rejects_it(self, redis, call):
         """Before anything is dropped. The next claim moves it away, and gives the batch again."""

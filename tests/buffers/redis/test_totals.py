@@ -1,0 +1,26 @@
+"""Which totals Redis keeps."""
+
+from __future__ import annotations
+
+import pytest
+
+from django_hitcount.buffers import get_buffer
+from django_hitcount.counters.numbers import Wanted
+from django_hitcount.db.counter_keys import counter_key
+from django_hitcount.totals import get_total
+from tests.app.models import Article
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_buffer")]
+
+
+def test_total_from_before_redis_lost_its_memory_is_not_kept(redis):
+    """Though as many claims, settles and discards came after the loss as before the reading."""
+    article = Article.objects.create(title="Tea")
+    buffer, key = get_buffer(), counter_key(article, counter="views")
+    buffer.discard_totals([key])
+    state = buffer.read_numbers(Wanted([key])).state
+    redis.flushall()
+    buffer.discard_totals([key])
+
+    buffer.keep_totals({key: 5}, state=state)
+    assert get_total(article) == 0
