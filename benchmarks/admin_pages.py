@@ -17,7 +17,7 @@ from benchmarks.timing import alternate, seconds_of
 
 TURNS, QUICK_TURNS = 5, 1
 BY_KEY = "list by primary key"
-BY_FIELD = "list by HitTotalField"
+BY_FIELD = "list by HitCountField"
 REPORT = "report of 30 days"
 
 

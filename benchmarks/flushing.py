@@ -20,7 +20,7 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db.counter_keys import content_type_id_of
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import DailyHitSlot, HitSlot, LastBatch
 
 PARTITIONS = 16
@@ -128,4 +128,4 @@ def _time_flush(hits: Sequence[NewHits], set_up: Callable[[], None]) -> float:
     set_up()
     get_redis_connection("hitcount").flushdb()
     fill_buffer(hits)
-    return seconds_of(flush)
+    return seconds_of(flush_hits)

@@ -23,7 +23,7 @@ from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db import slots
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.maintenance.compaction import compact
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import DailyHitSlot, LastBatch
 
 INDEX = "hitcount_daily_most"
@@ -89,7 +89,7 @@ def _rates(hits: list[NewHits], *, flushes: int, turns: int) -> tuple[float, flo
 def _time_flush(hits: list[NewHits]) -> float:
     databases.empty(LastBatch)
     fill_buffer(hits)
-    return seconds_of(flush)
+    return seconds_of(flush_hits)
 
 
 def _draw_hits(objects: int) -> list[NewHits]:

@@ -27,8 +27,5 @@ class Options:
 
 def buffer(name: str, **settings: object) -> AbstractContextManager[Any]:
     """Use the buffer ``redis`` or ``database``, with further ``settings`` of HITCOUNT."""
-    path = {
-        "redis": "django_hitcount.buffers.redis.RedisBuffer",
-        "database": "django_hitcount.buffers.database.DatabaseBuffer",
-    }[name]
-    return override_settings(HITCOUNT={"BUFFER": path, **settings})
+    alias = {"redis": "hitcount", "database": None}[name]
+    return override_settings(HITCOUNT={"REDIS": alias, **settings})

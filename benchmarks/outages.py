@@ -31,7 +31,7 @@ QUICK_PHASES = Phases(0.1, 0.4, 0.2)
 TAGS = (1, 9)
 SLOTS = 64
 COUNT = "{% hit_count article %}"
-VISITORS = "{% hit_visitors article %}"
+VISITORS = "{% visitors article %}"
 
 DATABASE_OPTIONS: dict[str, dict[str, object]] = {
     "mariadb": {

@@ -42,10 +42,10 @@ ARTICLES = 50
 PLAIN = "the page without numbers"
 BARE = "{% bare_hit article %}"
 COUNTED = "{% hit_count article %}"
-WEEK = "{% hit_count article %} {% hit_visitors article days=7 %}"
+WEEK = "{% hit_count article %} {% visitors article days=7 %}"
 ALL = (
-    "{% hit_count article %} {% hit_total article counter='downloads' %} "
-    "{% hit_visitors article %} {% hit_visitors article days=7 %}"
+    "{% hit_count article %} {% hits article counter='downloads' %} "
+    "{% visitors article %} {% visitors article days=7 %}"
 )
 
 LEAST = {COUNTED: 0.97, WEEK: 0.94}

@@ -19,7 +19,7 @@ from benchmarks.traffic_files import COUNTER
 from django_hitcount.counters.days import last_days
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.models import DailyHitSlot, HitSlot
-from django_hitcount.rankings import most_viewed, trending
+from django_hitcount.rankings import popular, trending
 from django_hitcount.series import hits_by_day
 
 TURNS, QUICK_TURNS = 7, 1
@@ -33,11 +33,11 @@ PAGE = 100
 DAYS = 30
 BY_KEY = "ten rows by primary key"
 LIST = f"{PAGE} rows in the order of the primary key"
-BY_FIELD = f"{PAGE} rows in the order of a HitTotalField"
+BY_FIELD = f"{PAGE} rows in the order of a HitCountField"
 
 MOST = {
-    "most_viewed(10)": 5,
-    f"most_viewed(10, days={DAYS})": 100,
+    "popular(10)": 5,
+    f"popular(10, days={DAYS})": 100,
     "trending(10)": 100,
 }
 """How many times as long as ten rows by primary key a ranking may take."""
@@ -83,13 +83,17 @@ def _fast(objects: int) -> dict[str, Work]:
     first, last = _period()
     return {
         BY_KEY: lambda: [*Story.objects.filter(pk__in=keys)],
-        "most_viewed(10)": lambda: most_viewed(Story, LIMIT),
-        f"most_viewed(10, days={DAYS})": lambda: most_viewed(Story, LIMIT, days=DAYS),
+        "popular(10)": lambda: popular(Story, LIMIT),
+        f"popular(10, days={DAYS})": lambda: popular(Story, LIMIT, days=DAYS),
         "trending(10)": lambda: trending(Story, LIMIT),
         LIST: lambda: [*Story.objects.order_by("-pk")[:PAGE]],
         BY_FIELD: lambda: [*Story.objects.order_by("-views_total", "-pk")[:PAGE]],
-        f"hits of the model on {DAYS} days": lambda: hits_by_day(Story, first, last),
-        f"hits of the site on {DAYS} days": lambda: hits_by_day(None, first, last),
+        f"hits of the model on {DAYS} days": lambda: hits_by_day(
+            Story, first_day=first, last_day=last
+        ),
+        f"hits of the site on {DAYS} days": lambda: hits_by_day(
+            None, first_day=first, last_day=last
+        ),
     }
 
 

@@ -35,15 +35,15 @@ class HitCountConfig(AppConfig):
 def _reset_totals(using: str, **kwargs: object) -> None:
     """Reset the totals in Redis after ``migrate`` or ``flush``, which may have changed the rows."""
     from django_hitcount.db.routing import hits_alias
-    from django_hitcount.totals import reset_totals
+    from django_hitcount.totals import refresh_hits
 
     with suppress(ImproperlyConfigured):  # The system checks report it.
         if using != hits_alias():
             return
         try:
-            reset_totals()
+            refresh_hits()
         except BufferUnavailable as exc:
-            logger.warning("Totals in Redis may be old. Run manage.py reset_hit_totals: %s", exc)
+            logger.warning("Totals in Redis may be old. Run manage.py refresh_hits: %s", exc)
 
 
 def _flush_early(partition: int, **kwargs: object) -> None:

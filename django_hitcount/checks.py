@@ -21,8 +21,7 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_hitcount import conf
-from django_hitcount.counters.primary_keys import HINT, key_type
-from django_hitcount.exceptions import InvalidKey
+from django_hitcount.counters.primary_keys import HINT, InvalidKey, key_type
 
 VENDORS = ("sqlite", "postgresql", "mysql")
 """Vendors, as Django calls them, whose upserts and locks the tests cover."""
@@ -184,9 +183,9 @@ def _has_timeout(connection: BaseDatabaseWrapper) -> bool:
 
 def check_keys(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Iterator[CheckMessage]:
     """E005: a model that is counted has a primary key of an unsupported type."""
-    from django_hitcount.deletion import connected_models
+    from django_hitcount.deletion import registered_models
 
-    for model in connected_models():
+    for model in registered_models():
         if app_configs is None or model._meta.app_config in app_configs:
             try:
                 key_type(model)

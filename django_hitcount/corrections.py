@@ -27,20 +27,16 @@ from django_hitcount.db.transactions import (
     limit_waits,
     require_autocommit,
 )
-from django_hitcount.exceptions import (
-    BufferUnavailable,
-    InvalidCorrection,
-    InvalidDay,
-    TooFewHits,
-)
+from django_hitcount.exceptions import BufferUnavailable, InvalidArgument, TooFewHits
 from django_hitcount.outages.missed_records import make_record_of_slots
-from django_hitcount.totals import hits_between
+from django_hitcount.totals import get_hits
+from django_hitcount.twins import async_twin
 
 if TYPE_CHECKING:  # A site may have no app for users.
     from django.contrib.auth.base_user import AbstractBaseUser
     from django.contrib.auth.models import AnonymousUser
 
-__all__ = ["correct_hits"]
+__all__ = ["acorrect_hits", "correct_hits"]
 
 PATIENCE_SECONDS = 5.0
 """How long to retry a correction that meets locks. A person waits for it."""
@@ -75,13 +71,13 @@ def correct_hits(
         user: who corrects the hits. Only the name is kept.
         counter: the name of a counter in HITCOUNT["COUNTERS"].
 
-    Raises TooFewHits if more hits are taken back than were counted on that day, InvalidCorrection
-    if there is no reason or the user has no name, and InvalidHit if another argument is invalid.
-    Raises the database's error if the database does not answer, or if the caller's transaction is
-    REPEATABLE READ or SERIALIZABLE and another correction came in between. Nothing is written then.
-    At these levels, hits that were flushed since the transaction began may not be seen.
+    Raises TooFewHits if more hits are taken back than were counted on that day, and InvalidArgument
+    if an argument is invalid. Raises the database's error if the database does not answer, or if
+    the caller's transaction is REPEATABLE READ or SERIALIZABLE and another correction came in
+    between. Nothing is written then. At these levels, hits that were flushed since the transaction
+    began may not be seen.
 
-    Costs a transaction of three statements. To take hits back costs what hits_between() costs, too.
+    Costs a transaction of three statements. To take hits back costs what get_hits() costs, too.
     With Redis, costs one more statement, and after the COMMIT a round trip and a query.
     """
     hits = NewHits(counter_key(obj, counter=counter), _check_day(day), check_amount(amount))
@@ -101,16 +97,16 @@ def correct_hits(
 
 def _check_day(day: datetime.date) -> datetime.date:
     if type(day) is not datetime.date:
-        raise InvalidDay(f"Invalid day: {day!r}. Pass a date.")
+        raise InvalidArgument(f"Invalid day: {day!r}. Pass a date.")
     if day > day_of():
-        raise InvalidDay(f"Invalid day: {day} is in the future. Pass a day up to {day_of()}.")
+        raise InvalidArgument(f"Invalid day: {day} is in the future. Pass a day up to {day_of()}.")
     return day
 
 
 def _check_reason(reason: str) -> str:
     text = (reason or "").strip()
     if not text or len(text) > conf.REASON_MAX_LENGTH or "\0" in text:
-        raise InvalidCorrection(
+        raise InvalidArgument(
             f"Invalid reason: {reason!r}. Pass a text without NUL, up to "
             f"{conf.REASON_MAX_LENGTH} characters."
         )
@@ -120,9 +116,7 @@ def _check_reason(reason: str) -> str:
 def _name_of(user: AbstractBaseUser | AnonymousUser) -> str:
     name = user.get_username().strip()
     if not name:
-        raise InvalidCorrection(
-            f"Invalid user: {user!r} has no name. Pass a user who has logged in."
-        )
+        raise InvalidArgument(f"Invalid user: {user!r} has no name. Pass a user who has logged in.")
     return name[: conf.USERNAME_MAX_LENGTH]
 
 
@@ -167,7 +161,7 @@ def _check_rest(obj: Model, hits: NewHits) -> None:
     corrections as it is now, since it has just written it, and compaction leaves that row alone.
     Otherwise this could take hits back that another correction took back meanwhile.
     """
-    rest = hits_between(obj, hits.day, hits.day, counter=hits.key.counter)
+    rest = get_hits(obj, first_day=hits.day, last_day=hits.day, counter=hits.key.counter)
     if rest < 0:
         counted = max(rest - hits.amount, 0)
         raise TooFewHits(
@@ -188,3 +182,7 @@ def _discard_total(hits: NewHits, missed: MissedRecord) -> None:
         missed.delete(using=hits_alias())
     except (BufferUnavailable, *DATABASE_ERRORS) as exc:
         logger.warning("The total of a correction is left to the next flush_hits: %s", exc)
+
+
+acorrect_hits = async_twin(correct_hits)
+"""See correct_hits()."""

@@ -23,16 +23,21 @@ from django.db.models.signals import class_prepared, post_delete, pre_delete
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters import primary_keys
 from django_hitcount.counters.keys import ObjectKey
-from django_hitcount.counters.primary_keys import counted_model, deleted_object_id
+from django_hitcount.counters.primary_keys import (
+    InvalidKey,
+    counted_model,
+    deleted_object_id,
+    object_id_of,
+)
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import run_after_commit, savepoint
 from django_hitcount.db.tables import DeletedObject
 from django_hitcount.db.transactions import DATABASE_ERRORS, take_write_lock
-from django_hitcount.exceptions import InvalidKey
 from django_hitcount.maintenance import forgetting
+from django_hitcount.twins import async_twin
 
-__all__ = ["connect", "forget"]
+__all__ = ["aforget_hits", "forget_hits", "register"]
 
 OBJECTS_PER_PAGE = forgetting.OBJECTS_AT_A_TIME
 """A page forgets at most this number of deleted objects: one query per table finds them."""
@@ -46,26 +51,26 @@ ROWS_PER_STATEMENT = 500
 logger = logging.getLogger("django_hitcount")
 
 
-def connect(model: type[models.Model]) -> None:
+def register(model: type[models.Model]) -> None:
     """
-    Delete the counts of objects of ``model`` when the objects are deleted.
+    Delete the hits of objects of ``model`` when the objects are deleted.
 
     HitCountMixin does this itself. For other models, call it in AppConfig.ready().
 
-    A child model counts as its parent, and a proxy as its model: see counted_model(). So connects
-    that parent or model, with all its proxies. A child that is deleted with ``keep_parents=True``
-    leaves its counts to the parent. When a queryset deletes objects of a connected model, Django
+    A child model counts as its parent, and a proxy as its model. So registers that parent or model,
+    with all its proxies. A child that is deleted with ``keep_parents=True``
+    leaves its counts to the parent. When a queryset deletes objects of a registered model, Django
     reads them first.
     """
     counted = counted_model(model)
-    primary_keys.connected.add(counted)
+    primary_keys.registered.add(counted)
     for sender in (counted, *_proxies_of(counted)):
         _connect_sender(sender)
 
 
-def connected_models() -> list[type[models.Model]]:
-    """Return the models that are connected, without proxies. See connect()."""
-    return sorted(primary_keys.connected, key=lambda model: model._meta.label)
+def registered_models() -> list[type[models.Model]]:
+    """Return the models that are registered, without proxies. See register()."""
+    return sorted(primary_keys.registered, key=lambda model: model._meta.label)
 
 
 def _connect_sender(sender: type[models.Model]) -> None:
@@ -82,8 +87,8 @@ def _proxies_of(model: type[models.Model]) -> Iterator[type[models.Model]]:
 
 
 def _on_class_prepared(sender: type[models.Model], **kwargs: Any) -> None:
-    """Connect a proxy class that is defined after its model was connected."""
-    if sender._meta.proxy and sender._meta.concrete_model in primary_keys.connected:
+    """Connect a proxy class that is defined after its model was registered."""
+    if sender._meta.proxy and sender._meta.concrete_model in primary_keys.registered:
         _connect_sender(sender)
 
 
@@ -208,19 +213,23 @@ def _log_if_counts_are_away(using: str) -> Iterator[None]:
         logger.error("Hits of deleted objects may not be forgotten: %s", exc)
 
 
-def forget(objects: Iterable[ObjectKey]) -> None:
+def forget_hits(obj: models.Model | Iterable[models.Model]) -> None:
     """
-    Delete the counts of objects that were not deleted by Django's delete(), but in another way.
+    Delete the hits of an object, or of each of several ones.
 
-    Takes pairs of content type id and primary key as text. With Redis, the next flush_hits does it.
-    Without Redis, it is done at once, or after the COMMIT if a transaction is open; compact_hits
-    does what would take too long for a page.
+    Django's delete() does this for models with HitCountMixin and for registered ones. Call it for
+    objects that were deleted in another way, such as by SQL: only the primary key is needed, as in
+    ``forget_hits(Article(pk=5))``. With Redis, the next flush_hits does it. Without Redis, it is
+    done at once, or after the COMMIT if a transaction is open; compact_hits does what would take
+    too long for a page.
 
-    Costs an INSERT per 500 objects, and then what forget_now() costs.
+    Costs an INSERT per 500 objects. Without Redis, also costs two queries or more per table.
 
-    Raises the database's error if the INSERT fails.
+    Raises InvalidArgument if an object has no primary key, and the database's error if the INSERT
+    fails.
     """
-    keys = [*objects]
+    objs = [obj] if isinstance(obj, models.Model) else obj
+    keys = [(content_type_id_of(obj), object_id_of(obj)) for obj in objs]
     using = hits_alias()
     rows = [
         DeletedObject(content_type_id=content_type_id, object_id=object_id, database=database)
@@ -259,3 +268,7 @@ def forget_now(objects: Sequence[ObjectKey], *, elsewhere: Sequence[ObjectKey]) 
             forgetting.note_gone(elsewhere[:OBJECTS_PER_PAGE])
     except DATABASE_ERRORS as exc:
         logger.warning(failure, len(objects), exc)
+
+
+aforget_hits = async_twin(forget_hits)
+"""See forget_hits()."""

@@ -2,19 +2,10 @@
 The exceptions of django_hitcount::
 
     HitCountError
-    ├── InvalidHit (ValueError)
-    │   ├── UnknownCounter
+    ├── InvalidArgument (ValueError)
     │   ├── UnsavedObject
-    │   ├── InvalidKey
-    │   ├── InvalidAmount
-    │   │   └── TooFewHits
-    │   ├── InvalidDay
-    │   ├── InvalidCorrection
-    │   └── VisitorsNotCounted
-    ├── InvalidRanking (ValueError)
-    ├── InvalidThrottle (ValueError)
+    │   └── TooFewHits
     ├── BufferUnavailable
-    │   └── AnswerLost
     └── TransactionLost
 
 An invalid setting raises Django's ``ImproperlyConfigured``.
@@ -23,21 +14,12 @@ An invalid setting raises Django's ``ImproperlyConfigured``.
 from __future__ import annotations
 
 __all__ = [
-    "AnswerLost",
     "BufferUnavailable",
     "HitCountError",
-    "InvalidAmount",
-    "InvalidCorrection",
-    "InvalidDay",
-    "InvalidHit",
-    "InvalidKey",
-    "InvalidRanking",
-    "InvalidThrottle",
+    "InvalidArgument",
     "TooFewHits",
     "TransactionLost",
-    "UnknownCounter",
     "UnsavedObject",
-    "VisitorsNotCounted",
 ]
 
 
@@ -45,15 +27,11 @@ class HitCountError(Exception):
     """Base class of all exceptions of django_hitcount."""
 
 
-class InvalidHit(HitCountError, ValueError):
-    """An argument of the call is invalid."""
+class InvalidArgument(HitCountError, ValueError):
+    """An argument of the call is invalid. The message names the value, and what to pass."""
 
 
-class UnknownCounter(InvalidHit):
-    """The counter is not declared in HITCOUNT["COUNTERS"], or is no str."""
-
-
-class UnsavedObject(InvalidHit):
+class UnsavedObject(InvalidArgument):
     """
     The object is not saved, so it has no row to count hits for.
 
@@ -63,15 +41,7 @@ class UnsavedObject(InvalidHit):
     silent_variable_failure = True
 
 
-class InvalidKey(InvalidHit):
-    """Hits cannot be counted for the primary key of the object."""
-
-
-class InvalidAmount(InvalidHit):
-    """The amount is 0, too large, or not a whole number."""
-
-
-class TooFewHits(InvalidAmount):
+class TooFewHits(InvalidArgument):
     """A correction takes back more hits than were counted on that day."""
 
     def __init__(self, message: str, *, counted: int) -> None:
@@ -80,32 +50,8 @@ class TooFewHits(InvalidAmount):
         """How many hits of the day can be taken back."""
 
 
-class InvalidDay(InvalidHit):
-    """The day is not a date or datetime, or the range of days is invalid."""
-
-
-class InvalidCorrection(InvalidHit):
-    """The correction has no valid reason, or its user has no name."""
-
-
-class InvalidRanking(HitCountError, ValueError):
-    """The source, the limit, the period or the half-life of a ranking is invalid."""
-
-
-class InvalidThrottle(HitCountError, ValueError):
-    """The name or the interval of a throttle is invalid."""
-
-
-class VisitorsNotCounted(InvalidHit):
-    """The counter does not count visitors."""
-
-
 class BufferUnavailable(HitCountError):
-    """Redis is not available, and has certainly not run the command. See also AnswerLost."""
-
-
-class AnswerLost(BufferUnavailable):
-    """Redis did not answer after the command was sent, so it may have run it."""
+    """Redis is not available."""
 
 
 class TransactionLost(HitCountError):

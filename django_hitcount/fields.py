@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from django_hitcount.db.total_columns import HitTotalField
+from django_hitcount.db.total_columns import HitCountField
 
-__all__ = ["HitTotalField"]
+__all__ = ["HitCountField"]

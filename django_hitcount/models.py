@@ -11,50 +11,30 @@ from django.db.models.signals import class_prepared
 
 from django_hitcount import deletion, recording, series, totals, unique_visitors
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters.numbers import forget_numbers, numbers_of
+from django_hitcount.counters.numbers import HitsOfObject, forget_numbers, numbers_of
 from django_hitcount.db.counter_keys import counter_key
+from django_hitcount.db.expressions import HitCountSum
 from django_hitcount.db.tables import (
-    Admission,
     Correction,
-    CountedAddress,
     DailyHitSlot,
-    DailyModelHits,
-    DailyVisitors,
-    DeletedObject,
     HitSlot,
-    LastBatch,
-    MissedRecord,
-    RefusedHitSlot,
-    SeenVisitor,
-    StaleTotal,
-    VisitorSalt,
 )
 from django_hitcount.querysets import (
     HitCountManager,
     HitCountQuerySet,
-    async_twin,
     with_hits,
     with_visitors,
 )
+from django_hitcount.twins import async_twin
 
 __all__ = [
-    "Admission",
     "Correction",
-    "CountedAddress",
     "DailyHitSlot",
-    "DailyModelHits",
-    "DailyVisitors",
-    "DeletedObject",
     "HitCountManager",
     "HitCountMixin",
     "HitCountQuerySet",
+    "HitCountSum",
     "HitSlot",
-    "LastBatch",
-    "MissedRecord",
-    "RefusedHitSlot",
-    "SeenVisitor",
-    "StaleTotal",
-    "VisitorSalt",
     "with_hits",
     "with_visitors",
 ]
@@ -79,16 +59,16 @@ class HitCountMixin(models.Model):
     class Meta:
         abstract = True
 
-    @property
+    @HitsOfObject
     def hits(self) -> int:
         """
-        The exact all-time total of the counter "views".
+        The exact hits of the counter "views", of all time.
 
-        Reading it never writes. Costs what get_total() costs.
+        Reading it never writes. Costs what get_hits() costs, and nothing for ten seconds after
+        prefetch_hits() or record_hit(), which leave the number on the object.
 
-        On an object that came from ``with_hits()``, costs nothing for ten seconds. So a list of
-        objects reads all totals at once. After record_hit() on the object and after
-        refresh_from_db(), the total is read again.
+        On an object of ``with_hits()``, ``popular()`` or ``trending()``, it is the number that was
+        read there, until record_hit() or refresh_from_db().
         """
         key = counter_key(self, counter=DEFAULT_COUNTER)
         total: int | None = numbers_of(self).recall(key)
@@ -129,8 +109,11 @@ class HitCountMixin(models.Model):
     record_hit = recording.record_hit
     arecord_hit = async_twin(record_hit)
 
-    hits_between = totals.hits_between
-    ahits_between = async_twin(hits_between)
+    get_hits = totals.get_hits
+    aget_hits = async_twin(get_hits)
+
+    get_visitors = unique_visitors.get_visitors
+    aget_visitors = async_twin(get_visitors)
 
     hits_by_day = series.hits_by_day
     ahits_by_day = async_twin(hits_by_day)
@@ -140,12 +123,6 @@ class HitCountMixin(models.Model):
 
     hits_by_month = series.hits_by_month
     ahits_by_month = async_twin(hits_by_month)
-
-    visitors_on = unique_visitors.visitors_on
-    avisitors_on = async_twin(visitors_on)
-
-    visitors_between = unique_visitors.visitors_between
-    avisitors_between = async_twin(visitors_between)
 
     visitors_by_day = series.visitors_by_day
     avisitors_by_day = async_twin(visitors_by_day)
@@ -160,7 +137,7 @@ def _on_class_prepared(sender: type[models.Model], **kwargs: Any) -> None:
     """Set up a model. Only now are its managers and parents known."""
     if issubclass(sender, HitCountMixin):
         _replace_manager(sender)
-        deletion.connect(sender)
+        deletion.register(sender)
 
 
 def _replace_manager(sender: type[models.Model]) -> None:

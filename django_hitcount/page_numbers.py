@@ -6,6 +6,7 @@ They are read together. A page does not fail because of them: it leaves out what
 
 from __future__ import annotations
 
+import datetime
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,8 +20,8 @@ from django.http import HttpRequest
 from django_hitcount import series
 from django_hitcount.buffers import get_buffer
 from django_hitcount.buffers.grouping import split
-from django_hitcount.counters.days import last_days
-from django_hitcount.counters.keys import CounterKey, CounterRange
+from django_hitcount.counters.days import day_of
+from django_hitcount.counters.keys import CounterKey, CounterRange, valid_visitor_counter
 from django_hitcount.counters.numbers import (
     BufferNumbers,
     HitsOf,
@@ -39,7 +40,7 @@ from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.breaker import page_read_breaker
 from django_hitcount.page_memory import Wish, add_wish, memory_of
 from django_hitcount.totals import totals_or_none
-from django_hitcount.unique_visitors import get_visitors_of_ranges, valid_visitor_counter
+from django_hitcount.unique_visitors import get_visitors_of_ranges
 
 logger = logging.getLogger("django_hitcount")
 
@@ -80,7 +81,7 @@ def page_total(request: HttpRequest | None, obj: Model, *, counter: str) -> int 
     Return the total of ``obj`` for a page; None if it cannot be read now.
 
     Takes it from ``request`` or ``obj``, if one of them has it from a moment ago. Then it costs
-    nothing. If not, costs what get_total() costs.
+    nothing. If not, costs what get_hits() costs.
     """
     key = _key_or_none(obj, counter)
     if key is None:
@@ -94,61 +95,68 @@ def page_total(request: HttpRequest | None, obj: Model, *, counter: str) -> int 
 
 
 def page_visitors(
-    request: HttpRequest | None, obj: Model, *, counter: str, days: int
+    request: HttpRequest | None,
+    obj: Model,
+    *,
+    counter: str,
+    first_day: datetime.date,
+    last_day: datetime.date,
 ) -> Visitors | None:
     """
-    Return the visitors of ``obj`` in the last ``days`` for a page; None if it cannot be read now.
+    Return the visitors of ``obj`` for a page; None if they cannot be read now.
 
     Takes them from ``request`` or ``obj``, if one of them has them from a moment ago. Then it costs
-    nothing. If not, costs what read_numbers() costs.
+    nothing. If not, costs what read_numbers() costs, and what get_visitors() costs if the last day
+    is not today.
 
-    Raises InvalidDay if ``days`` is not a valid number of days, and VisitorsNotCounted.
+    Raises InvalidArgument if the counter does not count visitors.
     """
-    first_day, today = last_days(days)
     key = _key_or_none(obj, valid_visitor_counter(counter))
     if key is None:
         return None
-    wanted = CounterRange(key, first_day, today)
+    wanted = CounterRange(key, first_day, last_day)
     count: Visitors | None = _recall(request, obj, wanted)
     if count is not None:
         return count
-    found = read_numbers(Wanted(visitors=[wanted]))
-    _remember(request, obj, key, found, Wish(counter, days))
+    found: dict[Any, Any] = {}
+    if last_day == day_of():
+        found.update(read_numbers(Wanted(visitors=[wanted])))
+        days = (last_day - first_day).days + 1
+        _remember(request, obj, key, found, Wish(counter, days))
+    else:
+        with _errors_logged("Visitors cannot be read"):
+            found.update(get_visitors_of_ranges([wanted], guard=page_read_breaker().guard))
+        if request is not None:
+            memory_of(request).remember(found)
     return found.get(wanted)
 
 
 def page_hits_of_days(
-    request: HttpRequest | None, obj: Model, *, counter: str, days: int
+    request: HttpRequest | None,
+    obj: Model,
+    *,
+    counter: str,
+    first_day: datetime.date,
+    last_day: datetime.date,
 ) -> int | None:
     """
-    Return the hits on ``obj`` in the last ``days`` for a page; None if they cannot be read now.
+    Return the hits on ``obj`` in a range of days for a page; None if they cannot be read now.
 
     Takes them from ``request``, if it has them from a moment ago. Then it costs nothing. If not,
-    costs what hits_between() costs.
-
-    Raises InvalidDay if ``days`` is not a valid number of days.
+    costs what get_hits() costs.
     """
-    first_day, today = last_days(days)
     key = _key_or_none(obj, counter)
     if key is None:
         return None
-    wanted = CounterRange(key, first_day, today)
+    wanted = CounterRange(key, first_day, last_day)
     hits: int | None = _recall(request, obj, HitsOf(wanted))
     if hits is None:
-        hits = _read_range(wanted)
+        days, guard = series.day_range(first_day, last_day), page_read_breaker().guard
+        with _errors_logged("The hits of some days cannot be read"):
+            hits = series.read_hits_of_each([key], days, guard=guard)[key]
         if request is not None and hits is not None:
             memory_of(request).remember({HitsOf(wanted): hits})
     return hits
-
-
-def _read_range(wanted: CounterRange) -> int | None:
-    """Read the hits of a range of days; None if they cannot be read now."""
-    days = series.day_range(wanted.first_day, wanted.last_day)
-    found: dict[CounterRange, int] = {}
-    with _errors_logged("The hits of some days cannot be read"):
-        hits = series.read_counters([wanted.key], days, guard=page_read_breaker().guard)
-        found[wanted] = sum(hits.values())
-    return found.get(wanted)
 
 
 def _key_or_none(obj: Model, counter: str) -> CounterKey | None:

@@ -13,7 +13,6 @@ from functools import cache
 from itertools import chain, islice, product
 from typing import Any
 
-from asgiref.sync import sync_to_async
 from django.db.models import Model
 from django.db.models.query import (
     BaseIterable,
@@ -26,16 +25,16 @@ from django.db.models.sql import Query
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
 from django_hitcount.counters.days import last_days
-from django_hitcount.counters.keys import CounterRange, check_counter
+from django_hitcount.counters.keys import CounterRange, check_counter, valid_visitor_counter
 from django_hitcount.counters.numbers import Wanted, numbers_of
 from django_hitcount.counters.primary_keys import is_unsaved
 from django_hitcount.db.counter_keys import counter_key
-from django_hitcount.db.expressions import TotalInTables
+from django_hitcount.db.expressions import HitsInTables, VisitorsInTables
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import UnsavedObject
 from django_hitcount.page_numbers import read_numbers
-from django_hitcount.unique_visitors import valid_visitor_counter
+from django_hitcount.twins import async_twin
 
 __all__ = ["aprefetch_hits", "prefetch_hits"]
 
@@ -50,8 +49,6 @@ IterableClass = type[Any]
 _WITHOUT_OBJECTS = (ValuesIterable, ValuesListIterable, FlatValuesListIterable)
 """The iterable classes of values() and values_list(). They do not yield objects."""
 
-_VISITORS_ATTRIBUTE = "_hitcount_visitors"
-
 
 def prefetch_hits(
     objects: Iterable[Model | None],
@@ -62,8 +59,8 @@ def prefetch_hits(
     """
     Read the totals of many objects, and keep them on the objects for ten seconds.
 
-    Then ``obj.hits``, ``{% hit_total obj %}`` and ``{% hit_visitors obj %}`` of these counters and
-    days cost nothing. Numbers that cannot be read now are left out: their tags try again.
+    Then ``obj.hits``, ``{% hits obj %}`` and ``{% visitors obj %}`` of these counters and days cost
+    nothing. Numbers that cannot be read now are left out: their tags try again.
 
     Args:
         objects: a list, a queryset or a page of a paginator, with objects of any models. A queryset
@@ -73,9 +70,8 @@ def prefetch_hits(
         visitors_days: also read the visitors of so many days, today included; or of each of several
             numbers of days. Reads those of the ``counters`` that count visitors.
 
-    Raises InvalidHit if something else than a saved object is in ``objects``, or a counter is not
-    declared, InvalidDay if a number of days is invalid, and VisitorsNotCounted if none of
-    ``counters`` counts visitors.
+    Raises InvalidArgument if something else than a saved object is in ``objects``, if another
+    argument is invalid, and if none of ``counters`` counts visitors.
 
     With Redis, costs one round trip. If Redis does not know all totals, costs one more and a query.
     If it does not know all visitors, costs one more and one or two queries; a round trip sends up
@@ -103,7 +99,7 @@ def _list_values(value: Any) -> list[Any]:
 
 
 def _counters_with_visitors(counters: Sequence[str]) -> list[str]:
-    """Return those of ``counters`` that count visitors; raise VisitorsNotCounted if none does."""
+    """Return those of ``counters`` that count visitors; raise InvalidArgument if none does."""
     options = get_config().counters
     found = [counter for counter in counters if options[counter].visitors]
     return found or [valid_visitor_counter(counter) for counter in counters[:1]]
@@ -150,19 +146,17 @@ def _wanted_totals(query: Query) -> dict[str, str]:
     return {
         name: annotation.counter
         for name, annotation in query.annotation_select.items()
-        if isinstance(annotation, TotalInTables)
+        if isinstance(annotation, HitsInTables)
     }
 
 
-def _wanted_visitors(query: Query) -> Mapping[str, VisitorsOfDays]:
-    """Return the visitors that a query wants, by the name of the attribute for them."""
-    wanted: Mapping[str, VisitorsOfDays] = vars(query).get(_VISITORS_ATTRIBUTE, {})
-    return {name: value for name, value in wanted.items() if name not in query.annotations}
-
-
-def want_visitors(query: Query, name: str, wanted: VisitorsOfDays) -> None:
-    """Add visitors to what a query wants. Django copies and pickles attributes of a query."""
-    setattr(query, _VISITORS_ATTRIBUTE, {**_wanted_visitors(query), name: wanted})
+def _wanted_visitors(query: Query) -> dict[str, VisitorsOfDays]:
+    """Return the visitors that a query wants, by the name of the annotation."""
+    return {
+        name: (annotation.counter, annotation.days)
+        for name, annotation in query.annotation_select.items()
+        if isinstance(annotation, VisitorsInTables)
+    }
 
 
 def wants_numbers(query: Query) -> bool:
@@ -211,11 +205,9 @@ class _ExactIterable(BaseIterable):  # type: ignore[type-arg]
 
     def _fill_in(self, rows: Iterator[Any]) -> Iterator[Any]:
         query, keeps_hits = self.queryset.query, get_buffer().keeps_hits
-        hit_totals, hit_visitors = _wanted_totals(query), _wanted_visitors(query)
-        for counter, _ in hit_visitors.values():
-            valid_visitor_counter(counter)
+        hit_totals, visitors = _wanted_totals(query), _wanted_visitors(query)
         counters = {*hit_totals.values()} if keeps_hits else set()
-        of_days = {*hit_visitors.values()}
+        of_days = {*visitors.values()}
         size = self.chunk_size if self.chunked_fetch else None
         while chunk := [*islice(rows, size)]:
             objs = [row for row in chunk if isinstance(row, Model)]
@@ -226,9 +218,10 @@ class _ExactIterable(BaseIterable):  # type: ignore[type-arg]
                 for obj, total in zip(objs, found[counter], strict=True):
                     if total is not None:
                         setattr(obj, name, total)
-            for name, wanted in hit_visitors.items():
+            for name, wanted in visitors.items():
                 for obj, count in zip(objs, found[wanted], strict=True):
-                    setattr(obj, name, count)
+                    if count is not None:
+                        setattr(obj, name, count)
             yield from chunk
 
     def _remember_totals_of_tables(
@@ -246,5 +239,5 @@ class _ExactIterable(BaseIterable):  # type: ignore[type-arg]
                     numbers_of(obj).remember({key: getattr(obj, name)})
 
 
-aprefetch_hits = sync_to_async(prefetch_hits)
+aprefetch_hits = async_twin(prefetch_hits)
 """See prefetch_hits()."""

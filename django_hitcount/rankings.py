@@ -6,11 +6,10 @@ import datetime
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from asgiref.sync import sync_to_async
 from django.db.models import Manager, Model, QuerySet
 
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters.days import day_of, last_days, list_days
+from django_hitcount.counters.days import day_of, find_range, list_days
 from django_hitcount.counters.keys import check_counter
 from django_hitcount.counters.primary_keys import (
     convert_key,
@@ -27,11 +26,13 @@ from django_hitcount.counters.rankings import (
     weigh_trend,
 )
 from django_hitcount.db.counter_keys import content_type_id_of
+from django_hitcount.db.expressions import HitsInTables
 from django_hitcount.db.ranking_scopes import Scope
 from django_hitcount.db.rankings import rank_these, read_rankings
-from django_hitcount.exceptions import InvalidRanking
+from django_hitcount.exceptions import InvalidArgument
+from django_hitcount.twins import async_twin
 
-__all__ = ["amost_viewed", "atrending", "most_viewed", "trending"]
+__all__ = ["apopular", "atrending", "popular", "trending"]
 
 FEW = 2000
 """
@@ -56,7 +57,7 @@ class RankedObject(NamedTuple):
     obj: Any
 
 
-def most_viewed(
+def popular(
     source: Source,
     limit: int,
     *,
@@ -64,13 +65,14 @@ def most_viewed(
     days: int | None = None,
     first_day: datetime.date | None = None,
     last_day: datetime.date | None = None,
+    name: str = "hits",
 ) -> list[Any]:
     """
     Return the objects with the most hits, those with the most first.
 
-    Each has its hits as ``ranked_hits``. These are exact, except that with Redis, hits since the
-    last flush are missing. Objects without hits, or with a sum of 0 or less, are left out. Equal
-    objects are in the order of their primary keys as text, byte by byte.
+    Each has its hits as ``hits``. These are exact, except that with Redis, hits since the last
+    flush are missing. Objects without hits, or with a sum of 0 or less, are left out. Equal objects
+    are in the order of their primary keys as text, byte by byte.
 
     Args:
         source: a model (its default manager counts), a queryset, or a list of them, whose objects
@@ -78,17 +80,19 @@ def most_viewed(
         limit: how many objects to return, up to 1,000,000.
         counter: the name of a counter in HITCOUNT["COUNTERS"].
         days: count only the hits of the last ``days`` days, today included.
-        first_day, last_day: count only the hits from one day to another, both included.
+        first_day, last_day: in place of ``days``, count only the hits from one day to another, both
+            included. The last day is today by default.
+        name: the attribute that holds the hits.
 
-    Raises InvalidRanking, InvalidDay, UnknownCounter or InvalidKey if an argument is invalid,
-    InvalidRanking if objects have something else in the attribute, such as a field, and the
-    database's error if the database does not answer.
+    Raises InvalidArgument if an argument is invalid, or objects have something else in the
+    attribute, such as a field, and the database's error if the database does not answer.
 
     Costs two queries per model: one for the ranking, one for the objects. Costs a few more if
     objects are filtered out, or if many have equally many hits.
     """
-    weights = _period(days, first_day, last_day)
-    return _rank(source, limit, counter, weights, "ranked_hits")
+    ends = find_range(days, first_day, last_day)
+    weights = weigh_days(list_days(*ends)) if ends else None
+    return _rank(source, limit, counter, weights, name)
 
 
 def trending(
@@ -99,36 +103,15 @@ def trending(
 
     Each has its score as ``trend_score``: a hit of today counts 1, and one ``half_life_days`` ago
     counts half as much. Hits from before ten half-lives do not count; each would count less than a
-    thousandth. For ``source``, ``limit`` and ``counter``, see most_viewed().
+    thousandth. For ``source``, ``limit`` and ``counter``, see popular().
 
-    Raises InvalidRanking if ``half_life_days`` is not a number above 0 and up to 366, and what
-    most_viewed() raises.
+    Raises InvalidArgument if ``half_life_days`` is not a number above 0 and up to 366, and what
+    popular() raises.
 
-    Costs what most_viewed() costs over ten half-lives.
+    Costs what popular() costs over ten half-lives.
     """
     weights = weigh_trend(day_of(), half_life_days)
     return _rank(source, limit, counter, weights, "trend_score", TREND_UNIT)
-
-
-def _period(
-    days: int | None, first_day: datetime.date | None, last_day: datetime.date | None
-) -> Weights | None:
-    """Return the weights of the days of a period; None for all time."""
-    if days is None and first_day is None and last_day is None:
-        return None
-    if days is not None and (first_day is not None or last_day is not None):
-        raise InvalidRanking(
-            f"Invalid period: days={days!r}, first_day={first_day!r}, last_day={last_day!r}. "
-            "Pass either days, or first_day and last_day."
-        )
-    if days is not None:
-        first_day, last_day = last_days(days)
-    if first_day is None or last_day is None:
-        missing = "first_day" if first_day is None else "last_day"
-        raise InvalidRanking(
-            f"Invalid period: first_day={first_day!r}, last_day={last_day!r}. Pass {missing}, too."
-        )
-    return weigh_days(list_days(first_day, last_day))
 
 
 def _rank(
@@ -213,7 +196,7 @@ def _querysets(source: Any) -> Iterator[QuerySet[Any, Any]]:
     """Yield the querysets that ``source`` stands for."""
     if not isinstance(source, QuerySet) and isinstance(source, list | tuple | set):
         if not source:
-            raise InvalidRanking(f"Invalid source: {source!r} is empty. Pass at least one model.")
+            raise InvalidArgument(f"Invalid source: {source!r} is empty. Pass at least one model.")
         for part in source:
             yield from _querysets(part)
         return
@@ -227,7 +210,7 @@ def _to_queryset(source: Any) -> QuerySet[Any, Any]:
         return source.all()
     if isinstance(source, QuerySet):
         return source
-    raise InvalidRanking(
+    raise InvalidArgument(
         f"Invalid source: {source!r}. Pass a model, a queryset, or a list of them."
     )
 
@@ -246,23 +229,24 @@ def _check_queryset(queryset: QuerySet[Any, Any]) -> QuerySet[Any, Any]:
     elif queryset._fields is not None:  # type: ignore[attr-defined]  # Set by values().
         mistake = "returns values instead of objects. Pass it without values() and values_list()."
     if mistake:
-        raise InvalidRanking(f"Invalid queryset of {model._meta.label}: it {mistake}")
+        raise InvalidArgument(f"Invalid queryset of {model._meta.label}: it {mistake}")
     return queryset
 
 
 def _check_name(queryset: QuerySet[Any, Any], name: str) -> None:
-    """Raise InvalidRanking if objects have something else under ``name``, as a field."""
-    is_annotated = name in queryset.query.annotations
+    """Raise InvalidArgument if objects have something else under ``name``, as a field."""
+    annotation = queryset.query.annotations.get(name)
+    is_annotated = annotation and not isinstance(annotation, HitsInTables)
     if is_annotated or is_part_of_class(queryset.model, name):
         owner = "the queryset" if is_annotated else queryset.model._meta.label
-        raise InvalidRanking(
+        raise InvalidArgument(
             f"Invalid source: {name!r} is part of {owner}, and the ranking would overwrite it. "
-            "Rename it."
+            "Rename it, or pass another name."
         )
 
 
-amost_viewed = sync_to_async(most_viewed)
-"""See most_viewed()."""
+apopular = async_twin(popular)
+"""See popular()."""
 
-atrending = sync_to_async(trending)
+atrending = async_twin(trending)
 """See trending()."""

@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-from asgiref.sync import sync_to_async
 from django.db import IntegrityError
 from django.db.models import Model
 from django.db.transaction import TransactionManagementError
@@ -35,7 +34,7 @@ from django_hitcount.counters.hits import (
     check_amount,
 )
 from django_hitcount.counters.keys import CounterKey
-from django_hitcount.counters.numbers import Wanted, forget_numbers
+from django_hitcount.counters.numbers import Wanted, forget_numbers, numbers_of
 from django_hitcount.counters.primary_keys import is_unsaved
 from django_hitcount.db.counter_keys import clear_content_types, counter_key
 from django_hitcount.db.failures import is_server_away
@@ -48,18 +47,11 @@ from django_hitcount.outages.waits import add_wait, current_page
 from django_hitcount.page_memory import find_wanted, memory_of
 from django_hitcount.refusals import HitContext, find_refusal, log_refused, report_refused
 from django_hitcount.totals import load_missing_totals, total_or_none, totals_or_none
+from django_hitcount.twins import async_twin
 from django_hitcount.visitors.hashing import add_visitors
 from django_hitcount.visitors.identity import RequestOrigin, read_origin
 
-__all__ = [
-    "Hit",
-    "Refuse",
-    "arecord_hit",
-    "arecord_hits",
-    "record_hit",
-    "record_hits",
-    "record_page_hit",
-]
+__all__ = ["Hit", "Refuse", "arecord_hit", "arecord_hits", "record_hit", "record_hits"]
 
 logger = logging.getLogger("django_hitcount")
 
@@ -75,6 +67,7 @@ def record_hit(
     amount: int = 1,
     at: datetime.date | datetime.datetime | None = None,
     refuse: Refuse | None = None,
+    once_per_request: bool = False,
 ) -> Hit:
     """
     Count a hit on ``obj``, unless it is refused.
@@ -96,8 +89,14 @@ def record_hit(
         at: the day of the hit, as a date or as a moment of that day. None means now.
         refuse: a function that returns True to refuse this hit. It is only called with a
             request, and only if no refusal of HITCOUNT["REFUSALS"] has refused the hit.
+        once_per_request: count only the first hit of ``request`` on the object and counter. Further
+            calls, and ``{% hit_count obj %}`` on the same page, return the same Hit and cost
+            nothing. Without a request, and for an object that is not saved (as in a preview), the
+            hit is then refused.
 
-    Raises InvalidHit if an argument is invalid.
+    The total of the Hit is left on the object, so that ``obj.hits`` costs nothing after it.
+
+    Raises InvalidArgument if an argument is invalid.
 
     Costs:
 
@@ -108,6 +107,8 @@ def record_hit(
     - once per process and day, if the counter identifies visitors, a query for the visitor key;
     - once per day, also some queries to make that key and to delete old ones.
     """
+    if once_per_request:
+        return record_page_hit(request, obj, counter=counter, amount=amount, at=at, refuse=refuse)
     return record_hits([obj], request, counter=counter, amount=amount, at=at, refuse=refuse)[0]
 
 
@@ -152,18 +153,15 @@ def record_hits(
 
 
 def record_page_hit(
-    request: HttpRequest | None, obj: Model, *, counter: str = DEFAULT_COUNTER
+    request: HttpRequest | None,
+    obj: Model,
+    *,
+    counter: str = DEFAULT_COUNTER,
+    amount: int = 1,
+    at: datetime.date | datetime.datetime | None = None,
+    refuse: Refuse | None = None,
 ) -> Hit:
-    """
-    Count a hit on ``obj`` once per request. Return the same Hit at each further call.
-
-    For template tags and views. Without a request, and for an object that is not saved (as in a
-    preview), counts nothing. The total of an object that is not saved is None.
-
-    The first call costs what record_hit() costs. Further calls cost nothing.
-
-    Raises InvalidHit if ``obj`` is not a model instance or ``counter`` is not declared.
-    """
+    """Count a hit on ``obj`` once per request; see record_hit(). For template tags and views."""
     if is_unsaved(obj):
         log_refused([UNSAVED], counter, request)
         return Hit(False, UNSAVED, None)
@@ -176,9 +174,10 @@ def record_page_hit(
         return record_hit(obj, request, counter=counter)  # It meets the same error, and logs it.
     if earlier := memory_of(request).recall_hit(key):
         return earlier
-    if refusal := find_refusal(HitContext(request, obj, counter)):
+    if refusal := find_refusal(HitContext(request, obj, counter), refuse):
         log_refused([refusal], counter, request)
-    return _record([obj], [NewHits(key, day_of(), 1, refusal)], request)[0]
+    new = NewHits(key, day_of(at), check_amount(amount), refusal)
+    return _record([obj], [new], request)[0]
 
 
 def _record(
@@ -221,7 +220,16 @@ def _record(
         current_page.reset(page)
     if request is not None:
         memory_of(request).remember_hits(hits, results, delayed)
+    if delayed is None:
+        _leave_totals(objs, hits, results)
     return results
+
+
+def _leave_totals(objs: Sequence[Model], hits: Sequence[NewHits], results: Sequence[Hit]) -> None:
+    """Leave the totals on the objects, so that ``obj.hits`` costs nothing for ten seconds."""
+    for obj, hit, result in zip(objs, hits, results, strict=True):
+        if result.total is not None:
+            numbers_of(obj).remember({hit.key: result.total})
 
 
 def _record_now(
@@ -284,8 +292,8 @@ def _report_lost(hits: Sequence[NewHits], error: Exception) -> list[Hit]:
     return [Hit(False, hit.refusal or UNAVAILABLE, known.get(hit.key)) for hit in hits]
 
 
-arecord_hit = sync_to_async(record_hit)
+arecord_hit = async_twin(record_hit)
 """See record_hit()."""
 
-arecord_hits = sync_to_async(record_hits)
+arecord_hits = async_twin(record_hits)
 """See record_hits()."""

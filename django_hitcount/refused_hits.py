@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 from django.db.models import Sum
 
-from django_hitcount.counters.days import list_days
+from django_hitcount.counters.days import find_range, last_days
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.tables import RefusedHitSlot
+from django_hitcount.twins import async_twin
 
-__all__ = ["RefusedHits", "refused_between"]
+__all__ = ["RefusedHits", "aget_refused_hits", "get_refused_hits"]
 
 
 class RefusedHits(NamedTuple):
@@ -23,22 +24,30 @@ class RefusedHits(NamedTuple):
     hits: int
 
 
-def refused_between(first_day: datetime.date, last_day: datetime.date) -> list[RefusedHits]:
+def get_refused_hits(
+    *,
+    days: int | None = None,
+    first_day: datetime.date | None = None,
+    last_day: datetime.date | None = None,
+) -> list[RefusedHits]:
     """
-    Read how many hits were refused from one calendar day to another, both included, and why.
+    Return how many hits were refused, and why. Without days, returns those of today.
 
-    Both days are dates in TIME_ZONE, and the range has at most 3,660 days. The list is ordered by
-    day and counter, then with the most frequent reason first. With Redis, it only includes hits up
-    to the last flush.
+    The arguments are those of get_hits(). The list is ordered by day and counter, then with the
+    most frequent reason first. With Redis, it only includes hits up to the last flush.
 
-    Raises InvalidDay if the days are invalid. Costs a query.
+    Raises InvalidArgument if the days are invalid. Costs a query.
     """
-    list_days(first_day, last_day)
+    ends = find_range(days, first_day, last_day) or last_days(1)
     rows = (
         RefusedHitSlot.objects.using(hits_alias())
-        .filter(day__range=(first_day, last_day))
+        .filter(day__range=ends)
         .values_list(*RefusedHitSlot.KEY)
         .annotate(sum=Sum("hits"))
         .order_by("day", "counter", "-sum", "refusal")
     )
     return [RefusedHits(*row) for row in rows]
+
+
+aget_refused_hits = async_twin(get_refused_hits)
+"""See get_refused_hits()."""

@@ -14,23 +14,23 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from asgiref.sync import sync_to_async
 from django.db.models import Manager, Model, QuerySet
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.batches import BatchId, CounterDay, HeldHits
-from django_hitcount.counters.days import list_days
-from django_hitcount.counters.keys import CounterKey, check_counter
+from django_hitcount.counters.days import list_days, need_range
+from django_hitcount.counters.keys import CounterKey, check_counter, valid_visitor_counter
 from django_hitcount.counters.primary_keys import convert_key, counted_model, key_type
 from django_hitcount.db import sums
 from django_hitcount.db.counter_keys import content_type_id_of, counter_key
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.sums import DayRange, Sums
-from django_hitcount.exceptions import InvalidHit
+from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.outages.breaker import Guard
-from django_hitcount.unique_visitors import read_visitors_of_days, valid_visitor_counter
+from django_hitcount.twins import async_twin
+from django_hitcount.unique_visitors import read_visitors_of_days
 
 __all__ = [
     "ahits_by_day",
@@ -52,9 +52,10 @@ Source = Model | type[Model] | QuerySet[Any, Any] | Manager[Any] | Iterable[Any]
 
 def hits_by_day(
     source: Source,
-    first_day: datetime.date,
-    last_day: datetime.date,
     *,
+    days: int | None = None,
+    first_day: datetime.date | None = None,
+    last_day: datetime.date | None = None,
     counter: str = DEFAULT_COUNTER,
 ) -> dict[datetime.date, int]:
     """
@@ -63,16 +64,17 @@ def hits_by_day(
     Args:
         source: a saved object, a model, a queryset or a manager; a list of these, or another
             iterable, whose hits are added up; or None for the hits of the whole site.
-        first_day: a date, in TIME_ZONE.
-        last_day: a date that is not earlier, up to 3,660 days in all.
+        days: how many days, today included, up to 3,660.
+        first_day, last_day: in place of ``days``, two dates in TIME_ZONE, both included. The last
+            day is today by default.
         counter: the name of a counter in HITCOUNT["COUNTERS"].
 
     The numbers are exact: they include the hits that wait in the buffer. But of a queryset with
     more than 5,000 objects in the database of the counts, they are those in the tables: with Redis,
     all hits up to the last flush.
 
-    Raises InvalidDay if the days are invalid, InvalidHit if another argument is, and the database's
-    error if it does not answer.
+    Raises InvalidArgument if an argument is invalid, and the database's error if it does not
+    answer.
 
     For an object, costs a query, and with Redis one round trip. For a model and for the site, costs
     a query, and with Redis two round trips, but never adds up all objects. For a queryset with a
@@ -80,72 +82,73 @@ def hits_by_day(
     what each of them costs.
     """
     check_counter(counter)
-    days = day_range(first_day, last_day)
-    found = _read(source, days, counter)
-    return {day: found[counter, day] for day in list_days(first_day, last_day)}
+    ends = need_range(days, first_day, last_day)
+    found = _read(source, day_range(*ends), counter)
+    return {day: found[counter, day] for day in list_days(*ends)}
 
 
 def hits_by_week(
     source: Source,
-    first_day: datetime.date,
-    last_day: datetime.date,
     *,
+    days: int | None = None,
+    first_day: datetime.date | None = None,
+    last_day: datetime.date | None = None,
     counter: str = DEFAULT_COUNTER,
 ) -> dict[datetime.date, int]:
     """
     Return the hits of each week of a range, by the Monday that begins it, as in ISO 8601.
 
-    A week that begins before ``first_day``, or ends after ``last_day``, has only the hits of those
-    days that are in the range. For all else, see hits_by_day().
+    The first and the last week have only the hits of those of their days that are in the range. For
+    all else, see hits_by_day().
     """
-    hits = hits_by_day(source, first_day, last_day, counter=counter)
+    hits = hits_by_day(source, days=days, first_day=first_day, last_day=last_day, counter=counter)
     return _group(hits, lambda day: day - datetime.timedelta(days=day.weekday()))
 
 
 def hits_by_month(
     source: Source,
-    first_day: datetime.date,
-    last_day: datetime.date,
     *,
+    days: int | None = None,
+    first_day: datetime.date | None = None,
+    last_day: datetime.date | None = None,
     counter: str = DEFAULT_COUNTER,
 ) -> dict[datetime.date, int]:
     """
     Return the hits of each month of a range, by the first day of the month.
 
-    A month that begins before ``first_day``, or ends after ``last_day``, has only the hits of those
-    days that are in the range. For all else, see hits_by_day().
+    The first and the last month have only the hits of those of their days that are in the range.
+    For all else, see hits_by_day().
     """
-    hits = hits_by_day(source, first_day, last_day, counter=counter)
+    hits = hits_by_day(source, days=days, first_day=first_day, last_day=last_day, counter=counter)
     return _group(hits, lambda day: day.replace(day=1))
 
 
 def visitors_by_day(
     obj: Model,
-    first_day: datetime.date,
-    last_day: datetime.date,
     *,
+    days: int | None = None,
+    first_day: datetime.date | None = None,
+    last_day: datetime.date | None = None,
     counter: str = DEFAULT_COUNTER,
 ) -> dict[datetime.date, int]:
     """
     Return how many different visitors an object had on each calendar day of a range, in order.
 
-    The sum is not the number of different visitors of the range: for that, see visitors_between().
+    The sum is not the number of different visitors of the range: for that, see get_visitors().
 
     Args:
         obj: a saved object of any model.
-        first_day: a date, in TIME_ZONE.
-        last_day: a date that is not earlier, up to 3,660 days in all.
+        days, first_day, last_day: as for hits_by_day().
         counter: the name of a counter with the option ``visitors``.
 
-    Raises VisitorsNotCounted if the counter does not count visitors, InvalidDay if the days
-    are invalid, and InvalidHit if another argument is invalid.
+    Raises InvalidArgument if an argument is invalid, or the counter does not count visitors.
 
     Costs a query, and with Redis one round trip.
     """
-    days = list_days(first_day, last_day)
+    ends = need_range(days, first_day, last_day)
     key = counter_key(obj, counter=valid_visitor_counter(counter))
-    counts = read_visitors_of_days([key], first_day, last_day).by_day(key)
-    return {day: counts.get(day, 0) for day in days}
+    counts = read_visitors_of_days([key], *ends).by_day(key)
+    return {day: counts.get(day, 0) for day in list_days(*ends)}
 
 
 def _read(source: Any, days: DayRange, counter: str) -> Sums:
@@ -162,7 +165,7 @@ def _read(source: Any, days: DayRange, counter: str) -> Sums:
         return read_counters([counter_key(source, counter=counter)], days)
     if isinstance(source, Iterable) and not isinstance(source, type | str | bytes):
         return _add_up(_read(item, days, counter) for item in source)
-    raise InvalidHit(
+    raise InvalidArgument(
         f"Invalid source: {source!r}. Pass a saved object, a model that is not abstract, a "
         "queryset, a list of these, or None for the whole site."
     )
@@ -177,7 +180,7 @@ def _add_up(parts: Iterable[Mapping[CounterDay, int]]) -> Sums:
 
 
 def day_range(first_day: datetime.date, last_day: datetime.date) -> DayRange:
-    """Return the days to read from the database of the counts. Raises InvalidDay."""
+    """Return the days to read from the database of the counts. Raises InvalidArgument."""
     list_days(first_day, last_day)
     return DayRange(first_day=first_day, last_day=last_day, using=hits_alias())
 
@@ -192,6 +195,25 @@ def read_counters(
     """
     held = get_buffer().read_days(keys, days.first_day, days.last_day)
     return _add_tables(held, partial(sums.read_days_of_counters, keys), days, guard)
+
+
+def read_hits_of_each(
+    keys: Collection[CounterKey], days: DayRange, *, guard: Guard = nullcontext
+) -> dict[CounterKey, int]:
+    """
+    Read the hits of each counter in a range of days.
+
+    Reads the tables within ``guard``. Costs a query, and with Redis one round trip.
+    """
+    held = get_buffer().read_days(keys, days.first_day, days.last_day, by_key=True)
+    with guard(), savepoint(days.using):
+        found, applied = sums.read_sums(
+            keys, [part.id for part in held], using=days.using, days=days
+        )
+    for part in held:
+        for (key, _), hits in part.hits.items() if part.id not in applied else ():
+            found[key] = found.get(key, 0) + hits
+    return {key: found.get(key, 0) for key in keys}
 
 
 def _read_model(content_type_id: int | None, days: DayRange, counter: str) -> Sums:
@@ -258,14 +280,14 @@ def _group(
     return dict(groups)
 
 
-ahits_by_day = sync_to_async(hits_by_day)
+ahits_by_day = async_twin(hits_by_day)
 """See hits_by_day()."""
 
-ahits_by_week = sync_to_async(hits_by_week)
+ahits_by_week = async_twin(hits_by_week)
 """See hits_by_week()."""
 
-ahits_by_month = sync_to_async(hits_by_month)
+ahits_by_month = async_twin(hits_by_month)
 """See hits_by_month()."""
 
-avisitors_by_day = sync_to_async(visitors_by_day)
+avisitors_by_day = async_twin(visitors_by_day)
 """See visitors_by_day()."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import datetime
 from dataclasses import dataclass
 
-from asgiref.sync import sync_to_async
-
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.batches import Waiting
 from django_hitcount.counters.days import time_since
@@ -14,15 +12,16 @@ from django_hitcount.db import ledger
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.exceptions import BufferUnavailable
+from django_hitcount.twins import async_twin
 
-__all__ = ["STUCK_AFTER", "BufferStatus", "abuffer_status", "buffer_status"]
+__all__ = ["STUCK_AFTER", "FlushStatus", "aget_flush_status", "get_flush_status"]
 
 STUCK_AFTER = datetime.timedelta(minutes=5)
 """How long a batch may wait after its claim. A flush takes some seconds for it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class BufferStatus:
+class FlushStatus:
     """What the buffer holds. Without Redis, hits do not wait, so all of it is 0 or None."""
 
     pending_counters: int
@@ -45,12 +44,12 @@ class BufferStatus:
     """False if Redis does not answer now. What waits there is then not known, and left out."""
 
 
-def buffer_status() -> BufferStatus:
+def get_flush_status() -> FlushStatus:
     """
     Return what waits in the buffer.
 
     Costs a query, and with Redis two round trips. Raises the database's error, but not that of
-    Redis: see BufferStatus.is_answering.
+    Redis: see FlushStatus.is_answering.
     """
     using = hits_alias()
     with savepoint(using):
@@ -58,8 +57,8 @@ def buffer_status() -> BufferStatus:
     return read_status(last_flush_at)
 
 
-def read_status(last_flush_at: datetime.datetime | None) -> BufferStatus:
-    """As buffer_status(), if the caller has read the last flush. Costs no query."""
+def read_status(last_flush_at: datetime.datetime | None) -> FlushStatus:
+    """As get_flush_status(), if the caller has read the last flush. Costs no query."""
     waiting, is_answering = Waiting(), True
     try:
         waiting = get_buffer().read_waiting()
@@ -67,7 +66,7 @@ def read_status(last_flush_at: datetime.datetime | None) -> BufferStatus:
         is_answering = False
     claimed_at = waiting.claimed_at
     is_stuck = claimed_at is not None and time_since(claimed_at) > STUCK_AFTER
-    return BufferStatus(
+    return FlushStatus(
         pending_counters=waiting.counters,
         oldest_pending_at=waiting.oldest_at,
         last_flush_at=last_flush_at,
@@ -76,5 +75,5 @@ def read_status(last_flush_at: datetime.datetime | None) -> BufferStatus:
     )
 
 
-abuffer_status = sync_to_async(buffer_status)
-"""See buffer_status()."""
+aget_flush_status = async_twin(get_flush_status)
+"""See get_flush_status()."""

@@ -20,26 +20,28 @@ SHARE_OF_PAUSE = 0.9
 @shared_task(name="django_hitcount.flush_hits", ignore_result=True)
 def flush_hits(partitions: list[int] | None = None, *, at_most_every: float | None = None) -> None:
     """
-    Write the hits that wait in the buffer into the tables; see flushing.flush().
+    Write the hits that wait in the buffer into the tables; see the function flush_hits().
 
     Args:
         partitions: the numbers of the partitions to flush. None means all.
         at_most_every: seconds. If another run with this argument began within that time, does
             nothing. So two schedulers do not flush twice as often as one.
     """
-    from django_hitcount.maintenance.flushing import flush
+    from django_hitcount.maintenance import flushing
 
     if _is_due(flush_hits.name, at_most_every):
-        flush(partitions)
+        flushing.flush_hits(partitions)
 
 
 @shared_task(name="django_hitcount.compact_hits", ignore_result=True)
 def compact_hits(*, at_most_every: float | None = None) -> None:
-    """Keep the tables small; see run_upkeep(). For ``at_most_every``, see flush_hits()."""
-    from django_hitcount.maintenance.compaction import run_upkeep
+    """
+    Keep the tables small; see the function compact_hits(). For ``at_most_every``, see flush_hits().
+    """
+    from django_hitcount.maintenance import compaction
 
     if _is_due(compact_hits.name, at_most_every):
-        run_upkeep()
+        compaction.compact_hits()
 
 
 def _is_due(task: str, at_most_every: float | None) -> bool:

@@ -9,7 +9,7 @@ from asgiref.sync import sync_to_async
 
 from django_hitcount import conf
 from django_hitcount.buffers import get_buffer
-from django_hitcount.exceptions import InvalidThrottle
+from django_hitcount.exceptions import InvalidArgument
 
 __all__ = ["Throttle"]
 
@@ -44,7 +44,7 @@ class Throttle:
     Redis may lose an interval, if an eviction policy drops keys with a time limit, or if a replica
     takes over that does not have the key.
 
-    Raises InvalidThrottle if an argument is invalid.
+    Raises InvalidArgument if an argument is invalid.
     """
 
     def __init__(self, name: str, seconds: float) -> None:
@@ -79,12 +79,12 @@ class Throttle:
 def _valid_name(name: str) -> str:
     # Not isinstance(): a lazy text would pass, and neither Redis nor a database takes it.
     if not issubclass(type(name), str) or not 0 < len(name) <= conf.THROTTLE_NAME_MAX_LENGTH:
-        raise InvalidThrottle(
+        raise InvalidArgument(
             f"Invalid name of a throttle: {_shorten(name)}. Pass a text of 1 to "
             f"{conf.THROTTLE_NAME_MAX_LENGTH} characters."
         )
     if "\0" in name or any("\ud800" <= character <= "\udfff" for character in name):
-        raise InvalidThrottle(
+        raise InvalidArgument(
             f"Invalid name of a throttle: {name!r}. Remove the character that cannot be stored "
             "(NUL or half a surrogate pair)."
         )
@@ -97,7 +97,7 @@ def _valid_seconds(seconds: object) -> float:
         or seconds is True
         or not SHORTEST_SECONDS <= seconds <= LONGEST_SECONDS
     ):
-        raise InvalidThrottle(
+        raise InvalidArgument(
             f"Invalid interval of a throttle: {_shorten(seconds)}. Pass a number of seconds "
             f"from {SHORTEST_SECONDS} to {LONGEST_SECONDS} (366 days)."
         )

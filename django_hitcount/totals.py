@@ -11,9 +11,8 @@ import datetime
 import logging
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import nullcontext
-from typing import TypeVar
+from typing import TypeVar, overload
 
-from asgiref.sync import sync_to_async
 from django.db.models import Model
 
 from django_hitcount import series
@@ -21,24 +20,22 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.buffers.grouping import split
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.batches import BufferState, RecordResult
+from django_hitcount.counters.days import find_range
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.numbers import Wanted
 from django_hitcount.db import sums
-from django_hitcount.db.counter_keys import counter_key
+from django_hitcount.db.counter_keys import counter_key, keys_by_object
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.transactions import DATABASE_ERRORS, is_in_transaction
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.breaker import Guard, page_read_breaker
+from django_hitcount.twins import async_twin
 
 __all__ = [
-    "aget_total",
-    "aget_totals",
-    "ahits_between",
-    "get_total",
-    "get_totals",
-    "hits_between",
-    "reset_totals",
+    "aget_hits",
+    "get_hits",
+    "refresh_hits",
 ]
 
 KEYS_AT_A_TIME = 5000
@@ -49,39 +46,67 @@ logger = logging.getLogger("django_hitcount")
 ModelT = TypeVar("ModelT", bound=Model)
 
 
-def get_total(obj: Model, *, counter: str = DEFAULT_COUNTER) -> int:
+@overload
+def get_hits(
+    obj: Model,
+    *,
+    days: int | None = None,
+    first_day: datetime.date | None = None,
+    last_day: datetime.date | None = None,
+    counter: str = DEFAULT_COUNTER,
+) -> int: ...
+
+
+@overload
+def get_hits(
+    obj: Iterable[ModelT],
+    *,
+    days: int | None = None,
+    first_day: datetime.date | None = None,
+    last_day: datetime.date | None = None,
+    counter: str = DEFAULT_COUNTER,
+) -> dict[ModelT, int]: ...
+
+
+def get_hits(
+    obj: Model | Iterable[ModelT],
+    *,
+    days: int | None = None,
+    first_day: datetime.date | None = None,
+    last_day: datetime.date | None = None,
+    counter: str = DEFAULT_COUNTER,
+) -> int | dict[ModelT, int]:
     """
-    Return the exact all-time total of a counter on ``obj``.
+    Return the exact hits of an object, or of each object of a list, by object.
 
     Args:
-        obj: a saved object of any model.
+        obj: a saved object of any model, or an iterable of such objects, of any models.
+        days: only count the hits of so many days, today included, up to 3,660.
+        first_day, last_day: in place of ``days``, only count the hits from one date in TIME_ZONE to
+            another, both included. The last day is today by default.
         counter: the name of a counter in HITCOUNT["COUNTERS"].
 
-    Raises InvalidHit if the counter is not declared or the object is not saved. If Redis does not
-    know the total, raises the database's error if the database does not answer.
+    Raises InvalidArgument if an argument is invalid. If Redis does not know all hits, raises the
+    database's error if the database does not answer.
 
-    With Redis, costs one round trip. If Redis does not know the total, costs two and a query, and
-    Redis then keeps the total, except within a transaction. Without Redis, costs one query.
+    Costs the same for one object and for many. With Redis, the hits of all time cost one round
+    trip. If Redis does not know all of them, they cost two and a query, and Redis then keeps them,
+    except within a transaction. Hits of some days cost one round trip and a query. Without Redis,
+    costs one query.
     """
-    key = counter_key(obj, counter=counter)
-    return get_totals_of([key])[key]
-
-
-def get_totals(objs: Iterable[ModelT], *, counter: str = DEFAULT_COUNTER) -> dict[ModelT, int]:
-    """
-    Return the exact all-time totals of many objects, by object.
-
-    Takes objects of any models. Raises what get_total() raises. Costs what get_total() costs,
-    once for all objects.
-    """
-    keys = {obj: counter_key(obj, counter=counter) for obj in objs}
-    totals = get_totals_of(keys.values())
-    return {obj: totals[key] for obj, key in keys.items()}
+    ends = find_range(days, first_day, last_day)
+    keys = keys_by_object(obj, counter=counter)
+    if ends is None:
+        found = get_totals_of(keys.values())
+    else:
+        found = series.read_hits_of_each({*keys.values()}, series.day_range(*ends))
+    hits = {of: found[key] for of, key in keys.items()}
+    return hits[obj] if isinstance(obj, Model) else hits
 
 
 def get_totals_of(keys: Collection[CounterKey]) -> dict[CounterKey, int]:
     """
-    Return the exact totals of ``keys``; see get_total().
+    Return the exact totals of ``keys``; see get_hits().
 
     Raises the database's error if the database does not answer.
     """
@@ -172,7 +197,7 @@ def load_missing_totals(
 
 
 def total_or_none(obj: Model, *, counter: str = DEFAULT_COUNTER) -> int | None:
-    """As get_total(), but return None if the total cannot be read. For pages."""
+    """As get_hits(), but return None if the total cannot be read. For pages."""
     try:
         key = counter_key(obj, counter=counter)
     except DATABASE_ERRORS as exc:
@@ -181,7 +206,7 @@ def total_or_none(obj: Model, *, counter: str = DEFAULT_COUNTER) -> int | None:
     return totals_or_none([key]).get(key)
 
 
-def reset_totals() -> None:
+def refresh_hits() -> None:
     """
     Drop the totals and the numbers of visitors that Redis keeps, so that they are read again.
 
@@ -196,36 +221,5 @@ def reset_totals() -> None:
     get_buffer().discard_all_totals()
 
 
-def hits_between(
-    obj: Model,
-    first_day: datetime.date,
-    last_day: datetime.date,
-    *,
-    counter: str = DEFAULT_COUNTER,
-) -> int:
-    """
-    Return the exact hits on ``obj`` from one calendar day to another, both included.
-
-    Args:
-        obj: a saved object of any model.
-        first_day: a date, in TIME_ZONE.
-        last_day: a date that is not earlier, up to 3,660 days in all.
-        counter: the name of a counter in HITCOUNT["COUNTERS"].
-
-    Raises InvalidDay if the days are invalid, InvalidHit if another argument is, and the database's
-    error if it does not answer.
-
-    Costs a query, and with Redis one round trip.
-    """
-    key = counter_key(obj, counter=counter)
-    return sum(series.read_counters([key], series.day_range(first_day, last_day)).values())
-
-
-aget_total = sync_to_async(get_total)
-"""See get_total()."""
-
-aget_totals = sync_to_async(get_totals)
-"""See get_totals()."""
-
-ahits_between = sync_to_async(hits_between)
-"""See hits_between()."""
+aget_hits = async_twin(get_hits)
+"""See get_hits()."""

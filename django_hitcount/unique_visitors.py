@@ -13,115 +13,84 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import nullcontext
 from itertools import chain
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, overload
 
-from asgiref.sync import sync_to_async
 from django.db.models import Model
 
-from django_hitcount import conf
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters.days import day_of, list_days
+from django_hitcount.counters.days import find_range, last_days
 from django_hitcount.counters.keys import (
     CounterKey,
     CounterRange,
     DailyVisitorsKey,
-    check_counter,
+    valid_visitor_counter,
 )
 from django_hitcount.counters.visitors import DayInTable, MergedDays, Visitors
 from django_hitcount.db import daily_visitors
-from django_hitcount.db.counter_keys import counter_key
+from django_hitcount.db.counter_keys import keys_by_object
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
-from django_hitcount.exceptions import VisitorsNotCounted
 from django_hitcount.outages.breaker import Guard
+from django_hitcount.twins import async_twin
 
 __all__ = [
     "Visitors",
     "aget_visitors",
-    "avisitors_between",
-    "avisitors_on",
     "get_visitors",
-    "visitors_between",
-    "visitors_on",
 ]
 
 ModelT = TypeVar("ModelT", bound=Model)
 
 
-def visitors_on(obj: Model, day: datetime.date, *, counter: str = DEFAULT_COUNTER) -> int:
-    """
-    Return how many different visitors ``obj`` had on one calendar day.
-
-    Args:
-        obj: a saved object of any model.
-        day: a date, in TIME_ZONE.
-        counter: the name of a counter with the option ``visitors``.
-
-    Raises VisitorsNotCounted if the counter does not count visitors, InvalidDay if ``day`` is
-    not a date, and InvalidHit if another argument is invalid.
-
-    Costs what visitors_between() costs.
-    """
-    return int(visitors_between(obj, day, day, counter=counter))
-
-
-def visitors_between(
+@overload
+def get_visitors(
     obj: Model,
-    first_day: datetime.date,
-    last_day: datetime.date,
     *,
+    days: int | None = None,
+    first_day: datetime.date | None = None,
+    last_day: datetime.date | None = None,
     counter: str = DEFAULT_COUNTER,
-) -> Visitors:
-    """
-    Return how many different visitors ``obj`` had from one calendar day to another, both included.
+) -> Visitors: ...
 
-    Args:
-        obj: a saved object of any model.
-        first_day: a date, in TIME_ZONE.
-        last_day: a date that is not earlier, up to 3,660 days in all.
-        counter: the name of a counter with the option ``visitors``.
 
-    Raises VisitorsNotCounted if the counter does not count visitors, InvalidDay if the days
-    are invalid, and InvalidHit if another argument is invalid.
-
-    Costs a query, and with Redis one round trip. If days are counted together (only if
-    VISITOR_KEY_ROTATION is "month" or "never"), costs one more round trip. Each of these days sends
-    up to 12 KB, and one round trip sends up to 100 days.
-    """
-    return get_visitors([obj], first_day, last_day, counter=counter)[obj]
+@overload
+def get_visitors(
+    obj: Iterable[ModelT],
+    *,
+    days: int | None = None,
+    first_day: datetime.date | None = None,
+    last_day: datetime.date | None = None,
+    counter: str = DEFAULT_COUNTER,
+) -> dict[ModelT, Visitors]: ...
 
 
 def get_visitors(
-    objs: Iterable[ModelT],
+    obj: Model | Iterable[ModelT],
+    *,
+    days: int | None = None,
     first_day: datetime.date | None = None,
     last_day: datetime.date | None = None,
-    *,
     counter: str = DEFAULT_COUNTER,
-) -> dict[ModelT, Visitors]:
+) -> Visitors | dict[ModelT, Visitors]:
     """
-    Return how many different visitors each of ``objs`` had, by object.
+    Return how many different visitors an object had, or each object of a list, by object.
 
-    Without days, returns the visitors of today. For the other arguments and the errors, see
-    visitors_between(). Costs what visitors_between() costs, once for all objects.
+    Without days, returns the visitors of today. The arguments are those of get_hits(), and
+    ``counter`` needs the option ``visitors``.
+
+    Raises InvalidArgument if an argument is invalid, or the counter does not count visitors.
+
+    Costs a query, and with Redis one round trip, for one object and for many. If days are counted
+    together (only if VISITOR_KEY_ROTATION is "month" or "never"), costs one more round trip. Each
+    of these days sends up to 12 KB, and one round trip sends up to 100 days.
     """
-    last_day = last_day or day_of()
-    keys = {obj: counter_key(obj, counter=valid_visitor_counter(counter)) for obj in objs}
-    days = first_day or last_day, last_day
-    list_days(*days)
-    ranges = {obj: CounterRange(key, *days) for obj, key in keys.items()}
+    ends = find_range(days, first_day, last_day) or last_days(1)
+    keys = keys_by_object(obj, counter=valid_visitor_counter(counter))
+    ranges = {of: CounterRange(key, *ends) for of, key in keys.items()}
     found = get_visitors_of_ranges(ranges.values())
-    return {obj: found[of] for obj, of in ranges.items()}
-
-
-def valid_visitor_counter(counter: str) -> str:
-    """Return ``counter``; raise UnknownCounter or VisitorsNotCounted if it counts no visitors."""
-    if not conf.get_config().counters[check_counter(counter)].visitors:
-        raise VisitorsNotCounted(
-            f"The counter {counter!r} does not count visitors. Turn that on in settings: "
-            f'HITCOUNT = {{"COUNTERS": {{{counter!r}: {{"visitors": True}}}}}}.'
-        )
-    return counter
+    counts = {of: found[wanted] for of, wanted in ranges.items()}
+    return counts[obj] if isinstance(obj, Model) else counts
 
 
 def get_visitors_of_ranges(
@@ -130,7 +99,7 @@ def get_visitors_of_ranges(
     """
     Return the visitors of ranges of days. Reads the tables within ``guard``.
 
-    Costs what visitors_between() costs, once for all ranges. Reads the days from the first of any
+    Costs what get_visitors() costs, once for all ranges. Reads the days from the first of any
     range to the last, of all counters.
     """
     if not ranges:
@@ -221,11 +190,5 @@ def read_visitors_of_days(
     return VisitorsOfDays(in_buffer, in_tables)
 
 
-avisitors_on = sync_to_async(visitors_on)
-"""See visitors_on()."""
-
-avisitors_between = sync_to_async(visitors_between)
-"""See visitors_between()."""
-
-aget_visitors = sync_to_async(get_visitors)
+aget_visitors = async_twin(get_visitors)
 """See get_visitors()."""

@@ -32,9 +32,6 @@ hypothesis_settings.register_profile(
 )
 hypothesis_settings.load_profile("busy")
 
-REDIS_BUFFER = "django_hitcount.buffers.redis.RedisBuffer"
-DATABASE_BUFFER = "django_hitcount.buffers.database.DatabaseBuffer"
-
 
 def pytest_report_header() -> str:
     left_out = sorted({"sqlite", *SERVERS} - {test_settings.DATABASE})
@@ -110,14 +107,14 @@ def redis(valkey: Valkey):
 @pytest.fixture
 def redis_buffer(redis, settings):
     """The buffer in Redis."""
-    settings.HITCOUNT = {**settings.HITCOUNT, "BUFFER": REDIS_BUFFER}
+    settings.HITCOUNT = {**settings.HITCOUNT, "REDIS": "hitcount"}
     return get_buffer()
 
 
-@pytest.fixture(params=[DATABASE_BUFFER, REDIS_BUFFER], ids=["database", "redis"])
+@pytest.fixture(params=[None, "hitcount"], ids=["database", "redis"])
 def buffer(request: pytest.FixtureRequest, redis, settings):
     """Each of the buffers in turn."""
-    settings.HITCOUNT = {**settings.HITCOUNT, "BUFFER": request.param}
+    settings.HITCOUNT = {**settings.HITCOUNT, "REDIS": request.param}
     return get_buffer()
 
 
@@ -136,7 +133,7 @@ def redis_rule(redis_buffer, settings):
 @pytest.fixture
 def hitcount(settings, redis) -> Iterator[dict[str, object]]:
     """A valid configuration with Redis and Celery beat; returns the dict ``HITCOUNT``."""
-    settings.HITCOUNT = {"BUFFER": REDIS_BUFFER}
+    settings.HITCOUNT = {"REDIS": "hitcount"}
     current_app.conf.beat_schedule = tasks.beat_schedule()
     yield settings.HITCOUNT
     current_app.conf.beat_schedule = {}

@@ -107,9 +107,7 @@ CACHES: dict[str, dict[str, Any]] = {
         "OPTIONS": {"SOCKET_CONNECT_TIMEOUT": 20, "SOCKET_TIMEOUT": 20},
     },
 }
-HITCOUNT = {
-    "BUFFER": os.environ.get(
-        "HITCOUNT_TEST_BUFFER", "django_hitcount.buffers.database.DatabaseBuffer"
-    ),
+HITCOUNT: dict[str, Any] = {
+    "REDIS": os.environ.get("HITCOUNT_TEST_REDIS"),
     "COUNTERS": {"downloads": {}},
 }

@@ -10,7 +10,7 @@ from django.test import RequestFactory
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.recording import arecord_hit, record_hit
-from django_hitcount.totals import aget_total, get_total
+from django_hitcount.totals import aget_hits, get_hits
 from tests.app.models import Article
 from tests.browsers import BROWSER
 from tests.cache_alias import NOWHERE, change_alias
@@ -35,13 +35,13 @@ def render(article: Article, tag: str) -> str:
     return template.render(Context({"article": article, "request": request}))
 
 
-@pytest.mark.parametrize("tag", ["hit_count", "hit_total"])
+@pytest.mark.parametrize("tag", ["hit_count", "hits"])
 async def test_tags_need_a_thread(article, tag):
     """Not only when Redis does not know a number: that would be a page that fails at times."""
     with pytest.raises(SynchronousOnlyOperation):
         render(article, tag)
 
-    assert await aget_total(article) == 1
+    assert await aget_hits(article) == 1
     assert await sync_to_async(render)(article, tag) == ("2" if tag == "hit_count" else "1")
 
 
@@ -59,12 +59,12 @@ async def test_it_tells_nothing_about_a_server_that_is_away(redis_buffer, settin
     assert breaker.is_open
 
 
-@pytest.mark.parametrize("function", [record_hit, get_total])
+@pytest.mark.parametrize("function", [record_hit, get_hits])
 async def test_functions_have_async_versions(article, function):
     with pytest.raises(SynchronousOnlyOperation):
         function(article)
 
-    assert await aget_total(article) == 1
+    assert await aget_hits(article) == 1
 
 
 async def test_the_error_says_what_to_use_instead(redis_buffer):

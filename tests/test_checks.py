@@ -15,7 +15,6 @@ from django.db import connection
 
 from django_hitcount.buffers.redis import checks
 from tests.check_messages import hitcount_messages, ids, ids_with
-from tests.conftest import REDIS_BUFFER
 
 # Django's checks of fields may query each database.
 pytestmark = pytest.mark.django_db(databases="__all__")
@@ -73,10 +72,9 @@ def test_e001_says_the_value_and_the_fix(settings, hitcount, changes, message, h
 @pytest.mark.parametrize(
     "changes",
     [
-        {"BUFFER": "nowhere.Buffer"},
-        {"BUFFER": "datetime.date"},
-        {"CACHE_ALIAS": "nowhere"},
-        {"CACHE_ALIAS": "memory"},
+        {"REDIS": 1},
+        {"REDIS": "nowhere"},
+        {"REDIS": "memory"},
     ],
 )
 def test_e002_buffer_that_cannot_be_made(settings, hitcount, changes):
@@ -186,7 +184,7 @@ class TestW008:
 
 class TestW004:
     def test_nothing_flushes(self, settings, redis):
-        settings.HITCOUNT = {"BUFFER": REDIS_BUFFER}
+        settings.HITCOUNT = {"REDIS": "hitcount"}
 
         (message,) = hitcount_messages()
         assert ids([message]) == ["W004"]
@@ -198,7 +196,7 @@ class TestW004:
         assert ids(run_checks()) == []
 
     def test_schedule_in_a_table_is_not_read(self, settings, redis, monkeypatch):
-        settings.HITCOUNT = {"BUFFER": REDIS_BUFFER}
+        settings.HITCOUNT = {"REDIS": "hitcount"}
         monkeypatch.setattr("django.apps.apps.is_installed", lambda name: True)
 
         assert ids(run_checks()) == []

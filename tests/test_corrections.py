@@ -17,18 +17,15 @@ from django_hitcount.counters.days import day_of
 from django_hitcount.db.tables import Correction, DailyHitSlot, HitSlot, MissedRecord
 from django_hitcount.exceptions import (
     BufferUnavailable,
-    InvalidAmount,
-    InvalidCorrection,
-    InvalidDay,
-    InvalidHit,
+    InvalidArgument,
     TooFewHits,
     UnknownCounter,
     UnsavedObject,
 )
 from django_hitcount.maintenance.compaction import compact
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hit
-from django_hitcount.totals import get_total, hits_between
+from django_hitcount.totals import get_hits
 from tests import children
 from tests.app.models import Article, Page, Photo, Review, Small
 from tests.tables import daily_sums, slot_sums
@@ -59,26 +56,26 @@ def correct(obj, amount, user, **options):
 
 
 def hits_of_yesterday(obj) -> int:
-    return hits_between(obj, yesterday(), yesterday())
+    return get_hits(obj, first_day=yesterday(), last_day=yesterday())
 
 
 @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
 def test_hits_are_added_and_taken_back_in_total_and_day(buffer, user, make):
     obj = make()
     record_hit(obj, amount=5, at=yesterday())
-    flush()
+    flush_hits()
     record_hit(obj, amount=2, at=yesterday())
-    assert get_total(obj) == 7
+    assert get_hits(obj) == 7
 
     correct(obj, 10, user)
-    assert (get_total(obj), hits_of_yesterday(obj)) == (17, 17)
+    assert (get_hits(obj), hits_of_yesterday(obj)) == (17, 17)
 
     correct(obj, -17, user)
-    assert (get_total(obj), hits_of_yesterday(obj)) == (0, 0)
+    assert (get_hits(obj), hits_of_yesterday(obj)) == (0, 0)
 
-    flush()
+    flush_hits()
     compact()
-    assert (get_total(obj), hits_of_yesterday(obj)) == (0, 0)
+    assert (get_hits(obj), hits_of_yesterday(obj)) == (0, 0)
 
 
 def test_a_correction_says_who_when_and_why(buffer, user, article):
@@ -88,7 +85,7 @@ def test_a_correction_says_who_when_and_why(buffer, user, article):
     assert kept == made
     assert (kept.counter, kept.object_id, kept.amount) == ("downloads", str(article.pk), 3)
     assert (kept.day, kept.reason, kept.made_by) == (yesterday(), "The counter was off.", "ann")
-    assert get_total(article, counter="downloads") == 3
+    assert get_hits(article, counter="downloads") == 3
 
 
 def test_a_long_name_is_cut(buffer, article):
@@ -100,21 +97,21 @@ def test_a_long_name_is_cut(buffer, article):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"amount": 0}, InvalidAmount, "Invalid amount: 0"),
-        ({"amount": 1.5}, InvalidAmount, "Invalid amount: 1.5"),
-        ({"amount": True}, InvalidAmount, "Invalid amount: True"),
-        ({"amount": "3"}, InvalidAmount, "Invalid amount: '3'"),
-        ({"amount": 10**9 + 1}, InvalidAmount, "Invalid amount: 1000000001"),
-        ({"reason": ""}, InvalidCorrection, "Invalid reason: ''"),
-        ({"reason": " \n"}, InvalidCorrection, "Invalid reason"),
-        ({"reason": None}, InvalidCorrection, "Invalid reason: None"),
-        ({"reason": "x" * 201}, InvalidCorrection, "up to 200 characters"),
-        ({"reason": "a\0b"}, InvalidCorrection, "without NUL"),
-        ({"user": AnonymousUser()}, InvalidCorrection, "Invalid user"),
-        ({"user": User(username=" ")}, InvalidCorrection, "Pass a user who has logged in"),
-        ({"day": "2026-03-01"}, InvalidDay, "Invalid day: '2026-03-01'"),
-        ({"day": datetime.datetime(2026, 3, 1)}, InvalidDay, "Pass a date"),
-        ({"day": datetime.date(9999, 1, 1)}, InvalidDay, "9999-01-01 is in the future"),
+        ({"amount": 0}, InvalidArgument, "Invalid amount: 0"),
+        ({"amount": 1.5}, InvalidArgument, "Invalid amount: 1.5"),
+        ({"amount": True}, InvalidArgument, "Invalid amount: True"),
+        ({"amount": "3"}, InvalidArgument, "Invalid amount: '3'"),
+        ({"amount": 10**9 + 1}, InvalidArgument, "Invalid amount: 1000000001"),
+        ({"reason": ""}, InvalidArgument, "Invalid reason: ''"),
+        ({"reason": " \n"}, InvalidArgument, "Invalid reason"),
+        ({"reason": None}, InvalidArgument, "Invalid reason: None"),
+        ({"reason": "x" * 201}, InvalidArgument, "up to 200 characters"),
+        ({"reason": "a\0b"}, InvalidArgument, "without NUL"),
+        ({"user": AnonymousUser()}, InvalidArgument, "Invalid user"),
+        ({"user": User(username=" ")}, InvalidArgument, "Pass a user who has logged in"),
+        ({"day": "2026-03-01"}, InvalidArgument, "Invalid day: '2026-03-01'"),
+        ({"day": datetime.datetime(2026, 3, 1)}, InvalidArgument, "Pass a date"),
+        ({"day": datetime.date(9999, 1, 1)}, InvalidArgument, "9999-01-01 is in the future"),
         ({"counter": "likes"}, UnknownCounter, "Unknown counter 'likes'"),
         ({"obj": Article(title="Draft")}, UnsavedObject, "Save the object first"),
     ],
@@ -126,7 +123,7 @@ def test_an_invalid_correction_writes_nothing(buffer, user, article, options, er
     with pytest.raises(error, match=message) as caught:
         correct(arguments.pop("obj"), arguments.pop("amount"), arguments.pop("user"), **arguments)
 
-    assert isinstance(caught.value, InvalidHit)
+    assert isinstance(caught.value, InvalidArgument)
     assert not Correction.objects.exists()
     assert not HitSlot.objects.exists()
 
@@ -135,25 +132,25 @@ def test_a_day_of_the_site_is_not_in_the_future(buffer, user, article, settings)
     settings.TIME_ZONE = "Pacific/Kiritimati"  # Where each day begins first.
 
     correct(article, 1, user, day=day_of())
-    with pytest.raises(InvalidDay, match="in the future"):
+    with pytest.raises(InvalidArgument, match="in the future"):
         correct(article, 1, user, day=day_of() + datetime.timedelta(days=1))
 
 
 def test_no_more_is_taken_back_than_was_counted_on_the_day(buffer, user, article):
     record_hit(article, amount=100)
     record_hit(article, amount=4, at=yesterday())
-    flush()
+    flush_hits()
     record_hit(article, amount=2, at=yesterday())
 
     with pytest.raises(TooFewHits, match="Only 6 hits were counted on") as caught:
         correct(article, -7, user)
 
     assert caught.value.counted == 6
-    assert get_total(article) == 106
+    assert get_hits(article) == 106
     assert not Correction.objects.exists()
     assert not MissedRecord.objects.exists()
     correct(article, -6, user)
-    assert get_total(article) == 100
+    assert get_hits(article) == 100
 
 
 def test_a_day_below_zero_has_nothing_to_take_back(buffer, user, article):
@@ -215,14 +212,14 @@ def test_the_next_flush_discards_the_total_if_redis_does_not_answer(redis_buffer
         correct(article, 3, user)
 
     assert article.hits == 5
-    flush()
+    flush_hits()
     assert article.hits == 8
     assert not MissedRecord.objects.exists()
 
 
 def test_the_next_flush_discards_the_total_of_a_process_that_died(redis_buffer, user, article):
     record_hit(article, amount=5)
-    flush()
+    flush_hits()
     assert article.hits == 5
 
     def correct_and_die():
@@ -232,14 +229,14 @@ def test_the_next_flush_discards_the_total_of_a_process_that_died(redis_buffer, 
     connection.close()
     assert children.run(correct_and_die) < 0
     assert article.hits == 5
-    flush()
+    flush_hits()
     assert article.hits == 8
 
 
 def test_a_total_that_is_loaded_during_the_correction_is_not_kept(redis_buffer, user, article):
     """A reader has the old sum, and keeps it after the correction."""
     record_hit(article, amount=5, at=yesterday())
-    flush()
+    flush_hits()
     redis_buffer.discard_totals([corrections.counter_key(article, counter="views")])
     keep = RedisBuffer.keep_totals
     once = [lambda: correct(article, -2, user)]
@@ -257,7 +254,7 @@ def test_a_total_that_is_loaded_during_the_correction_is_not_kept(redis_buffer, 
 def test_a_flush_between_counting_and_taking_back_changes_nothing(redis_buffer, user, article):
     record_hit(article, amount=5, at=yesterday())
     read_numbers = RedisBuffer.read_numbers
-    once = [flush]
+    once = [flush_hits]
 
     def read_then_flush(*args, **kwargs):
         known = read_numbers(*args, **kwargs)
@@ -268,7 +265,7 @@ def test_a_flush_between_counting_and_taking_back_changes_nothing(redis_buffer, 
     with mock.patch.object(RedisBuffer, "read_numbers", read_then_flush):
         correct(article, -5, user)
         assert article.hits == 0
-    flush()
+    flush_hits()
     assert (article.hits, hits_of_yesterday(article)) == (0, 0)
 
 
@@ -317,7 +314,7 @@ def test_deleting_the_object_deletes_its_corrections(buffer, user, article):
     correct(other, 3, user)
 
     article.delete()
-    flush()
+    flush_hits()
 
     assert [kept.object_id for kept in Correction.objects.all()] == [str(other.pk)]
 

@@ -15,9 +15,9 @@ from django_hitcount.db.counter_keys import clear_content_types
 from django_hitcount.db.tables import DailyHitSlot, HitSlot
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance import flushing
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hit, record_hits
-from django_hitcount.totals import get_total, get_totals
+from django_hitcount.totals import get_hits
 from tests import children
 from tests.answers import failing_at_first
 from tests.app.models import Article, Cover, Featured, Page, Photo, Plain, PlainProxy, Small
@@ -38,17 +38,17 @@ def objs(request):
     """Three objects with hits in tables and buffer, on two counters."""
     objs = [MODELS[request.param]() for _ in range(3)]
     record_hits(objs, amount=5)
-    flush()
+    flush_hits()
     record_hits(objs)
     record_hits(objs, counter="downloads")
     return objs
 
 
 def is_forgotten(obj) -> bool:
-    flush()
+    flush_hits()
     sums = [*slot_sums([obj]).values(), *daily_sums([obj]).values()]
     sums += [*slot_sums([obj], "downloads").values()]
-    return not any(sums) and get_total(obj) == 0
+    return not any(sums) and get_hits(obj) == 0
 
 
 def revived(obj):
@@ -63,14 +63,14 @@ def test_deleted_object_loses_its_hits(buffer, objs):
     objs[0].pk = pk
 
     assert is_forgotten(revived(objs[0]))
-    assert get_totals(objs[1:]) == dict.fromkeys(objs[1:], 6)
+    assert get_hits(objs[1:]) == dict.fromkeys(objs[1:], 6)
 
 
 def test_objects_deleted_by_queryset_lose_their_hits(buffer, objs):
     type(objs[0]).objects.filter(pk__in=[obj.pk for obj in objs[:2]]).delete()
 
     assert [is_forgotten(revived(obj)) for obj in objs[:2]] == [True, True]
-    assert get_total(objs[2]) == 6
+    assert get_hits(objs[2]) == 6
 
 
 def test_rolled_back_deletion_keeps_the_hits(buffer, objs):
@@ -78,7 +78,7 @@ def test_rolled_back_deletion_keeps_the_hits(buffer, objs):
         type(objs[0]).objects.all().delete()
         raise ZeroDivisionError
 
-    assert set(get_totals(objs).values()) == {6}
+    assert set(get_hits(objs).values()) == {6}
 
 
 def test_deletion_in_a_savepoint_that_is_rolled_back_keeps_the_hits(buffer):
@@ -102,11 +102,11 @@ def test_hundreds_of_objects_cost_a_few_queries(buffer, django_assert_max_num_qu
         Article(title=str(n)) for n in range(deletion.OBJECTS_PER_PAGE)
     )
     record_hits(articles)
-    flush()
+    flush_hits()
 
     with django_assert_max_num_queries(80):
         Article.objects.all().delete()
-        flush()
+        flush_hits()
 
     assert not HitSlot.objects.exists()
     assert not DailyHitSlot.objects.exists()
@@ -130,33 +130,33 @@ def test_cascade_deletes_counts_too(buffer):
     photo = Photo.objects.create()
     cover = Cover.objects.create(photo=photo)
     record_hits([photo, cover])
-    flush()
+    flush_hits()
 
     photo.delete()
 
-    flush()
+    flush_hits()
     assert not HitSlot.objects.exists()
 
 
 def test_model_without_mixin_is_forgotten_once_connected(buffer):
-    deletion.connect(Plain)
+    deletion.register(Plain)
     try:
         plain = Plain.objects.create(name="x")
         record_hit(plain)
-        flush()
+        flush_hits()
         plain.delete()
     finally:
         for model in (Plain, PlainProxy):
             post_delete.disconnect(sender=model, dispatch_uid="django_hitcount.deletion")
 
-    flush()
+    flush_hits()
     assert not HitSlot.objects.exists()
 
 
 def test_deletion_through_a_proxy_is_noticed(buffer):
     article = Article.objects.create(title="Tea")
     plain = Plain.objects.create(name="x")
-    deletion.connect(Plain)
+    deletion.register(Plain)
     try:
         record_hits([article, plain])
         Featured.objects.all().delete()
@@ -164,7 +164,7 @@ def test_deletion_through_a_proxy_is_noticed(buffer):
     finally:
         for model in (Plain, PlainProxy):
             post_delete.disconnect(sender=model, dispatch_uid="django_hitcount.deletion")
-    flush()
+    flush_hits()
 
     assert not HitSlot.objects.exists()
 
@@ -194,10 +194,10 @@ def test_batch_that_a_flusher_has_read_does_not_come_back(redis_buffer):
         return original(batch, **options)
 
     with mock.patch.object(flushing, "apply", delete_before_apply):
-        flush()
+        flush_hits()
 
     assert deleted
-    flush()
+    flush_hits()
     assert not HitSlot.objects.exists()
 
 
@@ -205,10 +205,10 @@ def test_batch_of_a_dead_flusher_does_not_come_back(redis_buffer):
     article = Article.objects.create(title="Tea")
     record_hit(article)
     with mock.patch.object(RedisBuffer, "settle", side_effect=children.die):
-        assert children.run(flush) == -signal.SIGKILL
+        assert children.run(flush_hits) == -signal.SIGKILL
 
     article.delete()
-    flush()
+    flush_hits()
 
     assert not HitSlot.objects.exists()
 
@@ -219,12 +219,12 @@ def test_deletion_works_while_redis_is_away(redis_buffer):
     with mock.patch.object(RedisBuffer, "discard_objects", side_effect=BufferUnavailable("away")):
         article.delete()
         with pytest.raises(ExceptionGroup):
-            flush()
+            flush_hits()
 
     assert not Article.objects.exists()
-    flush()
+    flush_hits()
     assert not HitSlot.objects.exists()
-    assert get_total(revived(article)) == 0
+    assert get_hits(revived(article)) == 0
 
 
 def test_deletion_works_though_forgetting_fails(buffer, caplog):
@@ -240,11 +240,11 @@ def test_deletion_works_though_forgetting_fails(buffer, caplog):
 def test_deletion_that_meets_a_lock_is_tried_again(buffer):
     article = Article.objects.create(title="Tea")
     record_hit(article)
-    flush()
+    flush_hits()
     error = OperationalError("deadlock detected")
     with failing_at_first(row_deletion, "_delete_rows", error, times=2):
         article.delete()
-        flush()
+        flush_hits()
 
     assert not HitSlot.objects.exists()
 
@@ -254,7 +254,7 @@ def test_signal_outside_of_a_transaction_deletes_counts(buffer):
     record_hit(article)
     post_delete.send(Article, instance=article, using="default")
 
-    flush()
+    flush_hits()
     assert article.hits == 0
 
 

@@ -4,10 +4,11 @@ import pytest
 from django.core.exceptions import FieldError
 from django.db.models import F, Sum
 
-from django_hitcount.exceptions import HitCountError, InvalidKey, UnknownCounter
-from django_hitcount.expressions import SumOfHits
+from django_hitcount.counters.primary_keys import InvalidKey
+from django_hitcount.exceptions import HitCountError, UnknownCounter
 from django_hitcount.maintenance.compaction import compact
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
+from django_hitcount.models import HitCountSum
 from django_hitcount.recording import record_hit
 from tests.app.keys import Lease
 from tests.app.models import (
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def sums(queryset, path, **options):
     """The sum of each object, in the order of keys."""
-    rows = queryset.annotate(related_hits=SumOfHits(path, **options)).order_by("pk")
+    rows = queryset.annotate(related_hits=HitCountSum(path, **options)).order_by("pk")
     return [*rows.values_list("related_hits", flat=True)]
 
 
@@ -44,12 +45,12 @@ def sections(buffer):
     first, second, empty = Section.objects.bulk_create(Section(name=str(n)) for n in range(3))
     viewed(Story.objects.create(section=first), 1)
     viewed(Story.objects.create(section=first), 1)
-    flush()
+    flush_hits()
     compact()
     viewed(Story.objects.order_by("pk")[1], 1)
     viewed(Story.objects.create(section=second), 4)
     Story.objects.create(section=empty)
-    flush()
+    flush_hits()
     return [first, second, empty]
 
 
@@ -61,13 +62,13 @@ class TestPath:
         for story in Story.objects.order_by("pk"):
             Reply.objects.create(story=story)
 
-        found = Reply.objects.annotate(story_hits=SumOfHits("story")).order_by("story")
+        found = Reply.objects.annotate(story_hits=HitCountSum("story")).order_by("story")
         assert [reply.story_hits for reply in found] == [1, 2, 4, 0]
 
     def test_of_two_relations_to_keys_that_are_uuids(self, sections):
         for hits, story in enumerate(Story.objects.order_by("pk")):
             viewed(Reply.objects.create(story=story), hits + 1)
-        flush()
+        flush_hits()
 
         assert sums(Section.objects, "stories__replies") == [3, 3, 4]
 
@@ -80,7 +81,7 @@ class TestPath:
         viewed(one, 3)
         viewed(tags[0], 10)
         viewed(tags[1], 20)
-        flush()
+        flush_hits()
 
         assert sums(Tag.objects, "articles") == [5, 2, 0]
         assert sums(Article.objects, "tags") == [30, 10]
@@ -90,7 +91,7 @@ class TestPath:
             viewed(Remark.objects.create(target=section), 7)
         other = Plain.objects.create(pk=sections[0].pk)
         viewed(Remark.objects.create(target=other), 9)
-        flush()
+        flush_hits()
 
         assert sums(Section.objects, "remarks") == [7, 7, 0]
 
@@ -98,7 +99,7 @@ class TestPath:
         photo = viewed(Photo.objects.create(), 3)
         viewed(Cover.objects.create(photo=photo), 4)
         viewed(Review.objects.create(title="x"), 5)
-        flush()
+        flush_hits()
 
         assert sums(Photo.objects, "cover") == [4]
         assert sums(Cover.objects, "photo") == [3]
@@ -109,14 +110,14 @@ class TestPath:
     )
     def test_that_does_not_lead_to_objects_is_refused(self, path, why):
         with pytest.raises(FieldError, match=why):
-            Section.objects.annotate(related_hits=SumOfHits(path))
+            Section.objects.annotate(related_hits=HitCountSum(path))
 
 
 def test_an_object_that_is_reached_twice_counts_once(buffer):
     article = viewed(Article.objects.create(title="x"), 3)
     for _ in range(2):
         article.tags.add(Tag.objects.create())
-    flush()
+    flush_hits()
 
     assert sums(Article.objects, "tags__articles") == [3]
 
@@ -124,16 +125,16 @@ def test_an_object_that_is_reached_twice_counts_once(buffer):
 def test_objects_that_a_manager_hides_count(buffer):
     section = Section.objects.create()
     section.essays.add(viewed(Essay.objects.create(live=False), 3))
-    flush()
+    flush_hits()
 
     assert sums(Section.objects, "essays") == [3]
 
 
 def test_filter_order_and_aggregate(sections):
-    rows = Section.objects.annotate(related_hits=SumOfHits("stories"))
+    rows = Section.objects.annotate(related_hits=HitCountSum("stories"))
 
     assert [row.name for row in rows.order_by("-related_hits")] == ["1", "0", "2"]
-    assert [row.name for row in Section.objects.order_by(SumOfHits("stories").desc())] == [
+    assert [row.name for row in Section.objects.order_by(HitCountSum("stories").desc())] == [
         *("1", "0", "2")
     ]
     assert rows.filter(related_hits__gt=3).get() == sections[1]
@@ -143,7 +144,7 @@ def test_filter_order_and_aggregate(sections):
 
 def test_a_join_or_a_group_does_not_change_the_sum(sections):
     grouped = Section.objects.annotate(
-        newest=Sum("stories__pk"), related_hits=SumOfHits("stories")
+        newest=Sum("stories__pk"), related_hits=HitCountSum("stories")
     ).order_by("pk")
 
     assert [row.related_hits for row in grouped] == [3, 4, 0]
@@ -153,7 +154,7 @@ def test_a_join_or_a_group_does_not_change_the_sum(sections):
 
 def test_counters_are_apart(sections):
     viewed(Story.objects.order_by("pk")[0], 5, counter="downloads")
-    flush()
+    flush_hits()
 
     assert sums(Section.objects, "stories", counter="downloads") == [5, 0, 0]
     with pytest.raises(UnknownCounter, match="'viewz'"):
@@ -168,5 +169,5 @@ def test_keys_that_cannot_be_counted_are_an_error(db):
 def test_counts_in_another_database_are_an_error(settings, db):
     settings.DATABASE_ROUTERS = ["tests.routers.Elsewhere"]
 
-    with pytest.raises(HitCountError, match=r"SumOfHits.*app.Story.*'default'.*'elsewhere'"):
+    with pytest.raises(HitCountError, match=r"HitCountSum.*app.Story.*'default'.*'elsewhere'"):
         sums(Section.objects, "stories")

@@ -1,4 +1,4 @@
-"""HitTotalField: its options, its migrations, its checks, and where it is shown."""
+"""HitCountField: its options, its migrations, its checks, and where it is shown."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from django.forms import modelform_factory
 from django.test.utils import isolate_apps
 
 from django_hitcount.db.total_columns import total_columns
-from django_hitcount.fields import HitTotalField
+from django_hitcount.fields import HitCountField
 from django_hitcount.models import HitCountMixin
 from tests.app.models import Article, Event, Recipe
 
 
-class Downloads(HitTotalField):
+class Downloads(HitCountField):
     pass
 
 
@@ -39,23 +39,23 @@ def test_options():
 @pytest.mark.parametrize(
     ("field", "kwargs"),
     [
-        (HitTotalField(), {}),
-        (HitTotalField(counter="downloads"), {"counter": "downloads"}),
-        (HitTotalField("seen", db_index=False), {"verbose_name": "seen", "db_index": False}),
-        (HitTotalField(default=7, editable=True), {}),
+        (HitCountField(), {}),
+        (HitCountField(counter="downloads"), {"counter": "downloads"}),
+        (HitCountField("seen", db_index=False), {"verbose_name": "seen", "db_index": False}),
+        (HitCountField(default=7, editable=True), {}),
     ],
 )
 def test_migrations_name_the_public_path_and_what_differs(field, kwargs):
     _, path, args, found = field.deconstruct()
-    assert (path, args, found) == ("django_hitcount.fields.HitTotalField", [], kwargs)
+    assert (path, args, found) == ("django_hitcount.fields.HitCountField", [], kwargs)
     for other in (field.clone(), copy.deepcopy(field)):
         assert other.deconstruct() == field.deconstruct()
         assert (other.default, other.editable) == (0, False)
 
 
 def test_migration_file():
-    text, imports = MigrationWriter.serialize(HitTotalField(counter="downloads"))
-    assert text == "django_hitcount.fields.HitTotalField(counter='downloads')"
+    text, imports = MigrationWriter.serialize(HitCountField(counter="downloads"))
+    assert text == "django_hitcount.fields.HitCountField(counter='downloads')"
     assert imports == {"import django_hitcount.fields"}
 
 
@@ -64,7 +64,7 @@ def test_subclass_keeps_its_own_path():
 
 
 def test_counter_is_no_change_of_the_table():
-    assert "counter" in HitTotalField().non_db_attrs
+    assert "counter" in HitCountField().non_db_attrs
 
 
 def test_is_in_no_form():
@@ -80,7 +80,7 @@ class TestChecks:
     @isolate_apps("tests.app")
     def test_unknown_counter(self):
         class Song(models.Model):
-            plays = HitTotalField(counter="plays")
+            plays = HitCountField(counter="plays")
 
             class Meta:
                 app_label = "app"
@@ -93,7 +93,7 @@ class TestChecks:
     @isolate_apps("tests.app")
     def test_child_that_counts_as_its_parent(self):
         class Story(Article):
-            views = HitTotalField()
+            views = HitCountField()
 
             class Meta:
                 app_label = "app"
@@ -105,7 +105,7 @@ class TestChecks:
         class Pass(Event):
             number = models.AutoField(primary_key=True)
             event = models.OneToOneField(Event, parent_link=True, on_delete=models.CASCADE)
-            views = HitTotalField()
+            views = HitCountField()
 
             class Meta:
                 app_label = "app"
@@ -116,7 +116,7 @@ class TestChecks:
     def test_key_that_cannot_be_counted(self):
         class Price(models.Model):
             amount = models.DecimalField(primary_key=True, max_digits=5, decimal_places=2)
-            views = HitTotalField()
+            views = HitCountField()
 
             class Meta:
                 app_label = "app"
@@ -126,15 +126,15 @@ class TestChecks:
     @isolate_apps("tests.app")
     def test_name_that_hides_an_attribute_of_the_mixin(self):
         class Counted(models.Model):
-            hits = HitTotalField()
+            hits = HitCountField()
 
             class Meta:
                 abstract = True
                 app_label = "app"
 
         class Song(HitCountMixin, Counted):
-            visitors_on = HitTotalField()
-            plays = HitTotalField()
+            get_visitors = HitCountField()
+            plays = HitCountField()
 
             class Meta:
                 app_label = "app"
@@ -150,14 +150,14 @@ class TestChecks:
 
         errors = [message for message in Song.check() if "hitcount" in message.id]
         assert [error.id for error in errors] == ["django_hitcount.E010"] * 2
-        assert {error.obj.name for error in errors} == {"hits", "visitors_on"}
+        assert {error.obj.name for error in errors} == {"hits", "get_visitors"}
         assert "'hits' of app.Song hides HitCountMixin.hits" in str(errors)
         assert ids(Single) == ids(LiveSong) == []
 
     @isolate_apps("tests.app")
     def test_same_name_without_the_mixin(self):
         class Song(models.Model):
-            hits = HitTotalField()
+            hits = HitCountField()
 
             class Meta:
                 app_label = "app"
@@ -167,7 +167,7 @@ class TestChecks:
     @isolate_apps("tests.app")
     def test_wrong_settings_are_reported_by_their_own_check(self, settings):
         class Song(models.Model):
-            plays = HitTotalField(counter="plays")
+            plays = HitCountField(counter="plays")
 
             class Meta:
                 app_label = "app"

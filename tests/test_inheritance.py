@@ -8,10 +8,10 @@ from django.test import RequestFactory
 
 from django_hitcount.counters.primary_keys import counted_model
 from django_hitcount.db.tables import DailyHitSlot, HitSlot
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import HitCountQuerySet
-from django_hitcount.recording import record_hit, record_hits, record_page_hit
-from django_hitcount.totals import get_total, get_totals
+from django_hitcount.recording import record_hit, record_hits
+from django_hitcount.totals import get_hits
 from tests.app.models import (
     Article,
     Concert,
@@ -58,28 +58,28 @@ def test_child_and_parent_share_one_total(buffer, model):
     record_hit(child)
 
     assert record_hit(parent).total == 2
-    flush()
-    assert get_totals([child, parent]) == {child: 2, parent: 2}
+    flush_hits()
+    assert get_hits([child, parent]) == {child: 2, parent: 2}
     assert slot_sums([parent]) == daily_sums([parent]) == {parent: 2}
 
 
 def test_lists_of_children_and_of_parents_show_one_number(buffer):
     review = Review.objects.create(title="child")
     record_hit(review, amount=7)
-    flush()
+    flush_hits()
 
     for model in (Article, Review, FeaturedReview):
         rows = model.objects.with_hits()
-        assert [*rows.values_list("hit_total", flat=True)] == [7]
-        assert [obj.hit_total for obj in rows] == [7]
+        assert [*rows.values_list("hits", flat=True)] == [7]
+        assert [obj.hits for obj in rows] == [7]
 
 
 def test_child_and_parent_on_one_page_count_once(buffer):
     review = Review.objects.create(title="child")
     request = RequestFactory(headers=BROWSER).get("/")
 
-    record_page_hit(request, review)
-    record_page_hit(request, Article.objects.get(pk=review.pk))
+    record_hit(review, request, once_per_request=True)
+    record_hit(Article.objects.get(pk=review.pk), request, once_per_request=True)
 
     assert review.hits == 1
 
@@ -88,10 +88,10 @@ def test_child_with_a_key_of_its_own_is_another_object(buffer):
     ticket = Ticket.objects.create(number=77, name="x")
     record_hit(ticket)
 
-    assert get_total(ticket) == 1
-    assert get_total(Event.objects.get(pk=ticket.event_id)) == 0
-    flush()
-    assert [*Ticket.objects.with_hits().values_list("hit_total", flat=True)] == [1]
+    assert get_hits(ticket) == 1
+    assert get_hits(Event.objects.get(pk=ticket.event_id)) == 0
+    flush_hits()
+    assert [*Ticket.objects.with_hits().values_list("hits", flat=True)] == [1]
 
 
 def test_child_of_two_parents_counts_as_the_one_that_gives_the_key(buffer):
@@ -100,8 +100,8 @@ def test_child_of_two_parents_counts_as_the_one_that_gives_the_key(buffer):
     record_hit(festival)
     plain = Plain.objects.get(pk=festival.plain_ptr_id)
 
-    assert get_total(Event.objects.get(pk=festival.pk)) == 1
-    assert get_total(plain) == 0
+    assert get_hits(Event.objects.get(pk=festival.pk)) == 1
+    assert get_hits(plain) == 0
 
 
 DELETIONS = {
@@ -118,11 +118,11 @@ DELETIONS = {
 def test_deleting_child_or_parent_deletes_the_hits_of_both(buffer, way):
     review, other = [Review.objects.create(title="child") for _ in range(2)]
     record_hits([review, Article.objects.get(pk=review.pk), other])
-    flush()
+    flush_hits()
     record_hit(review)
 
     DELETIONS[way](review.pk)
-    flush()
+    flush_hits()
 
     assert not HitSlot.objects.filter(object_id=review.pk).exists()
     assert not DailyHitSlot.objects.filter(object_id=review.pk).exists()
@@ -133,11 +133,11 @@ def test_deleting_child_or_parent_deletes_the_hits_of_both(buffer, way):
 def test_child_that_leaves_its_parent_leaves_the_counts(buffer, model):
     review = model.objects.create(title="child")
     record_hit(review)
-    flush()
+    flush_hits()
     record_hit(review)
 
     review.delete(keep_parents=True)
-    flush()
+    flush_hits()
 
     assert Article.objects.get().hits == 2
 
@@ -153,10 +153,10 @@ DELETED_EVENTS = {
 def test_parent_without_the_mixin_is_connected_with_its_child(buffer, way):
     concert = Concert.objects.create(name="x")
     record_hit(concert)
-    flush()
+    flush_hits()
 
     DELETED_EVENTS[way](concert.pk)
-    flush()
+    flush_hits()
 
     assert not HitSlot.objects.exists()
 
@@ -169,6 +169,6 @@ def test_only_the_model_that_counts_listens():
 def test_queryset_of_a_parent_without_the_mixin(buffer):
     concert = Concert.objects.create(name="x")
     record_hit(concert)
-    flush()
+    flush_hits()
 
-    assert [event.hit_total for event in HitCountQuerySet(Event).with_hits()] == [1]
+    assert [event.hits for event in HitCountQuerySet(Event).with_hits()] == [1]

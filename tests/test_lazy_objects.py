@@ -12,12 +12,12 @@ from django.utils.functional import SimpleLazyObject
 from django_hitcount.corrections import correct_hits
 from django_hitcount.counters.days import day_of
 from django_hitcount.db.tables import HitSlot
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.prefetching import prefetch_hits
 from django_hitcount.recording import record_hit, record_hits
 from django_hitcount.series import hits_by_day, visitors_by_day
-from django_hitcount.totals import get_total, get_totals, hits_between
-from django_hitcount.unique_visitors import visitors_between
+from django_hitcount.totals import get_hits
+from django_hitcount.unique_visitors import get_visitors
 from tests.app.models import Article
 from tests.visiting import request_of
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 TAGS = Template(
     "{% load hitcount %}{% prefetch_hits objects %}"
-    "{% hit_count user %} {% hit_total user %} {% hit_total user days=1 %} {% hit_visitors user %}"
+    "{% hit_count user %} {% hits user %} {% hits user days=1 %} {% visitors user %}"
 )
 
 
@@ -56,11 +56,11 @@ def test_hits_are_recorded_and_read(lazy):
     assert record_hit(lazy, request_of(1)).total == 1
     assert [hit.total for hit in record_hits([lazy, lazy], request_of(2))] == [3, 3]
 
-    assert get_total(lazy) == lazy.hits == hits_between(*today(lazy)) == 3
-    assert [*get_totals([lazy]).values()] == [3]
-    assert [*hits_by_day(*today(lazy)).values()] == [3]
-    assert [*visitors_by_day(*today(lazy)).values()] == [2]
-    assert visitors_between(*today(lazy)) == 2
+    assert get_hits(lazy) == lazy.hits == get_hits(lazy, days=1) == 3
+    assert [*get_hits([lazy]).values()] == [3]
+    assert [*hits_by_day(lazy, days=1).values()] == [3]
+    assert [*visitors_by_day(lazy, days=1).values()] == [2]
+    assert get_visitors(lazy) == 2
 
 
 def test_tags_count_and_show_them(lazy):
@@ -75,7 +75,7 @@ def test_read_numbers_are_kept_on_what_they_stand_for(lazy, django_assert_num_qu
 
     with django_assert_num_queries(0):
         context = Context({"user": lazy})
-        shown = "{% load hitcount %}{% hit_total user %} {% hit_visitors user %}"
+        shown = "{% load hitcount %}{% hits user %} {% visitors user %}"
         assert Template(shown).render(context) == "1 1"
 
 
@@ -86,7 +86,7 @@ def test_they_are_corrected_by_a_lazy_user(lazy, user):
         lazy, -2, day=day_of(), reason="A bot", user=SimpleLazyObject(lambda: user)
     )
 
-    assert (correction.made_by, get_total(lazy)) == ("ann", 3)
+    assert (correction.made_by, get_hits(lazy)) == ("ann", 3)
 
 
 def test_they_are_forgotten_when_it_is_deleted(lazy):
@@ -94,5 +94,5 @@ def test_they_are_forgotten_when_it_is_deleted(lazy):
 
     lazy.delete()
 
-    flush()
+    flush_hits()
     assert not HitSlot.objects.exists()

@@ -26,7 +26,7 @@ def test_user_keeps_what_makes_users(buffer):
 
     assert managers_of(Reader) == {"objects": UserManager}
     assert Reader.objects.get_by_natural_key("ann") == reader
-    assert with_hits(Reader.objects.all()).get().hit_total == 1
+    assert with_hits(Reader.objects.all()).get().hits == 1
     assert reader.hits == 1
 
 
@@ -221,7 +221,7 @@ def test_abstract_children_hand_the_mixin_on():
 def test_managers_from_querysets_know_with_hits(buffer):
     Novel.published.create(live=True).record_hit()
 
-    assert Novel.published.with_hits().live().get().hit_total == 1
+    assert Novel.published.with_hits().live().get().hits == 1
 
 
 @pytest.mark.parametrize("is_mixin_first", [True, False])

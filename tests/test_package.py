@@ -84,8 +84,8 @@ def test_every_check_is_documented(check):
 @pytest.mark.parametrize(
     "name",
     [
-        *("hit_count", "hit_total", "flush_hits", "compact_hits", "beat_schedule"),
-        *("record_hit", "record_hits", "arecord_hit", "get_total", "get_totals", "hits_between"),
+        *("hit_count", "hits", "flush_hits", "compact_hits", "beat_schedule"),
+        *("record_hit", "record_hits", "arecord_hit", "get_hits", "get_hits", "get_hits"),
         *("HitCountAdmin", "CorrectionAdmin", "correct_hits", "TooFewHits"),
         *("with_hits", "HitCountMixin", "HitCountDetailMixin", "HitCountQuerySet"),
         *(
@@ -96,8 +96,8 @@ def test_every_check_is_documented(check):
             "django_hitcount.deletion",
         ),
         *("prefetch_hits", "aprefetch_hits"),
-        *("hit_visitors", "with_visitors", "visitors_on", "visitors_between", "get_visitors"),
-        *("refused_hits", "refused_between", "Throttle", "aadmit", "@refusal"),
+        *("visitors", "with_visitors", "get_visitors", "get_visitors", "get_visitors"),
+        *("refused_hits", "get_refused_hits", "Throttle", "aadmit", "@refusal"),
         *("DailyVisitors", "RefusedHitSlot", "SeenVisitor", "VisitorSalt", "Admission"),
         *(f'"{name}"' for name in REFUSALS),
         *(f'"{name}"' for name in identity.IDENTITIES),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from django.test import RequestFactory
 
-from django_hitcount.recording import Hit, record_hit, record_page_hit
-from django_hitcount.totals import get_total, get_totals
+from django_hitcount.recording import Hit, record_hit
+from django_hitcount.totals import get_hits
 from tests.app.models import Article
 from tests.browsers import BROWSER
 
@@ -31,23 +31,25 @@ def test_page_counts_once_per_request_and_object(buffer, article):
     request = RequestFactory(headers=BROWSER).get("/")
     other = Article.objects.create(title="Coffee")
 
-    totals = [record_page_hit(request, obj).total for obj in (article, article, other)]
+    totals = [
+        record_hit(obj, request, once_per_request=True).total for obj in (article, article, other)
+    ]
 
     assert totals == [1, 1, 1]
-    assert get_totals([article, other]) == {article: 1, other: 1}
+    assert get_hits([article, other]) == {article: 1, other: 1}
 
 
 def test_page_hit_after_an_explicit_one_counts_nothing_more(buffer, article):
     request = RequestFactory(headers=BROWSER).get("/")
     record_hit(article, request)
 
-    assert record_page_hit(request, article).total == 1
+    assert record_hit(article, request, once_per_request=True).total == 1
     assert article.hits == 1
 
 
 def test_counters_of_one_page_are_apart(buffer, article):
     request = RequestFactory(headers=BROWSER).get("/")
-    record_page_hit(request, article)
-    record_page_hit(request, article, counter="downloads")
+    record_hit(article, request, once_per_request=True)
+    record_hit(article, request, once_per_request=True, counter="downloads")
 
-    assert get_total(article, counter="downloads") == article.hits == 1
+    assert get_hits(article, counter="downloads") == article.hits == 1

@@ -25,7 +25,7 @@ from django_hitcount.db import daily_visitors
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.maintenance import flushing
 from django_hitcount.maintenance.compaction import compact
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import DailyVisitors
 from django_hitcount.page_numbers import read_numbers
 from django_hitcount.recording import record_hit, record_hits
@@ -47,8 +47,8 @@ COST_OF_MERGING = 2, 1
 """Round trips and queries."""
 
 PAGE = (
-    "{% hit_count a %} {% hit_total a %} {% hit_total a counter='downloads' %} "
-    "{% hit_visitors a %} {% hit_visitors a days=7 %}"
+    "{% hit_count a %} {% hits a %} {% hits a counter='downloads' %} "
+    "{% visitors a %} {% visitors a days=7 %}"
 )
 
 
@@ -87,7 +87,7 @@ def site(redis, noon, settings, rotation):
     """Two counters that count visitors, or only one."""
     settings.HITCOUNT = {
         **settings.HITCOUNT,
-        "BUFFER": "django_hitcount.buffers.redis.RedisBuffer",
+        "REDIS": "hitcount",
         "COUNTERS": {"views": {"visitors": True}, "downloads": {}},
         "VISITOR_KEY_ROTATION": rotation,
     }
@@ -99,12 +99,12 @@ def article(site) -> Article:
     article = Article.objects.create(title="Tea")
     for n in range(7, 0, -1):
         visit(article, range(n, n + 3), at=days_ago(n))
-    flush()
+    flush_hits()
     return article
 
 
 def expected(article, days):
-    return get_visitors([article], days_ago(days - 1), DAY)[article]
+    return get_visitors([article], first_day=days_ago(days - 1), last_day=DAY)[article]
 
 
 def test_page_is_one_round_trip_and_no_sql(article, rotation, django_assert_num_queries):
@@ -119,7 +119,7 @@ def test_page_is_one_round_trip_and_no_sql(article, rotation, django_assert_num_
 
 
 def test_open_days_are_no_sql_under_any_rotation(article, django_assert_num_queries):
-    source = "{% hit_count a %} {% hit_visitors a %} {% hit_visitors a days=2 %}"
+    source = "{% hit_count a %} {% visitors a %} {% visitors a days=2 %}"
     render(article, source)
 
     with sends() as sent, django_assert_num_queries(0):
@@ -130,18 +130,18 @@ def test_open_days_are_no_sql_under_any_rotation(article, django_assert_num_quer
 
 
 def test_first_page_of_the_day_shows_the_same(article, rotation):
-    assert render(article, "{% hit_visitors a days=7 %}") == str(expected(article, 7))
+    assert render(article, "{% visitors a days=7 %}") == str(expected(article, 7))
     week = {"day": 19, "month": 8, "never": 8}[rotation]
     assert render(article) == f"22 22 0 1 {week}"
 
 
-@pytest.mark.parametrize("step", [lambda: None, flush, compact])
+@pytest.mark.parametrize("step", [lambda: None, flush_hits, compact])
 def test_kept_visitors_are_those_that_are_read(article, step):
     for visitor in (1, 100, 100):
         visit(article, [visitor])
         step()
         for days in (1, 2, 3, 7, 8, 30):
-            source = f"{{% hit_visitors a days={days} as v %}}{{{{ v }}}}/{{{{ v.spans }}}}"
+            source = f"{{% visitors a days={days} as v %}}{{{{ v }}}}/{{{{ v.spans }}}}"
             found = expected(article, days)
             shown = [render(article, source) for _ in range(2)]
             assert shown == [f"{found}/{found.spans}"] * 2
@@ -158,7 +158,7 @@ def test_page_whose_record_is_the_first_of_a_run_includes_it(article, redis):
     """Another page has loaded the script that reads, but none that which records."""
     render(article)
     redis.script_flush()
-    render(article, "{% hit_visitors a %}")
+    render(article, "{% visitors a %}")
 
     assert render(article, visitor=60).split()[:4] == ["23", "23", "0", "2"]
 
@@ -168,7 +168,7 @@ def test_redis_that_lost_its_memory_does_not_show_fewer(
 ):
     visit(article, range(50, 60))
     shown = render(article)
-    flush()
+    flush_hits()
     redis.flushall()
 
     again = render(article, visitor=1)
@@ -185,12 +185,12 @@ def test_key_that_redis_lost_is_made_again(article, redis, lost):
     """By eviction, which may take any key."""
     visit(article, range(50, 60))
     render(article)
-    flush()
+    flush_hits()
     redis.delete(*redis.keys(lost) or ["nothing"])
     visit(article, [60])
 
     for _ in range(2):
-        shown = render(article, "{% hit_visitors a %} {% hit_visitors a days=7 %}")
+        shown = render(article, "{% visitors a %} {% visitors a days=7 %}")
         assert is_about(12, int(shown.split()[0]))
         assert shown.split()[1] == str(expected(article, 7))
 
@@ -198,7 +198,7 @@ def test_key_that_redis_lost_is_made_again(article, redis, lost):
 def test_sketch_that_was_lost_before_a_flush_is_not_missed_for_ever(
     article, redis, django_assert_num_queries
 ):
-    source = "{% hit_visitors a %} {% hit_visitors a days=2 %}"
+    source = "{% visitors a %} {% visitors a days=2 %}"
     visit(article, range(50, 60))
     shown = render(article, source)
     redis.delete(*redis.keys(f"*:visitors:*:{DAY}:*"))
@@ -216,24 +216,24 @@ def test_late_visitor_of_yesterday_is_counted(article):
     visit(article, [77], at=days_ago(1))
 
     found = expected(article, 7)
-    assert render(article, "{% hit_visitors a days=7 %}") == str(found)
+    assert render(article, "{% visitors a days=7 %}") == str(found)
 
 
 def test_late_visitor_of_a_closed_day_is_counted(article, rotation):
     render(article)
-    before = render(article, "{% hit_visitors a days=7 %}")
+    before = render(article, "{% visitors a days=7 %}")
     visit(article, [77], at=days_ago(5))
 
-    assert int(render(article, "{% hit_visitors a days=7 %}")) == int(before) + 1
+    assert int(render(article, "{% visitors a days=7 %}")) == int(before) + 1
 
 
 def test_next_day_has_its_own_numbers(article, noon):
     render(article)
     noon.shift(datetime.timedelta(days=1))
 
-    assert render(article, "{% hit_visitors a %}") == "0"
-    found = get_visitors([article], days_ago(5), days_ago(-1))[article]
-    assert render(article, "{% hit_visitors a days=7 %}") == str(found)
+    assert render(article, "{% visitors a %}") == "0"
+    found = get_visitors([article], first_day=days_ago(5), last_day=days_ago(-1))[article]
+    assert render(article, "{% visitors a days=7 %}") == str(found)
 
 
 def test_midnight_is_that_of_the_site(article, noon, redis):
@@ -244,7 +244,7 @@ def test_midnight_is_that_of_the_site(article, noon, redis):
     assert 0 < redis.ttl(kept) <= 61
 
     noon.move_to(datetime.datetime(2026, 3, 10, 23, 0, tzinfo=datetime.UTC))
-    assert render(article, "{% hit_visitors a %}") == "0"
+    assert render(article, "{% visitors a %}") == "0"
 
 
 def test_all_that_is_kept_ends_at_midnight(article, redis):
@@ -259,11 +259,11 @@ def test_deleted_object_leaves_nothing(article, redis):
     render(article)
     pk = article.pk
     article.delete()
-    flush()
+    flush_hits()
 
     assert redis.keys("*:kept_visitors:*") == []
     again = Article.objects.create(pk=pk, title="New")
-    assert render(again, "{% hit_visitors a %} {% hit_visitors a days=30 %}") == "0 0"
+    assert render(again, "{% visitors a %} {% visitors a days=30 %}") == "0 0"
     assert render(again) == "1 1 0 1 1"
 
 
@@ -278,7 +278,7 @@ def test_page_in_a_transaction_is_one_round_trip_before_and_one_after(
     assert sent() == 2
     # The visitor of this page comes with the COMMIT.
     assert shown.split() == ["23", "23", "0", "1", *shown.split()[4:]]
-    assert render(article, "{% hit_visitors a %}") == "2"
+    assert render(article, "{% visitors a %}") == "2"
 
 
 @KEYS_OF_ONE_DAY
@@ -297,9 +297,7 @@ def test_pages_in_transactions_let_redis_keep_their_numbers(article, django_asse
 
 
 @KEYS_OF_ONE_DAY
-@pytest.mark.parametrize(
-    "source", [PAGE, "{% hit_visitors a %} {% hit_visitors a days=7 %} " + PAGE]
-)
+@pytest.mark.parametrize("source", [PAGE, "{% visitors a %} {% visitors a days=7 %} " + PAGE])
 def test_pages_in_transactions_run_no_sql_once_redis_knows_the_object(article, source):
     """As those of a site with ATOMIC_REQUESTS."""
     with transaction.atomic():
@@ -314,7 +312,7 @@ def test_pages_in_transactions_run_no_sql_once_redis_knows_the_object(article, s
 @KEYS_OF_ONE_DAY
 @pytest.mark.parametrize("is_rolled_back", [False, True])
 def test_numbers_of_a_transaction_are_kept_after_the_commit(article, is_rolled_back):
-    source = "{% hit_total a counter='downloads' %} {% hit_visitors a days=7 %}"
+    source = "{% hits a counter='downloads' %} {% visitors a days=7 %}"
     with transaction.atomic():
         first = render(article, source)
         transaction.set_rollback(is_rolled_back)
@@ -332,20 +330,20 @@ def test_numbers_kept_after_a_transaction_are_not_those_of_its_beginning(article
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SELECT count(*) FROM django_hitcount_dailyvisitors")
-        assert children.run(lambda: (visit(article, [1, 2, 3]), flush())) == 0
+        assert children.run(lambda: (visit(article, [1, 2, 3]), flush_hits())) == 0
         redis.delete(*redis.keys("hitcount:*:visitors:*"))
-        render(article, "{% hit_visitors a days=7 %}")
+        render(article, "{% visitors a days=7 %}")
 
-    assert render(article, "{% hit_visitors a %}") == "3"
+    assert render(article, "{% visitors a %}") == "3"
 
 
 def test_total_of_a_hit_that_was_rolled_back_is_read_again(article):
     request = request_of(1)
     with transaction.atomic():
-        assert render(article, "{% hit_count a %} {% hit_total a %}", request=request) == "22 22"
+        assert render(article, "{% hit_count a %} {% hits a %}", request=request) == "22 22"
         transaction.set_rollback(True)
 
-    assert render(article, "{% hit_total a %}", request=request) == "21"
+    assert render(article, "{% hits a %}", request=request) == "21"
 
 
 def test_hit_later_in_the_page_changes_its_numbers(article):
@@ -365,7 +363,7 @@ def test_other_object_of_the_page_is_read_by_itself(article):
     request = request_of(1)
     render(article, request=request)
 
-    assert render(other, "{% hit_total a %}", request=request) == "3"
+    assert render(other, "{% hits a %}", request=request) == "3"
     assert tuple(page_memory._wishes_of(Article, "")) == (
         page_memory.Wish("downloads"),
         page_memory.Wish("views", 1),
@@ -387,7 +385,7 @@ def test_wishes_are_not_without_end(article):
     request = request_of(1)
     record_hit(article, request)
     for days in range(1, 40):
-        render(article, f"{{% hit_visitors a days={days} %}}", request=request)
+        render(article, f"{{% visitors a days={days} %}}", request=request)
 
     known = page_memory._wishes_of(Article, "")
     assert [wish.days for wish in known] == [*range(20, 40)]
@@ -397,11 +395,11 @@ def test_numbers_are_forgotten_after_a_while(article, monkeypatch):
     request = request_of(1)
     render(article, request=request)
     record_hits([article], amount=4)
-    assert render(article, "{% hit_total a %}", request=request) == "22"
+    assert render(article, "{% hits a %}", request=request) == "22"
 
     later = numbers.monotonic() + numbers.FRESH_SECONDS + 1
     monkeypatch.setattr(numbers, "monotonic", lambda: later)
-    assert render(article, "{% hit_total a %}", request=request) == "26"
+    assert render(article, "{% hits a %}", request=request) == "26"
 
 
 def test_settle_between_reading_and_keeping(article, redis, monkeypatch):
@@ -412,11 +410,11 @@ def test_settle_between_reading_and_keeping(article, redis, monkeypatch):
     def read_and_flush(*args, **kwargs):
         found = original(*args, **kwargs)
         visit(article, [90])
-        contextvars.Context().run(flush)  # Not part of this page.
+        contextvars.Context().run(flush_hits)  # Not part of this page.
         return found
 
     monkeypatch.setattr(daily_visitors, "read_ranges", read_and_flush)
-    assert render(article, "{% hit_visitors a days=7 %}") == str(expected(article, 7))
+    assert render(article, "{% visitors a days=7 %}") == str(expected(article, 7))
     assert not redis.keys("*:kept_visitors:*")
 
 
@@ -449,8 +447,8 @@ def test_first_visitor_between_reading_and_keeping(article, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(daily_visitors, "read_ranges", read_and_visit)
-        render(article, "{% hit_visitors a %}")
-    assert render(article, "{% hit_visitors a %}") == "1"
+        render(article, "{% visitors a %}")
+    assert render(article, "{% visitors a %}") == "1"
 
 
 def test_flusher_that_comes_late_is_seen(article, redis, settings):
@@ -458,12 +456,12 @@ def test_flusher_that_comes_late_is_seen(article, redis, settings):
     visit(article, range(20))
     asleep = [batch for p in range(16) if (batch := get_buffer().claim(p))]
     redis.flushall()
-    assert render(article, "{% hit_visitors a %}") == "0"
+    assert render(article, "{% visitors a %}") == "0"
     for batch in asleep:
         flushing.flush_batch(get_buffer(), batch)
 
     assert is_about(20, DailyVisitors.objects.get(day=DAY).count)
-    assert render(article, "{% hit_visitors a %}") == str(expected(article, 1))
+    assert render(article, "{% visitors a %}") == str(expected(article, 1))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""``{% hit_total article days=7 %}``: the hits of the last days on a page."""
+"""``{% hits article days=7 %}``: the hits of the last days on a page."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from django.template import Context, Template
 from django.test import RequestFactory
 
 from django_hitcount.counters.days import day_of
-from django_hitcount.exceptions import InvalidDay, UnknownCounter
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.exceptions import InvalidArgument, UnknownCounter
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hit
 from tests.app.models import Article
 from tests.browsers import BROWSER
@@ -43,27 +43,27 @@ def article(buffer):
     ("days", "printed"), [("1", "1"), ("6", "1"), ("7", "21"), ("8", "321"), ("None", "321")]
 )
 def test_last_days_with_today(article, days, printed):
-    assert show(f"{{% hit_total article days={days} %}}", article) == printed
+    assert show(f"{{% hits article days={days} %}}", article) == printed
 
 
 def test_after_a_flush(article):
-    flush()
+    flush_hits()
 
-    assert show("{% hit_total article days=7 as week %}{{ week|add:1 }}", article) == "22"
+    assert show("{% hits article days=7 as week %}{{ week|add:1 }}", article) == "22"
 
 
 def test_another_counter(article, settings):
     settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"downloads": {}}}
     record_hit(article, counter="downloads")
 
-    assert show("{% hit_total article counter='downloads' days=7 %}", article) == "1"
+    assert show("{% hits article counter='downloads' days=7 %}", article) == "1"
 
 
 def test_second_tag_costs_nothing(redis, redis_buffer, request_, django_assert_num_queries):
     article = Article.objects.create(title="new")
     record_hit(article)
-    show("{% hit_total article days=7 %}", article)
-    tag = "{% hit_total article days=7 %}"
+    show("{% hits article days=7 %}", article)
+    tag = "{% hits article days=7 %}"
 
     with round_trips(redis) as trips, django_assert_num_queries(1):
         assert show(f"{tag}|{tag}", article, request_) == "1|1"
@@ -71,20 +71,20 @@ def test_second_tag_costs_nothing(redis, redis_buffer, request_, django_assert_n
 
 
 def test_hit_of_the_page_is_included(article, request_):
-    tag = "{% hit_total article days=7 %}"
+    tag = "{% hits article days=7 %}"
 
     assert show(f"{tag}|{{% hit_count article %}}|{tag}", article, request_) == "21|322|22"
 
 
 def test_unsaved_object(article):
-    assert show("{% hit_total article days=7 %}", Article()) == ""
+    assert show("{% hits article days=7 %}", Article()) == ""
 
 
 def test_page_is_shown_without_the_table(article, request_, caplog):
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE django_hitcount_dailyhitslot RENAME TO away")
         try:
-            assert show("a{% hit_total article days=7 %}b", article, request_) == "ab"
+            assert show("a{% hits article days=7 %}b", article, request_) == "ab"
         finally:
             cursor.execute("ALTER TABLE away RENAME TO django_hitcount_dailyhitslot")
     assert "cannot be read" in caplog.text
@@ -92,10 +92,10 @@ def test_page_is_shown_without_the_table(article, request_, caplog):
 
 @pytest.mark.parametrize("days", ["0", "-1", "3661", "'x'"])
 def test_invalid_number_of_days(article, days):
-    with pytest.raises(InvalidDay):
-        show(f"{{% hit_total article days={days} %}}", article)
+    with pytest.raises(InvalidArgument):
+        show(f"{{% hits article days={days} %}}", article)
 
 
 def test_unknown_counter(article):
     with pytest.raises(UnknownCounter):
-        show("{% hit_total article counter='likes' days=7 %}", article)
+        show("{% hits article counter='likes' days=7 %}", article)

@@ -8,10 +8,10 @@ from django.template import Context, Template, TemplateSyntaxError
 from django.test import Client, RequestFactory
 
 from django_hitcount.exceptions import UnsavedObject
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import HitSlot
-from django_hitcount.recording import Hit, record_hit, record_page_hit
-from django_hitcount.totals import get_total
+from django_hitcount.recording import Hit, record_hit
+from django_hitcount.totals import get_hits
 from tests.app.models import Article
 from tests.browsers import BROWSER
 
@@ -60,14 +60,14 @@ class TestHitCount:
         source = "{% hit_count a counter='downloads' as n %}[{{ n }}]"
 
         assert render(source, article, request=request_) == "[1]"
-        assert (get_total(article, counter="downloads"), article.hits) == (1, 0)
+        assert (get_hits(article, counter="downloads"), article.hits) == (1, 0)
 
     def test_wrong_object_is_an_error_that_names_it(self, article, request_):
         with pytest.raises(ValueError, match="Cannot count hits of ''"):
             render("{% hit_count nobody %}", article, request=request_)
 
 
-@pytest.mark.parametrize("tag", ["hit_count", "hit_total", "hit_visitors"])
+@pytest.mark.parametrize("tag", ["hit_count", "hits", "visitors"])
 def test_counter_without_its_name_is_an_error(tag):
     with pytest.raises(TemplateSyntaxError, match="too many positional arguments"):
         Template("{% load hitcount %}{% " + tag + " a 'downloads' %}")
@@ -76,20 +76,20 @@ def test_counter_without_its_name_is_an_error(tag):
 class TestUnsavedObject:
     """A preview: it has no row yet, or its row is of another version."""
 
-    @pytest.mark.parametrize("tag", ["hit_count", "hit_total", "hit_visitors"])
+    @pytest.mark.parametrize("tag", ["hit_count", "hits", "visitors"])
     @pytest.mark.parametrize("pk", [None, 7])
     def test_tags_print_nothing_and_count_nothing(self, article, request_, tag, pk):
         preview = Article(pk=pk, title="Draft")
 
         assert render("[{% " + tag + " a %}]", preview, request=request_) == "[]"
-        flush()
+        flush_hits()
         assert not HitSlot.objects.exists()
 
     def test_hits_print_nothing(self, article):
         assert render("[{{ a.hits }}]", Article(title="Draft")) == "[]"
 
     def test_view_counts_nothing(self, article, request_):
-        assert record_page_hit(request_, Article()) == Hit(False, "unsaved", None)
+        assert record_hit(Article(), request_, once_per_request=True) == Hit(False, "unsaved", None)
 
     def test_recording_one_outside_of_a_page_is_an_error(self):
         with pytest.raises(UnsavedObject, match="Save the object first"):
@@ -100,13 +100,13 @@ class TestHitTotal:
     def test_prints_and_counts_nothing(self, article, request_):
         article.record_hit()
 
-        assert render("{% hit_total a %}{% hit_total a %}", article, request=request_) == "11"
+        assert render("{% hits a %}{% hits a %}", article, request=request_) == "11"
         assert article.hits == 1
 
     def test_counter_and_variable(self, article):
         article.record_hit(counter="downloads", amount=4)
 
-        assert render("{% hit_total a counter='downloads' as n %}[{{ n }}]", article) == "[4]"
+        assert render("{% hits a counter='downloads' as n %}[{{ n }}]", article) == "[4]"
 
 
 class TestViews:
@@ -126,7 +126,7 @@ class TestViews:
 
     def test_missing_object_counts_nothing(self, article):
         assert Client(headers=BROWSER).get(f"/detail/{article.pk + 1}/").status_code == 404
-        flush()
+        flush_hits()
         assert article.hits == 0
 
     def test_view_that_rolls_back_counts_nothing(self, article):

@@ -6,7 +6,7 @@ import pytest
 from django.apps import apps
 from django.test import Client
 
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from tests.app.models import Article
 from tests.browsers import BROWSER
 
@@ -39,7 +39,7 @@ def test_no_trace_of_a_visitor_is_kept(redis, buffer):
     for _ in range(3):
         assert Client(headers=BROWSER).get(f"/articles/{article.pk}/", **VISITOR).status_code == 200
     before = everything(redis)
-    flush()
+    flush_hits()
     after = everything(redis)
 
     assert b"views" in before

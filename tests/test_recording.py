@@ -11,9 +11,9 @@ import time_machine
 from django_hitcount.counters.days import day_of
 from django_hitcount.db.tables import HitSlot
 from django_hitcount.maintenance.compaction import compact
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import Hit, arecord_hit, arecord_hits, record_hit, record_hits
-from django_hitcount.totals import aget_total, aget_totals, get_total, get_totals, hits_between
+from django_hitcount.totals import aget_hits, get_hits
 from tests.app.models import Article, Cover, Featured, Page, Photo, Plain, Review, Small
 from tests.tables import daily_sums, slot_sums
 
@@ -31,7 +31,7 @@ def article() -> Article:
 def steps():
     """Moments between recording and reading at which no total may differ."""
     yield
-    flush()
+    flush_hits()
     yield
     compact()
     yield
@@ -49,13 +49,13 @@ def test_total_is_the_same_before_and_after_each_step(buffer, article):
     for _ in range(3):
         record_hit(article)
 
-    assert [get_total(article) for _ in steps()] == [3, 3, 3]
+    assert [get_hits(article) for _ in steps()] == [3, 3, 3]
     assert slot_sums([article]) == daily_sums([article]) == {article: 3}
 
 
 def test_total_goes_on_after_a_flush(buffer, article):
     record_hit(article)
-    flush()
+    flush_hits()
 
     assert record_hit(article).total == 2
     assert article.hits == 2
@@ -63,13 +63,13 @@ def test_total_goes_on_after_a_flush(buffer, article):
 
 def test_object_without_hits_has_0(buffer, article):
     assert article.hits == 0
-    assert get_totals([article]) == {article: 0}
-    assert hits_between(article, TODAY, TODAY) == 0
+    assert get_hits([article]) == {article: 0}
+    assert get_hits(article, first_day=TODAY, last_day=TODAY) == 0
 
 
 def test_reading_writes_nothing(buffer, article):
-    assert get_total(article) == 0
-    assert get_totals([article]) == {article: 0}
+    assert get_hits(article) == 0
+    assert get_hits([article]) == {article: 0}
     assert not HitSlot.objects.exists()
 
 
@@ -93,7 +93,7 @@ def test_any_primary_key_is_counted(buffer, make):
     record_hit(obj)
     fetched = type(obj).objects.get(pk=obj.pk)
 
-    assert [get_total(fetched) for _ in steps()] == [1, 1, 1]
+    assert [get_hits(fetched) for _ in steps()] == [1, 1, 1]
     assert record_hit(fetched).total == 2
 
 
@@ -107,7 +107,7 @@ def test_keys_that_look_alike_are_distinguished(buffer, one, other):
     record_hit(pages[1])
 
     for _ in steps():
-        assert get_totals(pages) == {pages[0]: 2, pages[1]: 3}
+        assert get_hits(pages) == {pages[0]: 2, pages[1]: 3}
 
 
 def test_proxy_counts_as_its_concrete_model(buffer, article):
@@ -121,30 +121,30 @@ def test_counters_of_an_object_are_apart(buffer, article):
     record_hit(article, counter="downloads", amount=5)
 
     for _ in steps():
-        assert (get_total(article), get_total(article, counter="downloads")) == (1, 5)
+        assert (get_hits(article), get_hits(article, counter="downloads")) == (1, 5)
 
 
 def test_negative_amount_takes_hits_back(buffer, article):
     record_hit(article, counter="downloads", amount=3)
-    flush()
+    flush_hits()
 
     assert record_hit(article, counter="downloads", amount=-1).total == 2
     for _ in steps():
-        assert get_total(article, counter="downloads") == 2
+        assert get_hits(article, counter="downloads") == 2
 
 
 def test_hits_that_cancel_out_leave_0(buffer, article):
     record_hit(article, amount=3)
     record_hit(article, amount=-3)
 
-    assert [get_total(article) for _ in steps()] == [0, 0, 0]
+    assert [get_hits(article) for _ in steps()] == [0, 0, 0]
 
 
 def test_totals_beyond_32_bits(buffer, article):
     for _ in range(6):
         record_hit(article, amount=1_000_000_000)
 
-    assert [get_total(article) for _ in steps()] == [6_000_000_000] * 3
+    assert [get_hits(article) for _ in steps()] == [6_000_000_000] * 3
 
 
 def test_many_objects_at_once_in_order(buffer):
@@ -155,12 +155,12 @@ def test_many_objects_at_once_in_order(buffer):
 
     assert totals == [2] * 10 + [1] * 30
     for _ in steps():
-        assert list(get_totals(articles).values()) == totals
+        assert list(get_hits(articles).values()) == totals
 
 
 def test_no_objects_at_all(buffer):
     assert record_hits([]) == []
-    assert get_totals([]) == {}
+    assert get_hits([]) == {}
 
 
 def test_the_same_object_twice_in_one_call_counts_twice(buffer, article):
@@ -173,7 +173,7 @@ def test_objects_of_different_models_at_once(buffer, article):
     photo = Photo.objects.create()
     record_hits([article, photo])
 
-    assert get_totals([article, photo]) == {article: 1, photo: 1}
+    assert get_hits([article, photo]) == {article: 1, photo: 1}
 
 
 def test_a_day_is_counted_where_the_hit_belongs(buffer, article):
@@ -183,10 +183,10 @@ def test_a_day_is_counted_where_the_hit_belongs(buffer, article):
 
     for _ in steps():
         assert article.hits == 10
-        assert article.hits_between(TODAY, TODAY) == 2
-        assert article.hits_between(TODAY - datetime.timedelta(days=6), TODAY) == 5
-        assert article.hits_between(datetime.date(2020, 1, 1), TODAY) == 10
-        assert article.hits_between(TODAY, TODAY, counter="downloads") == 0
+        assert article.get_hits(first_day=TODAY, last_day=TODAY) == 2
+        assert article.get_hits(first_day=TODAY - datetime.timedelta(days=6), last_day=TODAY) == 5
+        assert article.get_hits(first_day=datetime.date(2020, 1, 1), last_day=TODAY) == 10
+        assert article.get_hits(first_day=TODAY, last_day=TODAY, counter="downloads") == 0
 
 
 def test_hits_around_midnight_fall_on_their_days(buffer, article):
@@ -196,7 +196,9 @@ def test_hits_around_midnight_fall_on_their_days(buffer, article):
         record_hit(article)
 
     for _ in steps():
-        january = article.hits_between(datetime.date(2026, 1, 1), datetime.date(2026, 1, 31))
+        january = article.get_hits(
+            first_day=datetime.date(2026, 1, 1), last_day=datetime.date(2026, 1, 31)
+        )
         assert (january, article.hits) == (1, 2)
 
 
@@ -208,7 +210,7 @@ class TestAsync:
         assert (await arecord_hit(article)).total == 1
         assert [hit.total for hit in await arecord_hits([article])] == [2]
         assert (await article.arecord_hit(amount=3)).total == 5
-        assert await aget_total(article) == 5
-        assert await aget_totals([article]) == {article: 5}
+        assert await aget_hits(article) == 5
+        assert await aget_hits([article]) == {article: 5}
         today = day_of()
-        assert await article.ahits_between(today, today) == 5
+        assert await article.aget_hits(first_day=today, last_day=today) == 5

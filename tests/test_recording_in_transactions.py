@@ -12,10 +12,10 @@ from django.test import RequestFactory
 
 from django_hitcount.counters.numbers import Wanted
 from django_hitcount.db.counter_keys import counter_key
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.page_numbers import page_total
-from django_hitcount.recording import Hit, record_hit, record_page_hit
-from django_hitcount.totals import get_total
+from django_hitcount.recording import Hit, record_hit
+from django_hitcount.totals import get_hits
 from tests import children
 from tests.app.models import Article
 from tests.browsers import BROWSER
@@ -42,7 +42,7 @@ class TestTransactions:
         record_hit(article)
         with transaction.atomic():
             assert record_hit(article).total == 2
-            assert get_total(article) == 1
+            assert get_hits(article) == 1
 
         assert article.hits == 2
 
@@ -52,8 +52,8 @@ class TestTransactions:
         visit(article, [1])
         context = Context({"article": article, "request": request_of(2)})
         page = Template(
-            "{% load hitcount %}{% hit_count article %} {% hit_total article %} "
-            "{% hit_total article days=7 %} {% hit_visitors article %} {{ article.hits }}"
+            "{% load hitcount %}{% hit_count article %} {% hits article %} "
+            "{% hits article days=7 %} {% visitors article %} {{ article.hits }}"
         )
 
         with transaction.atomic():
@@ -82,7 +82,7 @@ class TestTransactions:
     def test_total_read_in_a_transaction_is_not_kept(self, redis, redis_buffer, article):
         """It may be what the tables were when the transaction began."""
         with transaction.atomic():
-            assert get_total(article) == 0
+            assert get_hits(article) == 0
 
         assert not redis_buffer.read_numbers(
             Wanted([counter_key(article, counter="views")])
@@ -99,8 +99,8 @@ def test_default_isolation_of_mariadb_does_not_hide_flushed_hits(redis_buffer, a
     with repeatable_read(), transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SELECT count(*) FROM django_hitcount_hitslot")
-        assert children.run(flush) == 0
-        get_total(article)
+        assert children.run(flush_hits) == 0
+        get_hits(article)
 
     assert article.hits == 1
 
@@ -109,11 +109,11 @@ def test_page_that_shows_the_total_that_it_records(redis, redis_buffer, article)
     """Redis does not know the total, and the page was rolled back before it was shown."""
     request = RequestFactory(headers=BROWSER).get("/")
     with suppress(ZeroDivisionError), transaction.atomic():
-        record_page_hit(request, article)
+        record_hit(article, request, once_per_request=True)
         raise ZeroDivisionError
     assert page_total(request, article, counter="views") == 0
     redis.flushall()
     request = RequestFactory(headers=BROWSER).get("/")
     with transaction.atomic():
-        assert record_page_hit(request, article) == Hit(True, None, 1)
-    assert get_total(article) == 1
+        assert record_hit(article, request, once_per_request=True) == Hit(True, None, 1)
+    assert get_hits(article) == 1

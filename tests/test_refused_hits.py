@@ -10,10 +10,10 @@ from django.core.management import CommandError, call_command
 from django.test import RequestFactory
 
 from django_hitcount.maintenance.compaction import compact
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import RefusedHitSlot
 from django_hitcount.recording import Hit, record_hit, record_hits
-from django_hitcount.refused_hits import RefusedHits, refused_between
+from django_hitcount.refused_hits import RefusedHits, get_refused_hits
 from tests.app.models import Article
 from tests.browsers import BROWSER
 from tests.refusals.reasons import get
@@ -40,7 +40,7 @@ def article(buffer):
 def test_refused_hit_leaves_the_totals_and_is_counted_under_its_name(article, request_, name):
     record_hit(article, get())
     hits = [record_hit(article, request_) for _ in range(2)]
-    flush()
+    flush_hits()
 
     assert hits == [Hit(False, name, 1)] * 2
     assert article.hits == 1
@@ -51,7 +51,7 @@ def test_refused_hit_leaves_the_totals_and_is_counted_under_its_name(article, re
 def test_caller_decides_for_each_object(article):
     other = Article.objects.create(title="Coffee")
     hits = record_hits([article, other], get(), refuse=lambda context: context.obj == other)
-    flush()
+    flush_hits()
 
     assert hits == [Hit(True, None, 1), Hit(False, "caller", 0)]
     assert slot_sums([article, other]) == {article: 1, other: 0}
@@ -71,16 +71,16 @@ def test_refused_hits_by_day_counter_and_reason(article, rule):
     article.record_hit(bot.head("/"), at=DAY)
     article.record_hit(request_of(1), at=DAY)
     article.record_hit(request_of(1), at=DAY)
-    flush()
+    flush_hits()
     expected = [
         RefusedHits(DAY, "views", "bot", 3),
         RefusedHits(DAY, "views", "method", 1),
         RefusedHits(DAY, "views", "repeat", 1),
     ]
 
-    assert refused_between(DAY, DAY) == expected
+    assert get_refused_hits(first_day=DAY, last_day=DAY) == expected
     compact()
-    assert refused_between(DAY, DAY) == expected
+    assert get_refused_hits(first_day=DAY, last_day=DAY) == expected
     assert {*RefusedHitSlot.objects.values_list("slot", flat=True)} == {0}
     assert article.hits == 1
 
@@ -97,7 +97,7 @@ def test_taking_back_is_refused_without_a_count(article, rule):
 def test_command_lists_refused_hits(article, rule):
     with time_machine.travel(NOON):
         article.record_hit(RequestFactory().get("/"))
-        flush()
+        flush_hits()
         out = io.StringIO()
         call_command("refused_hits", stdout=out)
 

@@ -14,7 +14,6 @@ from itertools import chain
 
 import pytest
 
-from tests.conftest import REDIS_BUFFER
 from tests.replay import site
 from tests.replay.access_log import NOT_SENT, household, log_of
 from tests.replay.counts import COUNTERS
@@ -46,9 +45,9 @@ def replay(source, buffer, redis, settings):
         "django.contrib.sessions.middleware.SessionMiddleware",
         "django.contrib.auth.middleware.AuthenticationMiddleware",
     ]
-    key = (settings.HITCOUNT["BUFFER"], source)
+    key = (settings.HITCOUNT["REDIS"], source)
     if key not in REPLAYS:
-        REPLAYS[key] = run(log_of(source), redis, is_exact=key[0] != REDIS_BUFFER)
+        REPLAYS[key] = run(log_of(source), redis, is_exact=key[0] is None)
     return REPLAYS[key]
 
 

@@ -8,13 +8,12 @@ from django.core.management.commands import flush as flush_command
 
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import DailyHitSlot, HitSlot
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.page_numbers import page_visitors
 from django_hitcount.recording import record_hit, record_hits
-from django_hitcount.totals import get_total, get_totals, reset_totals
+from django_hitcount.totals import get_hits, refresh_hits
 from tests.app.models import Article
 from tests.cache_alias import NOWHERE, change_alias
-from tests.conftest import DATABASE_BUFFER
 from tests.redis_server import names_of
 from tests.visiting import set_rule
 
@@ -34,59 +33,59 @@ def restore(hits: int) -> None:
 
 def test_backup_is_restored(redis_buffer, article):
     record_hit(article, amount=19)
-    flush()
+    flush_hits()
     record_hit(article)
     restore(12)
-    assert get_total(article) == 20
+    assert get_hits(article) == 20
 
-    call_command("reset_hit_totals")
+    call_command("refresh_hits")
 
-    assert get_total(article) == 13
-    flush()
-    assert get_total(article) == 13
+    assert get_hits(article) == 13
+    flush_hits()
+    assert get_hits(article) == 13
 
 
 def test_processes_without_redis_counted_beside_those_with_redis(redis_buffer, article, settings):
     with_redis = settings.HITCOUNT
     assert record_hit(article).total == 1
-    settings.HITCOUNT = {**with_redis, "BUFFER": DATABASE_BUFFER}
+    settings.HITCOUNT = {**with_redis, "REDIS": None}
     record_hit(article, amount=5)
     settings.HITCOUNT = with_redis
-    assert get_total(article) == 1
+    assert get_hits(article) == 1
 
-    reset_totals()
+    refresh_hits()
 
-    assert get_total(article) == 6
+    assert get_hits(article) == 6
 
 
 @pytest.mark.parametrize("command", [flush_command.Command(), "migrate"])
 def test_command_that_may_change_all_rows(redis_buffer, article, command):
     record_hit(article, amount=11)
-    flush()
+    flush_hits()
     for model in (HitSlot, DailyHitSlot):
         model.objects.all().delete()
-    assert get_total(article) == 11
+    assert get_hits(article) == 11
 
     call_command(command, interactive=False, verbosity=0)
 
-    assert get_total(article) == 0
+    assert get_hits(article) == 0
 
 
 def test_redis_databases_are_swapped(redis, redis_buffer, article):
     """The other one knows an old total, and hits of its own."""
     record_hit(article, amount=7)
-    flush()
+    flush_hits()
     db = redis.connection_pool.connection_kwargs["db"]
     for key in redis.scan_iter():
         redis.copy(key, key, destination_db=db + 1)
     record_hit(article, amount=4)
-    flush()
+    flush_hits()
     redis.swapdb(db, db + 1)
-    assert get_total(article) == 7
+    assert get_hits(article) == 7
 
-    call_command("reset_hit_totals")
+    call_command("refresh_hits")
 
-    assert get_total(article) == 11
+    assert get_hits(article) == 11
 
 
 def test_visitors_are_read_again(redis, redis_buffer, article, settings):
@@ -94,7 +93,7 @@ def test_visitors_are_read_again(redis, redis_buffer, article, settings):
     page_visitors(None, article, counter="views", days=7)
     assert [*redis.scan_iter("*:kept_visitors:*")]
 
-    reset_totals()
+    refresh_hits()
 
     assert not [*redis.scan_iter("*:kept_visitors:*")]
 
@@ -113,43 +112,43 @@ def test_hits_that_wait_and_other_keys_stay(redis, redis_buffer, settings):
     before = {key for key in redis.scan_iter() if not key.endswith(b":epoch")}
     assert totals < before
 
-    reset_totals()
+    refresh_hits()
 
     assert {key for key in redis.scan_iter() if not key.endswith(b":epoch")} == before - totals
-    assert get_totals(articles) == dict.fromkeys(articles, 1)
+    assert get_hits(articles) == dict.fromkeys(articles, 1)
 
 
 def test_total_that_is_being_loaded_is_not_kept(redis_buffer, article, monkeypatch):
     """Its sum is from before the tables changed."""
     record_hit(article, amount=3)
-    flush()
-    reset_totals()
+    flush_hits()
+    refresh_hits()
     keep = redis_buffer.keep_totals
 
     def keep_after_a_reset(self, *args, **kwargs):
         monkeypatch.undo()
         restore(1)
-        reset_totals()
+        refresh_hits()
         return keep(*args, **kwargs)
 
     monkeypatch.setattr(type(redis_buffer), "keep_totals", keep_after_a_reset)
-    assert get_total(article) == 3  # It was right when it was read.
-    assert get_total(article) == 1
+    assert get_hits(article) == 3  # It was right when it was read.
+    assert get_hits(article) == 1
 
 
 def test_redis_away(redis_buffer, article, settings, caplog):
     change_alias(settings, LOCATION=NOWHERE)
 
     with pytest.raises(CommandError, match="Run the command again"):
-        call_command("reset_hit_totals")
+        call_command("refresh_hits")
     call_command("migrate", verbosity=0)
-    assert "reset_hit_totals" in caplog.text
+    assert "refresh_hits" in caplog.text
 
 
 def test_without_redis(article, settings):
-    settings.HITCOUNT = {"BUFFER": DATABASE_BUFFER}
+    settings.HITCOUNT = {"REDIS": None}
     record_hit(article)
 
-    call_command("reset_hit_totals")
+    call_command("refresh_hits")
 
-    assert get_total(article) == 1
+    assert get_hits(article) == 1

@@ -11,9 +11,9 @@ from django.test import RequestFactory
 from django.test.utils import CaptureQueriesContext
 
 from django_hitcount import page_numbers
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hit, record_hits
-from django_hitcount.totals import get_total, get_totals, reset_totals
+from django_hitcount.totals import get_hits, refresh_hits
 from tests.app.models import Article
 from tests.browsers import BROWSER
 from tests.redis_server import round_trips, sends
@@ -36,7 +36,7 @@ def test_record_and_show_is_one_round_trip_and_no_sql(redis, articles, django_as
 
 
 def test_a_flush_in_between_changes_nothing(redis, articles, django_assert_num_queries):
-    flush()
+    flush_hits()
 
     with round_trips(redis) as trips, django_assert_num_queries(0):
         assert record_hit(articles[0]).total == 2
@@ -76,7 +76,7 @@ def show(settings, articles):
 
 @pytest.mark.parametrize(("numbers", "trips"), [(5, 1), (20, 1), (21, 2), (25, 6)])
 def test_a_page_that_counts_brings_twenty_numbers_along(show, numbers, trips):
-    tags = [f"{{% hit_total article counter='c{n}' %}}" for n in range(numbers)]
+    tags = [f"{{% hits article counter='c{n}' %}}" for n in range(numbers)]
     page = "{% hit_count article %}" + "".join(tags)
     show(page)  # The process learns what it shows.
     show(page)
@@ -85,7 +85,7 @@ def test_a_page_that_counts_brings_twenty_numbers_along(show, numbers, trips):
 
 
 def test_a_page_that_counts_nothing_reads_each_number_by_itself(show):
-    page = "{% hit_total article %}{% hit_total article counter='c1' %}{% hit_total article %}"
+    page = "{% hits article %}{% hits article counter='c1' %}{% hits article %}"
     show(page)
 
     assert show(page) == 2
@@ -119,7 +119,7 @@ def test_recording_a_hundred_objects_is_one_round_trip(redis, articles, django_a
 
 def test_totals_of_a_hundred_objects_are_one_round_trip(redis, articles, django_assert_num_queries):
     with sends() as trips, django_assert_num_queries(0):
-        assert set(get_totals(articles).values()) == {1}
+        assert set(get_hits(articles).values()) == {1}
 
     assert trips() == 1
 
@@ -128,7 +128,7 @@ def test_list_of_a_hundred_objects_is_one_query_and_one_round_trip(
     articles, django_assert_num_queries
 ):
     with sends() as trips, django_assert_num_queries(1):
-        assert {article.hit_total for article in Article.objects.with_hits()} == {1}
+        assert {article.hits for article in Article.objects.with_hits()} == {1}
 
     assert trips() == 1
 
@@ -143,7 +143,7 @@ def test_list_with_totals_and_visitors_is_one_query_and_one_round_trip(
     assert len(shown) == 100
 
     with sends() as trips, django_assert_num_queries(1):
-        assert {(article.hit_total, article.hit_visitors) for article in shown.all()} == {(1, 1)}
+        assert {(article.hits, article.visitors) for article in shown.all()} == {(1, 1)}
 
     assert trips() == 1
 
@@ -151,12 +151,12 @@ def test_list_with_totals_and_visitors_is_one_query_and_one_round_trip(
 def test_totals_that_redis_does_not_know_cost_one_query_for_all(
     redis, articles, django_assert_num_queries
 ):
-    flush()
+    flush_hits()
     redis.flushall()
-    get_total(articles[0])
+    get_hits(articles[0])
 
     with sends() as trips, django_assert_num_queries(1):
-        assert set(get_totals(articles).values()) == {1}
+        assert set(get_hits(articles).values()) == {1}
 
     assert trips() == 2
 
@@ -165,7 +165,7 @@ def test_totals_that_redis_does_not_know_cost_one_query_for_all(
 def test_without_redis_a_hit_is_two_upserts_and_one_sum(count):
     """However many objects are hit at once."""
     articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(count))
-    get_total(articles[0])
+    get_hits(articles[0])
 
     with CaptureQueriesContext(connection) as queries:
         record_hits(articles)
@@ -187,7 +187,7 @@ def test_long_list_takes_several_round_trips(redis_buffer, monkeypatch):
     assert {article.hits for article in Article.objects.with_hits()} == {3}
 
     with sends() as trips:
-        assert {article.hit_total for article in Article.objects.with_hits()} == {3}
+        assert {article.hits for article in Article.objects.with_hits()} == {3}
     assert trips() == 3
 
 
@@ -195,12 +195,12 @@ def test_iterator_in_a_transaction_is_not_read_again_after_it(redis_buffer):
     """It may be of millions."""
     articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(25))
     record_hits(articles, amount=3)
-    reset_totals()
+    refresh_hits()
     with transaction.atomic():
         found = Article.objects.with_hits().iterator(chunk_size=10)
-        assert {article.hit_total for article in found} == {3}
+        assert {article.hits for article in found} == {3}
         assert not connection.run_on_commit
-        assert {article.hit_total for article in Article.objects.with_hits()} == {3}
+        assert {article.hits for article in Article.objects.with_hits()} == {3}
     with sends() as trips:
-        assert {article.hit_total for article in Article.objects.with_hits()} == {3}
+        assert {article.hits for article in Article.objects.with_hits()} == {3}
     assert trips() == 1

@@ -14,21 +14,15 @@ from django.utils.functional import SimpleLazyObject
 from django_hitcount import series
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import day_of, list_days
+from django_hitcount.counters.primary_keys import InvalidKey
 from django_hitcount.db import slots
 from django_hitcount.db import sums as daily_sums
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import DailyHitSlot, DailyModelHits, LastBatch
-from django_hitcount.exceptions import (
-    InvalidDay,
-    InvalidHit,
-    InvalidKey,
-    UnknownCounter,
-    UnsavedObject,
-    VisitorsNotCounted,
-)
+from django_hitcount.exceptions import InvalidArgument, UnknownCounter, UnsavedObject
 from django_hitcount.maintenance import flushing
 from django_hitcount.maintenance.compaction import compact
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import HitCountMixin
 from django_hitcount.recording import record_hit, record_hits
 from tests.app.keys import Legacy, Priced, Word
@@ -96,16 +90,16 @@ OF_ARTICLES = {DAYS[0]: 21, DAYS[2]: 4300, DAYS[3]: -50_000}
 
 
 def test_object(site):
-    found = series.hits_by_day(site[0], FIRST, LAST)
+    found = series.hits_by_day(site[0], first_day=FIRST, last_day=LAST)
 
     assert [*found.items()] == [*zip(DAYS, [21, 0, 300, 0, 0, 0], strict=True)]
-    assert site[0].hits_by_day(FIRST, LAST) == found
+    assert site[0].hits_by_day(first_day=FIRST, last_day=LAST) == found
 
 
 @pytest.mark.parametrize("source", [Article, Featured, Article.objects, Article.objects.all()])
 def test_model(site, source, django_assert_num_queries):
     with django_assert_num_queries(1):
-        found = series.hits_by_day(source, FIRST, LAST)
+        found = series.hits_by_day(source, first_day=FIRST, last_day=LAST)
 
     assert [*found] == DAYS
     assert without_zeros(found) == OF_ARTICLES
@@ -115,13 +109,15 @@ def test_model_includes_what_its_default_manager_hides():
     for live in (True, False):
         put(Essay.objects.create(live=live), DAYS[0], 1)
 
-    assert without_zeros(series.hits_by_day(Essay, FIRST, LAST)) == {DAYS[0]: 2}
-    assert without_zeros(series.hits_by_day(Essay.objects, FIRST, LAST)) == {DAYS[0]: 1}
+    assert without_zeros(series.hits_by_day(Essay, first_day=FIRST, last_day=LAST)) == {DAYS[0]: 2}
+    assert without_zeros(series.hits_by_day(Essay.objects, first_day=FIRST, last_day=LAST)) == {
+        DAYS[0]: 1
+    }
 
 
 def test_whole_site(site, django_assert_num_queries):
     with django_assert_num_queries(1):
-        found = series.hits_by_day(None, FIRST, LAST)
+        found = series.hits_by_day(None, first_day=FIRST, last_day=LAST)
 
     assert without_zeros(found) == {**OF_ARTICLES, DAYS[2]: 7_604_300}
 
@@ -130,20 +126,24 @@ def test_whole_site(site, django_assert_num_queries):
 def test_several_sources(site, make):
     sources = make([Article, Page.objects.filter(path="a:b")])
 
-    found = series.hits_by_day(sources, FIRST, LAST)
-    assert found == series.hits_by_day(None, FIRST, LAST)
+    found = series.hits_by_day(sources, first_day=FIRST, last_day=LAST)
+    assert found == series.hits_by_day(None, first_day=FIRST, last_day=LAST)
 
 
 def test_page_of_a_paginator(site):
     page = Paginator(Article.objects.order_by("pk"), 2).page(2)
 
-    assert without_zeros(series.hits_by_day(page, FIRST, LAST)) == {DAYS[3]: -50_000}
+    assert without_zeros(series.hits_by_day(page, first_day=FIRST, last_day=LAST)) == {
+        DAYS[3]: -50_000
+    }
 
 
 def test_object_that_is_loaded_when_it_is_used(site):
     lazy = SimpleLazyObject(lambda: site[1])
 
-    assert without_zeros(series.hits_by_day(lazy, FIRST, LAST)) == {DAYS[2]: 4000}
+    assert without_zeros(series.hits_by_day(lazy, first_day=FIRST, last_day=LAST)) == {
+        DAYS[2]: 4000
+    }
 
 
 @pytest.mark.parametrize("limit", [5000, 2])
@@ -165,14 +165,14 @@ def test_querysets(site, monkeypatch, limit):
     }
 
     for source, expected in sources.items():
-        assert without_zeros(series.hits_by_day(source, FIRST, LAST)) == expected
+        assert without_zeros(series.hits_by_day(source, first_day=FIRST, last_day=LAST)) == expected
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="only PostgreSQL has DISTINCT ON")
 def test_distinct_fields(site):
     last_of_author = Article.objects.order_by("author", "-pk").distinct("author")
 
-    found = series.hits_by_day(last_of_author, FIRST, LAST)
+    found = series.hits_by_day(last_of_author, first_day=FIRST, last_day=LAST)
     assert without_zeros(found) == {DAYS[3]: -50_000}
 
 
@@ -180,7 +180,9 @@ def test_object_that_a_join_repeats_counts_once(site):
     for _ in range(2):
         Tag.objects.create().articles.add(site[0])
 
-    found = series.hits_by_day(Article.objects.filter(tags__isnull=False), FIRST, LAST)
+    found = series.hits_by_day(
+        Article.objects.filter(tags__isnull=False), first_day=FIRST, last_day=LAST
+    )
     assert without_zeros(found) == {DAYS[0]: 21, DAYS[2]: 300}
 
 
@@ -188,7 +190,9 @@ def test_related_manager_has_its_objects_alone(site):
     tag = Tag.objects.create()
     tag.articles.add(site[1])
 
-    assert without_zeros(tag.articles.hits_by_day(FIRST, LAST)) == {DAYS[2]: 4000}
+    assert without_zeros(tag.articles.hits_by_day(first_day=FIRST, last_day=LAST)) == {
+        DAYS[2]: 4000
+    }
 
 
 def test_children_are_some_of_the_objects_of_their_parent(articles):
@@ -197,8 +201,10 @@ def test_children_are_some_of_the_objects_of_their_parent(articles):
         put(obj, DAYS[0], hits, slot=0)
         put(obj, DAYS[0], hits)
 
-    assert without_zeros(series.hits_by_day(Review, FIRST, LAST)) == {DAYS[0]: 6}
-    assert without_zeros(series.hits_by_day(Article, FIRST, LAST)) == {DAYS[0]: 86}
+    assert without_zeros(series.hits_by_day(Review, first_day=FIRST, last_day=LAST)) == {DAYS[0]: 6}
+    assert without_zeros(series.hits_by_day(Article, first_day=FIRST, last_day=LAST)) == {
+        DAYS[0]: 86
+    }
 
 
 @pytest.mark.parametrize("model", [Small, Article, Photo, OldPhoto, Page, Legacy, Word])
@@ -219,7 +225,7 @@ def test_each_type_of_key(model, limit, monkeypatch):
         (model.objects.filter(pk__in=[first.pk, second.pk]), 43),
         (model, 43),
     ]:
-        assert without_zeros(series.hits_by_day(source, FIRST, LAST)) == {
+        assert without_zeros(series.hits_by_day(source, first_day=FIRST, last_day=LAST)) == {
             DAYS[0]: hits,
             DAYS[1]: hits,
         }
@@ -232,7 +238,7 @@ def test_counters_are_apart(articles, settings):
             put(articles[0], DAYS[0], hits, slot=slot, counter=counter)
 
     for source in (articles[0], Article.objects.filter(pk=articles[0].pk), Article, None):
-        found = series.hits_by_day(source, FIRST, LAST, counter="downloads")
+        found = series.hits_by_day(source, first_day=FIRST, last_day=LAST, counter="downloads")
         assert without_zeros(found) == {DAYS[0]: 40}
 
 
@@ -241,14 +247,20 @@ def test_weeks_begin_on_monday_and_months_on_the_first(articles):
     for day, hits in [(FIRST, 1), (sunday, 20), (monday, 300), (LAST, 4000)]:
         put(articles[0], day, hits)
 
-    assert articles[0].hits_by_week(FIRST, LAST) == {datetime.date(2026, 2, 23): 21, monday: 4300}
-    assert articles[0].hits_by_month(FIRST, LAST) == {datetime.date(2026, 2, 1): 1, sunday: 4320}
+    assert articles[0].hits_by_week(first_day=FIRST, last_day=LAST) == {
+        datetime.date(2026, 2, 23): 21,
+        monday: 4300,
+    }
+    assert articles[0].hits_by_month(first_day=FIRST, last_day=LAST) == {
+        datetime.date(2026, 2, 1): 1,
+        sunday: 4320,
+    }
 
 
 def test_weeks_and_months_without_hits_are_there(articles):
     first, last = datetime.date(2025, 12, 29), datetime.date(2026, 3, 1)
-    weeks = articles[0].hits_by_week(first, last)
-    months = articles[0].hits_by_month(first, last)
+    weeks = articles[0].hits_by_week(first_day=first, last_day=last)
+    months = articles[0].hits_by_month(first_day=first, last_day=last)
 
     assert [day.isocalendar()[1:] for day in weeks] == [(week, 1) for week in range(1, 10)]
     assert [day.month for day in months] == [12, 1, 2, 3]
@@ -259,8 +271,12 @@ def test_a_part_of_a_week_and_of_a_month(site):
     wednesday = datetime.date(2026, 2, 25)
     put(site[0], wednesday, 1_000_000)
 
-    assert site[0].hits_by_week(DAYS[0], DAYS[0]) == {datetime.date(2026, 2, 23): 21}
-    assert site[0].hits_by_month(DAYS[0], DAYS[0]) == {datetime.date(2026, 2, 1): 21}
+    assert site[0].hits_by_week(first_day=DAYS[0], last_day=DAYS[0]) == {
+        datetime.date(2026, 2, 23): 21
+    }
+    assert site[0].hits_by_month(first_day=DAYS[0], last_day=DAYS[0]) == {
+        datetime.date(2026, 2, 1): 21
+    }
 
 
 @pytest.mark.parametrize("at", ["2026-03-29", "2026-10-25"])
@@ -284,7 +300,11 @@ def test_days_of_23_and_of_25_hours(articles, buffer, at):
     around = day - datetime.timedelta(days=1), day + datetime.timedelta(days=1)
 
     for source in (articles[0], Article, None):
-        assert [*series.hits_by_day(source, *around).values()] == [1, 320, 4000]
+        assert [*series.hits_by_day(source, first_day=around[0], last_day=around[1]).values()] == [
+            1,
+            320,
+            4000,
+        ]
 
 
 class TestHitsThatWait:
@@ -297,7 +317,10 @@ class TestHitsThatWait:
             of_one = [articles[0], Article.objects.filter(pk=articles[0].pk)]
             of_all = [Article, Article.objects.filter(pk__gt=0), Article.objects.order_by("pk")[:9]]
             return [
-                {series.hits_by_day(source, today, today)[today] for source in sources}
+                {
+                    series.hits_by_day(source, first_day=today, last_day=today)[today]
+                    for source in sources
+                }
                 for sources in (of_one, [*of_all, None])
             ]
 
@@ -317,7 +340,7 @@ class TestHitsThatWait:
         for batch in filter(None, batches):
             get_buffer().settle(batch)
             assert found() == [{2}, {6}]
-        flush()
+        flush_hits()
         compact()
         assert found() == [{2}, {6}]
 
@@ -328,7 +351,7 @@ class TestHitsThatWait:
         read = getattr(daily_sums, name)
 
         def read_after_a_flush(*args, **kwargs):
-            flush()
+            flush_hits()
             return read(*args, **kwargs)
 
         monkeypatch.setattr(daily_sums, name, read_after_a_flush)
@@ -338,7 +361,7 @@ class TestHitsThatWait:
             record_hits(articles)
 
             expected = times if kind == "object" else 3 * times
-            assert series.hits_by_day(source, today, today) == {today: expected}
+            assert series.hits_by_day(source, first_day=today, last_day=today) == {today: expected}
 
     @pytest.mark.skipif(connection.vendor != "mysql", reason="others unite all collations")
     @pytest.mark.parametrize(
@@ -347,7 +370,7 @@ class TestHitsThatWait:
     )
     def test_tables_may_have_different_collations(self, found, articles, table, column):
         with another_collation(table, column):
-            for work in (flush, compact, flush):
+            for work in (flush_hits, compact, flush_hits):
                 record_hits(articles)
                 work()
             record_hits(articles)
@@ -357,7 +380,7 @@ class TestHitsThatWait:
         read = daily_sums.read_days_of_counters
 
         def read_after_a_flush(*args):
-            flush()
+            flush_hits()
             return read(*args)
 
         monkeypatch.setattr(daily_sums, "read_days_of_counters", read_after_a_flush)
@@ -374,19 +397,19 @@ class TestHitsThatWait:
     def test_deleted_object(self, found, articles):
         record_hits(articles)
         articles[0].delete()
-        flush()
+        flush_hits()
         record_hit(articles[1])
 
         today = day_of()
-        assert series.hits_by_day(Article, today, today) == {today: 3}
-        assert series.hits_by_day(None, today, today) == {today: 3}
+        assert series.hits_by_day(Article, first_day=today, last_day=today) == {today: 3}
+        assert series.hits_by_day(None, first_day=today, last_day=today) == {today: 3}
 
     def test_partitions_that_are_left_from_another_setting(self, found, articles, settings):
         record_hits(articles)
         settings.HITCOUNT = {**settings.HITCOUNT, "PARTITIONS": 1}
         today = day_of()
 
-        assert series.hits_by_day(Article, today, today) == {today: 3}
+        assert series.hits_by_day(Article, first_day=today, last_day=today) == {today: 3}
 
     def test_many_partitions(self, found, articles, settings):
         settings.HITCOUNT = {**settings.HITCOUNT, "PARTITIONS": 1024}
@@ -395,7 +418,7 @@ class TestHitsThatWait:
         today = day_of()
 
         for source in (Article, Article.objects.filter(pk__gt=0), None):
-            assert series.hits_by_day(source, today, today) == {today: 3000}
+            assert series.hits_by_day(source, first_day=today, last_day=today) == {today: 3000}
 
 
 @pytest.mark.parametrize(
@@ -409,11 +432,11 @@ def test_costs(redis_buffer, articles, django_assert_num_queries, source, querie
         "model": Article,
         "queryset": Article.objects.filter(pk__gt=0),
     }
-    series.hits_by_day(sources.get(source), FIRST, day_of())
-    series.hits_by_day(Article, FIRST, day_of())
+    series.hits_by_day(sources.get(source), first_day=FIRST, last_day=day_of())
+    series.hits_by_day(Article, first_day=FIRST, last_day=day_of())
 
     with sends() as sent, django_assert_num_queries(queries):
-        series.hits_by_day(sources.get(source), FIRST, day_of())
+        series.hits_by_day(sources.get(source), first_day=FIRST, last_day=day_of())
     assert sent() == trips
 
 
@@ -426,7 +449,7 @@ def test_costs(redis_buffer, articles, django_assert_num_queries, source, querie
 )
 def test_source_that_is_not_counted(db, source, error):
     with pytest.raises(error):
-        series.hits_by_day(source, FIRST, LAST)
+        series.hits_by_day(source, first_day=FIRST, last_day=LAST)
 
 
 @pytest.mark.parametrize("source", ["text", b"x", int, HitCountMixin, Draft, [Article, 5], ["a"]])
@@ -434,7 +457,7 @@ def test_source_that_is_not_counted(db, source, error):
     "function", [series.hits_by_day, series.hits_by_week, series.hits_by_month]
 )
 def test_invalid_source(db, function, source):
-    with pytest.raises(InvalidHit, match=r"Invalid source: .*Pass a saved object, a model"):
+    with pytest.raises(InvalidArgument, match=r"Invalid source: .*Pass a saved object, a model"):
         function(source, FIRST, LAST)
 
 
@@ -443,29 +466,29 @@ def test_invalid_source(db, function, source):
     "function", [series.hits_by_day, series.hits_by_week, series.hits_by_month]
 )
 def test_invalid_days(function, days):
-    with pytest.raises(InvalidDay):
+    with pytest.raises(InvalidArgument):
         function(Article, *days)
 
 
 @pytest.mark.parametrize("source", [Article, None, []])
 def test_unknown_counter(source):
     with pytest.raises(UnknownCounter):
-        series.hits_by_day(source, FIRST, LAST, counter="likes")
+        series.hits_by_day(source, first_day=FIRST, last_day=LAST, counter="likes")
 
 
 def test_async_twins(site):
     async def read():
         return [
-            await series.ahits_by_day(None, FIRST, LAST),
-            await site[0].ahits_by_day(FIRST, LAST),
-            await Article.objects.ahits_by_week(FIRST, LAST),
-            await Article.objects.filter(pk=0).ahits_by_month(FIRST, LAST),
+            await series.ahits_by_day(None, first_day=FIRST, last_day=LAST),
+            await site[0].ahits_by_day(first_day=FIRST, last_day=LAST),
+            await Article.objects.ahits_by_week(first_day=FIRST, last_day=LAST),
+            await Article.objects.filter(pk=0).ahits_by_month(first_day=FIRST, last_day=LAST),
         ]
 
     assert async_to_sync(read)() == [
-        series.hits_by_day(None, FIRST, LAST),
-        site[0].hits_by_day(FIRST, LAST),
-        Article.objects.hits_by_week(FIRST, LAST),
+        series.hits_by_day(None, first_day=FIRST, last_day=LAST),
+        site[0].hits_by_day(first_day=FIRST, last_day=LAST),
+        Article.objects.hits_by_week(first_day=FIRST, last_day=LAST),
         dict.fromkeys([datetime.date(2026, 2, 1), datetime.date(2026, 3, 1)], 0),
     ]
 
@@ -476,10 +499,10 @@ class TestVisitorsByDay:
         today = day_of()
         week_ago = today - datetime.timedelta(days=6)
         visit(articles[0], [1, 2, 1])
-        flush()
+        flush_hits()
         visit(articles[0], [2, 3])
 
-        found = articles[0].visitors_by_day(week_ago, today)
+        found = articles[0].visitors_by_day(first_day=week_ago, last_day=today)
         assert [*found.values()] == [0] * 6 + [3]
         assert [*found] == list_days(week_ago, today)
 
@@ -487,12 +510,14 @@ class TestVisitorsByDay:
         redis_rule("always", visitors=True)
         visit(articles[0], [1])
         today = day_of()
-        series.visitors_by_day(articles[0], today, today)
+        series.visitors_by_day(articles[0], first_day=today, last_day=today)
 
         with sends() as trips, django_assert_num_queries(1):
-            assert series.visitors_by_day(articles[0], today, today) == {today: 1}
+            assert series.visitors_by_day(articles[0], first_day=today, last_day=today) == {
+                today: 1
+            }
         assert trips() == 1
 
     def test_counter_without_visitors(self, articles):
-        with pytest.raises(VisitorsNotCounted):
-            articles[0].visitors_by_day(FIRST, LAST)
+        with pytest.raises(InvalidArgument):
+            articles[0].visitors_by_day(first_day=FIRST, last_day=LAST)

@@ -10,7 +10,7 @@ from django.db import connections
 from django_hitcount import series
 from django_hitcount.counters.days import day_of
 from django_hitcount.maintenance.compaction import compact
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hit
 from tests.app.models import Article, Page, Photo
 from tests.visiting import set_rule, visit
@@ -34,7 +34,7 @@ def save_with_hits(objs, database):
     """Save objects, and record 3, 30 and 300 hits: a third each in slot 0, in others, and held."""
     for obj in objs:
         obj.save(using=database)
-    for finish in ([flush, compact], [flush], []):
+    for finish in ([flush_hits, compact], [flush_hits], []):
         for number, obj in enumerate(objs):
             record_hit(obj, amount=10**number, at=TODAY)
         for work in finish:
@@ -68,9 +68,12 @@ def test_each_source(articles, database, monkeypatch, limit):
         (Article, 333),
         (None, 333),
     ]:
-        assert [*series.hits_by_day(source, *DAYS).values()] == [0, hits]
-    assert [*ones.hits_by_week(TODAY, TODAY).values()] == [30]
-    assert [*articles[1].hits_by_month(TODAY, TODAY).values()] == [30]
+        assert [*series.hits_by_day(source, first_day=DAYS[0], last_day=DAYS[1]).values()] == [
+            0,
+            hits,
+        ]
+    assert [*ones.hits_by_week(first_day=TODAY, last_day=TODAY).values()] == [30]
+    assert [*articles[1].hits_by_month(first_day=TODAY, last_day=TODAY).values()] == [30]
 
 
 @pytest.mark.parametrize("model", [Photo, Page])
@@ -79,24 +82,24 @@ def test_keys_of_other_types(database, model):
     save_with_hits(objs, database)
 
     rows = model.objects.using(database).filter(pk=objs[1].pk)
-    assert [*series.hits_by_day(rows, *DAYS).values()] == [0, 30]
+    assert [*series.hits_by_day(rows, first_day=DAYS[0], last_day=DAYS[1]).values()] == [0, 30]
 
 
 def test_queryset_costs_a_query_in_each(articles, database, django_assert_num_queries):
     rows = Article.objects.using(database).filter(title="1")
-    series.hits_by_day(rows, *DAYS)
+    series.hits_by_day(rows, first_day=DAYS[0], last_day=DAYS[1])
 
     with (
         django_assert_num_queries(1, connection=connections["default"]),
         django_assert_num_queries(1, connection=connections["elsewhere"]),
     ):
-        series.hits_by_day(rows, *DAYS)
+        series.hits_by_day(rows, first_day=DAYS[0], last_day=DAYS[1])
 
 
 def test_visitors(articles, settings):
     set_rule(settings, visitors=True)
     visit(articles[0], [1, 2, 1], at=TODAY)
-    flush()
+    flush_hits()
     visit(articles[0], [2, 3], at=TODAY)
 
-    assert [*articles[0].visitors_by_day(*DAYS).values()] == [0, 3]
+    assert [*articles[0].visitors_by_day(first_day=DAYS[0], last_day=DAYS[1]).values()] == [0, 3]

@@ -15,7 +15,7 @@ from django_hitcount.counters.days import day_of
 from django_hitcount.counters.numbers import NO_NUMBERS
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.maintenance import flushing
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hit, record_hits
 from django_hitcount.signals import hit_refused, hits_flushed
 from tests.app.models import Article
@@ -49,7 +49,7 @@ def received():
 
 
 def test_hits_flushed_brings_the_sums_of_each_batch(articles, received):
-    flush()
+    flush_hits()
 
     totals = {key: hits for _, _, found, _ in received for key, hits in found.items()}
     daily = {key: hits for *_, found in received for key, hits in found.items()}
@@ -60,7 +60,7 @@ def test_hits_flushed_brings_the_sums_of_each_batch(articles, received):
 
 
 def test_hits_flushed_is_sent_when_the_hits_are_in_the_tables(articles, received):
-    flush()
+    flush_hits()
 
     assert received
     by_key = {counter_key(article, counter="views"): article for article in articles}
@@ -74,7 +74,7 @@ def test_hits_flushed_is_sent_by_the_flusher_that_wrote_the_batch_alone(articles
     for batch in batches:
         assert flushing.apply(batch)  # Another flusher, which then dies.
 
-    flush()
+    flush_hits()
 
     assert received == []
     assert slot_sums(articles) == dict(zip(articles, (5, 1, 1), strict=True))
@@ -86,7 +86,7 @@ def test_error_of_a_receiver_stops_no_flush(articles, received):
 
     hits_flushed.connect(fail)
     try:
-        flush()
+        flush_hits()
     finally:
         hits_flushed.disconnect(fail)
 
@@ -95,7 +95,7 @@ def test_error_of_a_receiver_stops_no_flush(articles, received):
 
 
 def test_empty_flush_sends_nothing(redis_buffer, received):
-    flush()
+    flush_hits()
 
     assert received == []
 

@@ -1,4 +1,4 @@
-"""What buffer_status() reports of hits that wait, of flushes, and of a Redis that is away."""
+"""What get_flush_status() reports of hits that wait, of flushes, and of a Redis that is away."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import LastBatch
 from django_hitcount.maintenance import flushing
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hit, record_hits
-from django_hitcount.status import STUCK_AFTER, BufferStatus, buffer_status
+from django_hitcount.status import STUCK_AFTER, FlushStatus, get_flush_status
 from tests.app.models import Article
 from tests.browsers import BROWSER
 from tests.cache_alias import NOWHERE, change_alias
@@ -23,7 +23,7 @@ from tests.redis_server import names_of, sends
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-NOTHING = BufferStatus(
+NOTHING = FlushStatus(
     pending_counters=0, oldest_pending_at=None, last_flush_at=None, stuck_batch_since=None
 )
 
@@ -43,19 +43,19 @@ def set_moment(redis, article, hash_name, field, moment):
 
 
 def test_nothing_waits(buffer):
-    assert buffer_status() == NOTHING
+    assert get_flush_status() == NOTHING
 
 
 def test_without_redis_nothing_ever_waits(articles):
     record_hit(articles[0])
 
-    assert buffer_status() == NOTHING
+    assert get_flush_status() == NOTHING
 
 
 def test_pending_counters_of_all_partitions(redis_buffer, articles):
     record_hits([*articles, articles[0]])
     record_hit(articles[0])
-    status = buffer_status()
+    status = get_flush_status()
 
     assert status.pending_counters == len(articles)
     assert is_now(status.oldest_pending_at)
@@ -67,7 +67,7 @@ def test_refused_hits_are_not_pending(redis_buffer, articles):
 
     assert not record_hit(articles[0], request, refuse=lambda *_: True).counted
 
-    assert buffer_status() == NOTHING
+    assert get_flush_status() == NOTHING
 
 
 def test_oldest_of_all_hits(redis, redis_buffer, articles):
@@ -75,14 +75,14 @@ def test_oldest_of_all_hits(redis, redis_buffer, articles):
     hour_ago = timezone.now().replace(microsecond=0) - datetime.timedelta(hours=1)
     set_moment(redis, articles[3], "pending", "since", hour_ago)
 
-    assert buffer_status().oldest_pending_at == hour_ago
+    assert get_flush_status().oldest_pending_at == hour_ago
 
 
 def test_after_a_flush(redis_buffer, articles):
     record_hits(articles)
-    flush()
+    flush_hits()
     record_hit(articles[0])
-    status = buffer_status()
+    status = get_flush_status()
 
     assert status.pending_counters == 1
     assert is_now(status.last_flush_at)
@@ -99,7 +99,7 @@ class TestBatchThatIsNotSettled:
             flushing.flush_partition(get_buffer(), key.partition(16))
 
     def test_new_one_is_not_stuck(self):
-        status = buffer_status()
+        status = get_flush_status()
 
         assert status.pending_counters == 1
         assert is_now(status.oldest_pending_at)
@@ -110,15 +110,15 @@ class TestBatchThatIsNotSettled:
         set_moment(redis, articles[0], "batch", "claimed_at", long_ago)
         record_hit(articles[1])
 
-        assert buffer_status().stuck_batch_since == long_ago
-        flush()
-        assert buffer_status().stuck_batch_since is None
+        assert get_flush_status().stuck_batch_since == long_ago
+        flush_hits()
+        assert get_flush_status().stuck_batch_since is None
 
     def test_its_hits_are_the_oldest(self, redis, articles):
         long_ago = timezone.now().replace(microsecond=0) - datetime.timedelta(hours=2)
         set_moment(redis, articles[0], "batch", "since", long_ago)
         record_hit(articles[0])
-        status = buffer_status()
+        status = get_flush_status()
 
         assert status.oldest_pending_at == long_ago
         assert status.pending_counters == 2
@@ -126,9 +126,9 @@ class TestBatchThatIsNotSettled:
 
 def test_redis_away(redis_buffer, articles, settings):
     record_hit(articles[0])
-    flush()
+    flush_hits()
     change_alias(settings, LOCATION=NOWHERE)
-    status = buffer_status()
+    status = get_flush_status()
 
     assert not status.is_answering
     assert is_now(status.last_flush_at)
@@ -142,7 +142,7 @@ def test_foreign_values_do_no_harm(redis, redis_buffer, articles):
     redis.rpush(names.pending, "somebody else's")
     redis.hset(names.batch, mapping=dict.fromkeys(("since", "claimed_at", "counters"), "a few"))
 
-    assert buffer_status() == NOTHING
+    assert get_flush_status() == NOTHING
 
 
 @pytest.mark.parametrize("text", ["1e999", "nan", "-1", "0x10", "9" * 15])
@@ -151,14 +151,14 @@ def test_moment_that_nobody_can_have_noted_is_not_known(redis, redis_buffer, art
     names = names_of(redis, counter_key(articles[0], counter="views"))
     redis.hset(names.pending, "since", text)
 
-    assert buffer_status().oldest_pending_at is None
-    assert buffer_status().pending_counters == 1
+    assert get_flush_status().oldest_pending_at is None
+    assert get_flush_status().pending_counters == 1
 
 
 def test_costs(redis_buffer, articles, django_assert_num_queries):
     record_hits(articles)
-    buffer_status()
+    get_flush_status()
 
     with sends() as trips, django_assert_num_queries(1):
-        buffer_status()
+        get_flush_status()
     assert trips() == 2

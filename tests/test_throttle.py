@@ -13,8 +13,9 @@ from django.utils.functional import SimpleLazyObject
 from django_hitcount import throttle
 from django_hitcount.buffers import Buffer, get_buffer
 from django_hitcount.buffers.redis.connections import BoundedSocket
+from django_hitcount.buffers.redis.link import AnswerLost
 from django_hitcount.db.tables import Admission
-from django_hitcount.exceptions import AnswerLost, BufferUnavailable, InvalidThrottle
+from django_hitcount.exceptions import BufferUnavailable, InvalidArgument
 from django_hitcount.throttle import Throttle
 from tests.cache_alias import NOWHERE, change_alias
 from tests.redis_server import round_trips
@@ -86,7 +87,7 @@ class TestArguments:
         ["", "x" * 151, "a\0b", "\ud800", b"mail", None, 5, SimpleLazyObject(lambda: "mail")],
     )
     def test_name_that_cannot_be_stored(self, name):
-        with pytest.raises(InvalidThrottle, match=r"Invalid name of a throttle: .*\. [PR]"):
+        with pytest.raises(InvalidArgument, match=r"Invalid name of a throttle: .*\. [PR]"):
             Throttle(name, 60)
 
     @pytest.mark.parametrize(
@@ -94,7 +95,7 @@ class TestArguments:
         [0, -1, 0.0009, 366 * 86400 + 1, math.nan, math.inf, -math.inf, True, False, "60", None],
     )
     def test_interval_that_makes_no_sense(self, seconds):
-        with pytest.raises(InvalidThrottle, match=r"Invalid interval of a throttle: .*\. Pass"):
+        with pytest.raises(InvalidArgument, match=r"Invalid interval of a throttle: .*\. Pass"):
             Throttle("mail", seconds)
 
     def test_error_shows_the_value_but_not_all_of_a_long_one(self):

@@ -13,9 +13,9 @@ from django.template import Context, Template
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.keys import CounterRange
 from django_hitcount.db.counter_keys import counter_key
-from django_hitcount.exceptions import InvalidDay, VisitorsNotCounted
+from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.maintenance.compaction import compact
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import DailyVisitors, SeenVisitor
 from django_hitcount.recording import record_hits
 from django_hitcount.unique_visitors import Visitors, get_visitors, get_visitors_of_ranges
@@ -34,7 +34,7 @@ def test_counted_once_a_day(article, rule):
     rule(visitors=True)
     visit(article, (1, 1, 2, 3, 1))
 
-    assert (article.hits, article.visitors_on(day_of())) == (5, 3)
+    assert (article.hits, article.get_visitors(first_day=day_of(), last_day=day_of())) == (5, 3)
 
 
 def test_flush_and_compaction_change_nothing(article, rule):
@@ -43,9 +43,9 @@ def test_flush_and_compaction_change_nothing(article, rule):
     for n, day in enumerate(days, start=1):
         visit(article, range(n), at=day)
     seen = []
-    for step in (lambda: None, flush, compact, flush):
+    for step in (lambda: None, flush_hits, compact, flush_hits):
         step()
-        seen.append([article.visitors_on(day) for day in days])
+        seen.append([article.get_visitors(first_day=day, last_day=day) for day in days])
 
     assert seen == [[1, 2, 3]] * 4
     assert not SeenVisitor.objects.exists()
@@ -70,10 +70,10 @@ def test_range_says_whether_visitors_could_be_compared(
         record_hits([article], request_of(99), at=day - datetime.timedelta(days=99))
         visit(article, range(n), at=day)
     if is_flushed:
-        flush()
+        flush_hits()
 
     says = redis_says if buffer.keeps_hits else tables_say
-    found = article.visitors_between(days[0], days[-1])
+    found = article.get_visitors(first_day=days[0], last_day=days[-1])
     assert (found, found.spans) == (says, says.spans)
     assert found.is_distinct is (says.spans == 1)
 
@@ -114,7 +114,7 @@ def test_ranges_that_are_read_together(article, rule, rotation):
     found = get_visitors_of_ranges([*ranges.values(), *ranges.values()])
     assert len(found) == 6
     for (obj, first, last), wanted in ranges.items():
-        alone = obj.visitors_between(first, last)
+        alone = obj.get_visitors(first_day=first, last_day=last)
         assert (found[wanted], found[wanted].spans) == (alone, alone.spans)
     assert get_visitors_of_ranges([]) == {}
 
@@ -122,23 +122,23 @@ def test_ranges_that_are_read_together(article, rule, rotation):
 def test_no_visitors(article, rule):
     rule(visitors=True)
 
-    assert article.visitors_between(DAY, DAY) == 0
-    assert article.visitors_between(DAY, DAY).spans == 0
+    assert article.get_visitors(first_day=DAY, last_day=DAY) == 0
+    assert article.get_visitors(first_day=DAY, last_day=DAY).spans == 0
     assert get_visitors([]) == {}
 
 
 def test_counter_without_visitors_is_an_error_with_the_fix(article):
-    with pytest.raises(VisitorsNotCounted, match=r"'views' does not count visitors.*True"):
-        article.visitors_on(DAY)
+    with pytest.raises(InvalidArgument, match=r"'views' does not count visitors.*True"):
+        article.get_visitors(first_day=DAY, last_day=DAY)
 
 
 def test_invalid_days_are_rejected(article, rule):
     rule(visitors=True)
 
-    with pytest.raises(InvalidDay, match="2026-03-10 to 2026-03-09"):
-        article.visitors_between(DAY, DAY - datetime.timedelta(days=1))
-    with pytest.raises(InvalidDay, match="Invalid number of days: 0"):
-        Template("{% load hitcount %}{% hit_visitors a days=0 %}").render(Context({"a": article}))
+    with pytest.raises(InvalidArgument, match="2026-03-10 to 2026-03-09"):
+        article.get_visitors(first_day=DAY, last_day=DAY - datetime.timedelta(days=1))
+    with pytest.raises(InvalidArgument, match="Invalid number of days: 0"):
+        Template("{% load hitcount %}{% visitors a days=0 %}").render(Context({"a": article}))
 
 
 def test_tag_shows_visitors_of_some_days(article, rule):
@@ -148,7 +148,7 @@ def test_tag_shows_visitors_of_some_days(article, rule):
     with time_machine.travel(NOON):
         article.record_hit(request_of(1))
         article.record_hit(request_of(2))
-        source = "{% load hitcount %}{% hit_visitors a %} {% hit_visitors a days=2 as v %}{{ v }}"
+        source = "{% load hitcount %}{% visitors a %} {% visitors a days=2 as v %}{{ v }}"
 
         assert Template(source).render(Context({"a": article})) == "2 3"
 
@@ -161,7 +161,7 @@ def test_queryset_with_visitors(article, rule, django_assert_num_queries):
 
     with django_assert_num_queries(2):
         found = [*Article.objects.with_visitors().order_by("pk")]
-    assert all(is_about(n, each.hit_visitors) for n, each in enumerate(found))
+    assert all(is_about(n, each.visitors) for n, each in enumerate(found))
 
 
 def test_queryset_does_not_write_over_a_field(rule):
@@ -176,9 +176,9 @@ def test_queryset_with_hits_and_visitors(article, rule):
     visit(article, (1, 1, 2))
     (found,) = Article.objects.with_hits().with_visitors(days=7, name="readers")
 
-    assert (found.hit_total, found.readers) == (3, 2)
+    assert (found.hits, found.readers) == (3, 2)
     chunks = Article.objects.with_visitors().iterator(chunk_size=1)
-    assert [each.hit_visitors for each in chunks] == [2]
+    assert [each.visitors for each in chunks] == [2]
 
 
 def test_deleted_object_takes_its_visitors_along(rule):
@@ -187,12 +187,17 @@ def test_deleted_object_takes_its_visitors_along(rule):
         article = Article.objects.create(pk=4711, title="Tea")
         article.record_hit(request_of(1))
         if is_flushed:
-            flush()
+            flush_hits()
         article.delete()
-        flush()
+        flush_hits()
         assert not DailyVisitors.objects.exists()
         assert not SeenVisitor.objects.exists()
-        assert Article.objects.create(pk=4711, title="new").visitors_on(day_of()) == 0
+        assert (
+            Article.objects.create(pk=4711, title="new").get_visitors(
+                first_day=day_of(), last_day=day_of()
+            )
+            == 0
+        )
         Article.objects.all().delete()
 
 
@@ -201,6 +206,6 @@ async def test_async_twins_do_the_same(article, rule):
     rule(visitors=True)
     await article.arecord_hit(request_of(1))
 
-    assert await article.avisitors_on(day_of()) == 1
-    found = await article.avisitors_between(day_of(), day_of())
+    assert await article.aget_visitors(first_day=day_of(), last_day=day_of()) == 1
+    found = await article.aget_visitors(first_day=day_of(), last_day=day_of())
     assert (found, found.spans) == (1, 1)

@@ -10,9 +10,9 @@ from django.test import RequestFactory
 
 from django_hitcount.buffers import Buffer, get_buffer
 from django_hitcount.counters.days import day_of
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import HitCountMixin
-from django_hitcount.refused_hits import refused_between
+from django_hitcount.refused_hits import get_refused_hits
 from django_hitcount.visitors import hashing
 from tests.browsers import BROWSER
 
@@ -41,8 +41,11 @@ def is_about(visitors: int, count: int) -> bool:
 
 def refused_today() -> dict[tuple[str, str], int]:
     """The refused hits of today, by counter and refusal, after a flush."""
-    flush()
-    return {(row.counter, row.refusal): row.hits for row in refused_between(day_of(), day_of())}
+    flush_hits()
+    return {
+        (row.counter, row.refusal): row.hits
+        for row in get_refused_hits(first_day=day_of(), last_day=day_of())
+    }
 
 
 def set_rule(settings, repeat="always", *, visitors=False, **more: object) -> Buffer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django_visit_count.mixins import VisitCountMixin
 
-from django_hitcount.fields import HitTotalField
+from django_hitcount.fields import HitCountField
 from django_hitcount.models import HitCountMixin
 
 
@@ -22,7 +22,7 @@ class Story(HitCountMixin, models.Model):
     """One of a million objects that are ranked and listed."""
 
     title = models.CharField(max_length=50)
-    views_total = HitTotalField()
+    views_total = HitCountField()
 
     def __str__(self) -> str:
         return self.title

@@ -15,11 +15,11 @@ from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import last_days, list_days
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db.counter_keys import counter_key
-from django_hitcount.db.expressions import TotalInTables
+from django_hitcount.db.expressions import HitsInTables
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.sums import read_days_of_each
 from django_hitcount.db.tables import HitSlot
-from django_hitcount.db.total_columns import HitTotalField, total_columns
+from django_hitcount.db.total_columns import HitCountField, total_columns
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.breaker import page_read_breaker
@@ -65,21 +65,21 @@ class HitsColumn:
         return gettext("Hits") if is_default else label_counter(self._counter)
 
     @property
-    def admin_order_field(self) -> str | TotalInTables | None:
+    def admin_order_field(self) -> str | HitsInTables | None:
         """
-        What to order by: a HitTotalField of the model, or the total in the tables.
+        What to order by: a HitCountField of the model, or the total in the tables.
 
         None if there is no such field and the counts are in another database: SQL cannot order by
         them there.
         """
         for field in self._model._meta.concrete_fields:
-            is_total = isinstance(field, HitTotalField) and field.counter == self._counter
+            is_total = isinstance(field, HitCountField) and field.counter == self._counter
             if is_total and field.model in total_columns():
                 return field.name
         homes = {router.db_for_read(HitSlot), router.db_for_write(HitSlot)}
         if router.db_for_read(self._model) not in homes:
             return None
-        return TotalInTables(self._model, counter=self._counter)
+        return HitsInTables(self._model, counter=self._counter)
 
     def __call__(self, obj: models.Model) -> SafeString:
         cell = vars(obj._state).get(_ON_STATE) or _read_cells([obj], self._counter, {})[0]
@@ -92,7 +92,7 @@ def fill_cells(
     """
     Read what the column shows of ``objs``, and keep it on them.
 
-    Costs what get_totals() costs, and a query. If a server does not answer, the column is empty.
+    Costs what get_hits() costs, and a query. If a server does not answer, the column is empty.
     """
     for obj, cell in zip(objs, _read_cells(objs, counter, urls), strict=True):
         setattr(obj._state, _ON_STATE, cell)

@@ -14,12 +14,12 @@ from django.utils.translation import gettext
 
 from django_hitcount.counters.days import LONGEST_RANGE_DAYS, last_days
 from django_hitcount.db.counter_keys import counter_key
-from django_hitcount.exceptions import InvalidHit
+from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.reports.charts import BarChart, bar_chart
 from django_hitcount.reports.labels import label_object
 from django_hitcount.reports.rows import change_of
 from django_hitcount.series import hits_by_day
-from django_hitcount.totals import get_totals
+from django_hitcount.totals import get_hits
 
 MOST_DAYS = 90
 """Days of the chart. A bar is a day, which has a number: of more days, it would be a week."""
@@ -76,16 +76,16 @@ def find_other(model_admin: Any, request: HttpRequest, obj: Model, counter: str,
     """
     Return the object with a primary key, or without a key the nearest before ``obj`` with hits.
 
-    Raises InvalidHit if there is none that the user may view.
+    Raises InvalidArgument if there is none that the user may view.
     """
     may_view = partial(model_admin.has_view_or_change_permission, request)
     if not key:
         before: Sequence[Model] = model_admin.objects_before(request, obj)[:MOST_BEFORE]
-        totals = get_totals(filter(may_view, before), counter=counter)
+        totals = get_hits(filter(may_view, before), counter=counter)
         for nearest, total in totals.items():
             if total > 0:
                 return nearest
-        raise InvalidHit(
+        raise InvalidArgument(
             gettext("No object before this one has hits. Enter the primary key of another one.")
         )
     try:
@@ -94,9 +94,9 @@ def find_other(model_admin: Any, request: HttpRequest, obj: Model, counter: str,
         other = None
     if other is None or not may_view(other):
         text = gettext("There is no %(model)s with the primary key “%(key)s” that you may view.")
-        raise InvalidHit(text % {"model": model_admin.opts.verbose_name, "key": key})
+        raise InvalidArgument(text % {"model": model_admin.opts.verbose_name, "key": key})
     if other == obj:
-        raise InvalidHit(gettext("This is the same object. Enter the key of another one."))
+        raise InvalidArgument(gettext("This is the same object. Enter the key of another one."))
     counter_key(other, counter=counter)  # Raises InvalidKey if it cannot be counted.
     return other
 
@@ -119,7 +119,7 @@ def read_comparison(obj: Model, other: Model, *, counter: str) -> Comparison:
 def _read_first_days(obj: Model, counter: str) -> FirstDays:
     """Read the first days with hits in the longest range of days, which ends today."""
     first_day, today = last_days(LONGEST_RANGE_DAYS)
-    hits = hits_by_day(obj, first_day, today, counter=counter)
+    hits = hits_by_day(obj, first_day=first_day, last_day=today, counter=counter)
     first = next((day for day, number in hits.items() if number > 0), None)
     whole = ((day, number) for day, number in hits.items() if first and first <= day < today)
     return FirstDays(label_object(obj), first, dict(islice(whole, MOST_DAYS)))

@@ -40,7 +40,7 @@ from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.keys import check_counter
 from django_hitcount.counters.primary_keys import KeyType, key_type
 from django_hitcount.db.transactions import DATABASE_ERRORS
-from django_hitcount.exceptions import InvalidHit
+from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.reports.labels import label_object
 
 logger = logging.getLogger("django_hitcount")
@@ -56,7 +56,7 @@ else:  # A mixin: the ModelAdmin of the project, of any class, comes after it.
             return cls
 
 
-SHOWN_COLUMNS = frozenset({"hits_column", "hits", "hit_count", "hit_total"})
+SHOWN_COLUMNS = frozenset({"hits_column", "hits", "hit_count"})
 """Names in ``list_display`` that show the hits already, so that no other column is added."""
 
 STYLE_SHEETS = ["django_hitcount/charts.css", "django_hitcount/objects.css"]
@@ -84,7 +84,7 @@ class HitCountAdmin(ModelAdmin[ModelT]):
     both. Those with the permission ``django_hitcount.add_correction`` may also add hits there, or
     take some back.
 
-    A list costs what get_totals() costs, and a query, for any number of objects.
+    A list costs what get_hits() costs, and a query, for any number of objects.
     """
 
     hit_counter: str = DEFAULT_COUNTER
@@ -103,7 +103,7 @@ class HitCountAdmin(ModelAdmin[ModelT]):
         try:
             check_counter(self.hit_counter)
             key_type(self.model)
-        except InvalidHit as exc:
+        except InvalidArgument as exc:
             found.append(Error(str(exc), obj=type(self), id="django_hitcount.E009"))
         return found
 
@@ -254,7 +254,7 @@ class HitCountAdmin(ModelAdmin[ModelT]):
             return {"comparison_form": form}
         try:
             other = find_other(self, request, obj, choice.counter, form.cleaned_data["beside"])
-        except InvalidHit as exc:
+        except InvalidArgument as exc:
             form.add_error("beside", str(exc))
             return {"comparison_form": form}
         return {

@@ -181,7 +181,8 @@ def read_file(name: str, selection: Selection, overview: Overview) -> Iterator[s
 def _read_days(selection: Selection) -> Days:
     """Return the hits by day of both periods, and of today. Costs one query."""
     model = selection.model.model if selection.model else None
-    return hits_by_day(model, *selection.period.read_days, counter=selection.counter)
+    first_day, last_day = selection.period.read_days
+    return hits_by_day(model, first_day=first_day, last_day=last_day, counter=selection.counter)
 
 
 def _scope(selection: Selection, overview: Overview) -> Scope:

@@ -165,7 +165,7 @@ def read_statistics(obj: Model, choice: Choice) -> Statistics:
 def days_csv(obj: Model, choice: Choice) -> Iterator[str]:
     """Write the hits of each chosen day, and the visitors if the counter counts them."""
     key, days = counter_key(obj, counter=choice.counter), choice.period.ends
-    hits = hits_by_day(obj, *days, counter=choice.counter)
+    hits = hits_by_day(obj, first_day=days[0], last_day=days[1], counter=choice.counter)
     if not choice.counts_visitors:
         return write_csv([gettext("Day"), gettext("Hits")], hits.items())
     visitors = read_visitors_of_days([key], *days).by_day(key)

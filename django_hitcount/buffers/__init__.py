@@ -1,19 +1,13 @@
-"""Buffers: where hits wait before they reach the tables. HITCOUNT["BUFFER"] names the class."""
+"""Buffers: where hits wait before they reach the tables."""
 
 from __future__ import annotations
 
 from django_hitcount import conf
 from django_hitcount.buffers.base import Buffer
+from django_hitcount.buffers.database import DatabaseBuffer
 from django_hitcount.conf.caches import cached_for_settings
 
 __all__ = ["Buffer", "get_buffer"]
-
-INSTALL_EXTRA = 'Install the extra: pip install "django-buffered-hitcount[redis]".'
-
-NAME_A_BUFFER = (
-    "Use 'django_hitcount.buffers.database.DatabaseBuffer' or "
-    "'django_hitcount.buffers.redis.RedisBuffer'."
-)
 
 
 @cached_for_settings("HITCOUNT", "CACHES")
@@ -21,21 +15,17 @@ def get_buffer() -> Buffer:
     """
     Return the buffer of this process. Creates it at first use and when a setting has changed.
 
-    Raises ImproperlyConfigured if HITCOUNT["BUFFER"] does not name a buffer.
+    Raises ImproperlyConfigured if HITCOUNT["REDIS"] is set and a library for it is missing.
     """
-    path = conf.get_config().buffer
+    alias = conf.get_config().redis
+    if alias is None:
+        return DatabaseBuffer()
     try:
-        cls = conf.import_dotted_path(path)
+        from django_hitcount.buffers.redis.buffer import RedisBuffer
     except ImportError as exc:
         raise conf.SettingError(
-            "BUFFER",
-            f"Invalid value for HITCOUNT['BUFFER']: {path!r} cannot be imported ({exc}).",
-            INSTALL_EXTRA if exc.name in {"django_redis", "redis", "hiredis"} else NAME_A_BUFFER,
+            "REDIS",
+            f"HITCOUNT['REDIS'] is {alias!r}, but {exc.name} is not installed.",
+            'Install the extra: pip install "django-buffered-hitcount[redis]".',
         ) from exc
-    if not (isinstance(cls, type) and issubclass(cls, Buffer)):
-        raise conf.SettingError(
-            "BUFFER",
-            f"Invalid value for HITCOUNT['BUFFER']: {path!r} is not a buffer.",
-            NAME_A_BUFFER,
-        )
-    return cls()
+    return RedisBuffer(alias)

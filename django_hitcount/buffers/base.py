@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.core.checks import CheckMessage
 
@@ -87,10 +87,16 @@ class Buffer(ABC):
         return
 
     def read_days(
-        self, keys: Collection[CounterKey], first_day: datetime.date, last_day: datetime.date
-    ) -> Sequence[HeldHits[CounterDay]]:
+        self,
+        keys: Collection[CounterKey],
+        first_day: datetime.date,
+        last_day: datetime.date,
+        *,
+        by_key: bool = False,
+    ) -> Sequence[HeldHits[Any]]:
         """
-        Return the hits of counters that the buffer holds, by the name of the counter and the day.
+        Return the hits of counters that the buffer holds, by the name of the counter and the day;
+        with ``by_key``, by counter and day.
 
         The tables are read after that. Whatever is flushed in between, the ledger then has the id
         of those hits that are in the tables.

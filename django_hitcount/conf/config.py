@@ -135,11 +135,11 @@ DEFAULT_REFUSALS = [f"django_hitcount.refusals.{name}" for name in ("method", "p
 class Config:
     """The values of HITCOUNT. Each key of the setting is a field in lower case."""
 
-    buffer: str = setting("django_hitcount.buffers.database.DatabaseBuffer", kinds.TEXT)
-    """Where hits wait before they reach the tables: the dotted path of a class."""
-
-    cache_alias: str = setting("hitcount", kinds.TEXT)
-    """The name in ``CACHES`` of the Redis that ``RedisBuffer`` uses."""
+    redis: str | None = setting(None, kinds.or_none(kinds.TEXT))
+    """
+    The name in ``CACHES`` of the Redis where hits wait before they reach the tables. None: hits are
+    written into the tables at once.
+    """
 
     counters: Mapping[str, CounterOptions] = setting({}, COUNTERS)
     """The names of your counters, each with a dict of options."""

@@ -38,7 +38,7 @@ class HeldHits(NamedTuple, Generic[K]):
     """The id of their batch, or the one that it gets."""
 
     hits: Mapping[K, int]
-    """By counter, or by the name of the counter and the day."""
+    """By counter, by counter and day, or by the name of the counter and the day."""
 
 
 class Waiting(NamedTuple):

@@ -6,7 +6,7 @@ import datetime
 
 from django.utils import timezone
 
-from django_hitcount.exceptions import InvalidDay
+from django_hitcount.exceptions import InvalidArgument
 
 LONGEST_RANGE_DAYS = 3660
 """Days of one range: ten years. The buffer is asked for each of them."""
@@ -22,7 +22,7 @@ def day_of(at: datetime.date | datetime.datetime | None = None) -> datetime.date
     a date unchanged. The time zone that a request has activated does not matter: a day is the same
     for everyone.
 
-    Raises InvalidDay.
+    Raises InvalidArgument.
     """
     zone = timezone.get_default_timezone()
     if at is None:
@@ -31,12 +31,12 @@ def day_of(at: datetime.date | datetime.datetime | None = None) -> datetime.date
         try:
             return (at if timezone.is_naive(at) else at.astimezone(zone)).date()
         except OverflowError as exc:
-            raise InvalidDay(
+            raise InvalidArgument(
                 f"Invalid day: {at!r} is out of range in {zone}. Pass an earlier datetime."
             ) from exc
     if isinstance(at, datetime.date):
         return at
-    raise InvalidDay(f"Invalid day: {at!r}. Pass a date or a datetime.")
+    raise InvalidArgument(f"Invalid day: {at!r}. Pass a date or a datetime.")
 
 
 def time_since(moment: datetime.datetime) -> datetime.timedelta:
@@ -61,13 +61,13 @@ def seconds_until_midnight() -> int:
 
 
 def list_days(first_day: datetime.date, last_day: datetime.date) -> list[datetime.date]:
-    """Return the days of a range. Raises InvalidDay if it is invalid."""
+    """Return the days of a range. Raises InvalidArgument if it is invalid."""
     for day in (first_day, last_day):
         if type(day) is not datetime.date:
-            raise InvalidDay(f"Invalid day: {day!r}. Pass a date.")
+            raise InvalidArgument(f"Invalid day: {day!r}. Pass a date.")
     count = (last_day - first_day).days + 1
     if not 1 <= count <= LONGEST_RANGE_DAYS:
-        raise InvalidDay(
+        raise InvalidArgument(
             f"Invalid range: {first_day} to {last_day}. Pass the earlier day first, and at most "
             f"{LONGEST_RANGE_DAYS} days."
         )
@@ -77,10 +77,47 @@ def list_days(first_day: datetime.date, last_day: datetime.date) -> list[datetim
 def last_days(days: int) -> tuple[datetime.date, datetime.date]:
     """Return the first and the last of the last ``days`` days, today included."""
     if type(days) is not int or not 1 <= days <= LONGEST_RANGE_DAYS:
-        raise InvalidDay(
+        raise InvalidArgument(
             f"Invalid number of days: {days!r}. Pass a whole number from 1 to {LONGEST_RANGE_DAYS}."
         )
     return days_until(day_of(), days)
+
+
+def find_range(
+    days: int | None, first_day: datetime.date | None, last_day: datetime.date | None
+) -> tuple[datetime.date, datetime.date] | None:
+    """
+    Return the first and the last day of what a caller asks for; None if he names no days.
+
+    He names a number of days, today included, or the first day and the last one, which is today by
+    default.
+    """
+    if days is None and first_day is None and last_day is None:
+        return None
+    if (days is None) == (first_day is None):
+        raise InvalidArgument(
+            f"Invalid range: days={days!r}, first_day={first_day!r}, last_day={last_day!r}. Pass "
+            "days, or first_day and last_day."
+        )
+    if days is not None and last_day is not None:
+        raise InvalidArgument(
+            f"Invalid range: days={days!r}, last_day={last_day!r}. Pass first_day and last_day."
+        )
+    if first_day is None:
+        return last_days(days)  # type: ignore[arg-type]  # Not None, see above.
+    ends = first_day, day_of() if last_day is None else last_day
+    list_days(*ends)
+    return ends
+
+
+def need_range(
+    days: int | None, first_day: datetime.date | None, last_day: datetime.date | None
+) -> tuple[datetime.date, datetime.date]:
+    """As find_range(), but raise InvalidArgument if the caller names no days."""
+    ends = find_range(days, first_day, last_day)
+    if ends is None:
+        raise InvalidArgument("The range is missing. Pass days, or first_day and last_day.")
+    return ends
 
 
 def days_until(last_day: datetime.date, days: int) -> tuple[datetime.date, datetime.date]:

@@ -9,7 +9,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from django_hitcount.counters.keys import CounterKey
-from django_hitcount.exceptions import InvalidAmount
+from django_hitcount.exceptions import InvalidArgument
 
 AMOUNT_LIMIT = 1_000_000_000
 """Largest amount of one hit: two billion such hits still fit a bigint."""
@@ -124,9 +124,9 @@ class Hit(NamedTuple):
 
 
 def check_amount(amount: int) -> int:
-    """Return ``amount`` if it can be recorded; raise InvalidAmount if not."""
+    """Return ``amount`` if it can be recorded; raise InvalidArgument if not."""
     if type(amount) is not int or amount == 0 or abs(amount) > AMOUNT_LIMIT:
-        raise InvalidAmount(
+        raise InvalidArgument(
             f"Invalid amount: {amount!r}. Pass a whole number from -{AMOUNT_LIMIT} to "
             f"{AMOUNT_LIMIT} other than 0."
         )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from django_hitcount import conf
-from django_hitcount.exceptions import UnknownCounter
+from django_hitcount.exceptions import InvalidArgument
 
 CONTENT_TYPE_IDS = range(1, 2**31)
 """The range of primary keys of content types."""
@@ -63,15 +63,15 @@ class CounterRange(NamedTuple):
 
 
 def check_counter(counter: str) -> str:
-    """Return ``counter``; raise UnknownCounter if it is no str or HITCOUNT does not declare it."""
+    """Return ``counter``; raise InvalidArgument if it is no str or HITCOUNT does not declare it."""
     # Not isinstance(): a lazy text would pass, and no driver of a database takes it.
     if not issubclass(type(counter), str):
-        raise UnknownCounter(
+        raise InvalidArgument(
             f"Invalid counter: {counter!r} has the type {type(counter).__name__}. "
             "Pass its name as a str."
         )
     if counter not in conf.get_config().counters:
-        raise UnknownCounter(
+        raise InvalidArgument(
             f"Unknown counter {counter!r}. Declare it in settings: "
             f'HITCOUNT = {{"COUNTERS": {{{str(counter)!r}: {{}}}}}}.'
         )
@@ -174,3 +174,13 @@ def _object_id(text: str) -> str:
     if len(text) > conf.OBJECT_ID_MAX_LENGTH or "\0" in text:
         raise ValueError(f"object_id does not fit its column: {text[:40]!r}")
     return text
+
+
+def valid_visitor_counter(counter: str) -> str:
+    """Return ``counter``; raise InvalidArgument if it counts no visitors."""
+    if not conf.get_config().counters[check_counter(counter)].visitors:
+        raise InvalidArgument(
+            f"The counter {counter!r} does not count visitors. Turn that on in settings: "
+            f'HITCOUNT = {{"COUNTERS": {{{counter!r}: {{"visitors": True}}}}}}.'
+        )
+    return counter

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self, overload
 
 from django.db.models import Model
 
@@ -94,6 +95,23 @@ class FreshNumbers(dict[Number, tuple[Any, float]]):
         return FreshNumbers, ()
 
 
+class HitsOfObject(cached_property[int]):
+    """
+    A property that is never cached, but an object may have an attribute in place of it.
+
+    So with_hits() sets ``hits`` on objects with the mixin as on others.
+    """
+
+    @overload
+    def __get__(self, instance: None, owner: type[Any] | None = None) -> Self: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type[Any] | None = None) -> int: ...
+
+    def __get__(self, instance: object, owner: type[Any] | None = None) -> Self | int:
+        return self if instance is None else self.func(instance)
+
+
 def numbers_of(obj: Model) -> FreshNumbers:
     """
     Return what an object remembers.
@@ -107,6 +125,8 @@ def numbers_of(obj: Model) -> FreshNumbers:
 
 def forget_numbers(obj: Model, *, counter: str | None = None) -> None:
     """Forget what ``obj`` remembers, of ``counter`` or of all counters."""
+    if "hits" in vars(obj) and isinstance(getattr(type(obj), "hits", None), HitsOfObject):
+        del obj.hits  # type: ignore[attr-defined]  # The attribute that hides the property.
     remembered: FreshNumbers | None = vars(obj._state).get(_ON_STATE)
     if remembered:
         keys = {n: n if isinstance(n, CounterKey) else n.key for n in remembered}

@@ -23,9 +23,13 @@ from django.db.models import Model
 from django.utils.functional import cached_property
 
 from django_hitcount import conf
-from django_hitcount.exceptions import InvalidKey, UnsavedObject
+from django_hitcount.exceptions import InvalidArgument, UnsavedObject
 
 Field: TypeAlias = "models.Field[Any, Any]"
+
+
+class InvalidKey(InvalidArgument):
+    """Hits cannot be counted for the primary key of the object."""
 
 
 class KeyType(Enum):
@@ -78,8 +82,8 @@ UUID_AS_TEXT = re.compile(r"(var)?char\(3[26]\)")
 
 HINT = "Use an integer, text or UUID primary key, or count hits of a related object that has one."
 
-connected: set[type[Model]] = set()
-"""The results of counted_model() for the models that deletion.connect() was called for."""
+registered: set[type[Model]] = set()
+"""The results of counted_model() for the models that deletion.register() was called for."""
 
 
 @cache

@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from django_hitcount.counters.keys import ObjectKey
-from django_hitcount.exceptions import InvalidRanking
+from django_hitcount.exceptions import InvalidArgument
 
 TREND_UNIT = 2**24
 """The weight of a hit of today in a trend. Weights are whole numbers, so that every database
@@ -149,10 +149,10 @@ def weigh_trend(today: datetime.date, half_life_days: float) -> Weights:
     """
     Return weights that halve with each half-life, of ten half-lives up to ``today``.
 
-    A hit of today weighs TREND_UNIT. Raises InvalidRanking if the half-life is invalid.
+    A hit of today weighs TREND_UNIT. Raises InvalidArgument if the half-life is invalid.
     """
     if type(half_life_days) not in (int, float) or not 0 < half_life_days <= LONGEST_HALF_LIFE:
-        raise InvalidRanking(
+        raise InvalidArgument(
             f"Invalid half-life: {half_life_days!r}. Pass a number of days above 0 and up to "
             f"{LONGEST_HALF_LIFE}."
         )
@@ -164,9 +164,9 @@ def weigh_trend(today: datetime.date, half_life_days: float) -> Weights:
 
 
 def check_limit(limit: int) -> int:
-    """Return ``limit``; raise InvalidRanking if it is not a whole number from 1 to 1,000,000."""
+    """Return ``limit``; raise InvalidArgument if it is not a whole number from 1 to 1,000,000."""
     if type(limit) is not int or not 1 <= limit <= LARGEST_LIMIT:
-        raise InvalidRanking(
+        raise InvalidArgument(
             f"Invalid limit: {limit!r}. Pass a whole number from 1 to {LARGEST_LIMIT:,}."
         )
     return limit

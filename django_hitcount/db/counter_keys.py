@@ -9,6 +9,7 @@ of that model would fail until the process restarts.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -33,12 +34,18 @@ def counter_key(obj: models.Model, *, counter: str) -> CounterKey:
 
     Costs one query at the first call of a process for a model, and none at later calls.
 
-    Raises UnknownCounter, UnsavedObject or InvalidKey.
+    Raises InvalidArgument if hits of the counter, or of the object, cannot be counted.
     """
     if type(counter) is not str or counter not in get_config().counters:
         check_counter(counter)
     object_id = object_id_of(obj)
     return CounterKey(content_type_id_of(obj), object_id, counter)
+
+
+def keys_by_object(objs: Any, *, counter: str) -> dict[Any, CounterKey]:
+    """Return the keys of ``counter`` on one object, or on each object of an iterable."""
+    is_one = isinstance(objs, models.Model | str) or not isinstance(objs, Iterable)
+    return {obj: counter_key(obj, counter=counter) for obj in ([objs] if is_one else objs)}
 
 
 def content_type_id_of(obj: models.Model | type[models.Model]) -> int:

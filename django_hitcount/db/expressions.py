@@ -18,12 +18,15 @@ from django.db.models.sql import Query
 from django.db.models.sql.compiler import SQLCompiler
 
 from django_hitcount import conf
-from django_hitcount.counters.keys import check_counter
+from django_hitcount.counters.days import last_days
+from django_hitcount.counters.keys import check_counter, valid_visitor_counter
 from django_hitcount.counters.primary_keys import KeyType, is_uuid_as_digits, key_field, key_type
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.fields import exact_collation
-from django_hitcount.db.tables import HitSlot
+from django_hitcount.db.tables import DailyVisitors, HitSlot, SeenVisitor
 from django_hitcount.exceptions import HitCountError
+
+Rows = models.QuerySet[Any, Any]
 
 UUID_PARTS = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
 """Start and length of each part of a UUID that a dash ends, in its 32 hexadecimal digits."""
@@ -77,22 +80,20 @@ def _with_dashes(digits: Expression) -> Concat:
     return Concat(*parts[:-1])
 
 
-class TotalInTables(Coalesce):
-    """The total of a counter in the tables of the database that the query runs on."""
+class _InTables(models.Func):
+    """
+    The sum of subqueries about a counter of each object, in the tables of the same database.
 
-    def __init__(self, model: type[models.Model], *, counter: str) -> None:
-        rows = (
-            HitSlot.objects.filter(
-                content_type_id=ContentTypeId(model),
-                object_id=KeyText(OuterRef("pk"), model=model),
-                counter=counter,
-            )
-            .order_by()
-            .values("counter")
-            .values(total=models.Sum("hits"))
-        )
+    Each has one number, or none, which counts as 0.
+    """
+
+    template = "(%(expressions)s)"
+    arg_joiner = " + "
+
+    def __init__(self, model: type[models.Model], *numbers: Rows, counter: str) -> None:
         big = models.BigIntegerField()
-        super().__init__(Subquery(rows, output_field=big), models.Value(0), output_field=big)
+        found = (Coalesce(Subquery(rows, output_field=big), models.Value(0)) for rows in numbers)
+        super().__init__(*found, output_field=big)
         self.model = model
         self.counter = counter
 
@@ -100,24 +101,75 @@ class TotalInTables(Coalesce):
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra_context: Any
     ) -> Any:
         check_counter(self.counter)
-        self._check_database(connection.alias)
+        homes = [router.db_for_read(HitSlot), router.db_for_write(HitSlot)]
+        if connection.alias not in homes:
+            raise HitCountError(
+                f"with_hits(), with_visitors() and HitCountSum need {self.model._meta.label} and "
+                f"HitSlot in one database; the query is for {connection.alias!r}, and the counts "
+                f"are in {homes[0]!r}. Use get_hits(objects) or get_visitors(objects) instead."
+            )
         return super().as_sql(compiler, connection, **extra_context)
 
-    def _check_database(self, alias: str) -> None:
-        homes = [router.db_for_read(HitSlot), router.db_for_write(HitSlot)]
-        if alias not in homes:
-            raise HitCountError(
-                f"with_hits() and SumOfHits need {self.model._meta.label} and HitSlot in one "
-                f"database; the query is for {alias!r}, and the counts are in {homes[0]!r}. Use "
-                "get_totals(objects) instead."
-            )
+
+def _rows_of(table: type[models.Model], model: type[models.Model], counter: str) -> Rows:
+    """Return the rows of a counter of the object that an outer query is at."""
+    return table._default_manager.filter(
+        content_type_id=ContentTypeId(model),
+        object_id=KeyText(OuterRef("pk"), model=model),
+        counter=counter,
+    ).order_by()
 
 
-class SumOfHits(Expression):
+class HitsInTables(_InTables):
+    """The hits of a counter of each object, of all time."""
+
+    def __init__(self, model: type[models.Model], *, counter: str) -> None:
+        rows = _rows_of(HitSlot, model, counter)
+        hits = rows.values("counter").values(total=models.Sum("hits"))
+        super().__init__(model, hits, counter=counter)
+
+
+class FirstOfDays(Expression):
+    """The first of the last ``days``, today included, when the query is made."""
+
+    def __init__(self, days: int) -> None:
+        super().__init__(output_field=models.DateField())
+        self.days = days
+
+    def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> Any:
+        return compiler.compile(models.Value(last_days(self.days)[0], models.DateField()))
+
+
+class VisitorsInTables(_InTables):
+    """
+    The visitors of a counter of each object on each of the last days, added up.
+
+    Those of open days are counted one by one in SeenVisitor, if there is no Redis.
+    """
+
+    def __init__(self, model: type[models.Model], *, counter: str, days: int) -> None:
+        counted, seen = (
+            _rows_of(table, model, counter).filter(day__gte=FirstOfDays(days)).values("counter")
+            for table in (DailyVisitors, SeenVisitor)
+        )
+        super().__init__(
+            model,
+            counted.values(total=models.Sum("count")),
+            seen.values(total=models.Count("pk")),
+            counter=counter,
+        )
+        self.days = days
+
+    def as_sql(self, *args: Any, **kwargs: Any) -> Any:
+        valid_visitor_counter(self.counter)
+        return super().as_sql(*args, **kwargs)
+
+
+class HitCountSum(Expression):
     """
     The hits of all objects that a relation leads to, for annotate(), filter() and order_by()::
 
-        Category.objects.annotate(article_hits=SumOfHits("articles")).order_by("-article_hits")
+        Category.objects.annotate(article_hits=HitCountSum("articles")).order_by("-article_hits")
 
     The path may follow foreign keys in both directions, many-to-many and generic relations, and
     several of them ("articles__comments"). An object that is reached more than once counts once.
@@ -130,8 +182,8 @@ class SumOfHits(Expression):
         counter: the name of a counter in HITCOUNT["COUNTERS"].
 
     Raises FieldError if the path does not lead to objects. When the queryset is evaluated, raises
-    UnknownCounter if ``counter`` is not declared, InvalidKey if hits cannot be counted for such
-    objects, and HitCountError if the counts are in another database.
+    InvalidArgument if ``counter`` is not declared or hits cannot be counted for such objects, and
+    HitCountError if the counts are in another database.
 
     Costs a subquery that reads the rows of all these objects by their unique key.
     """
@@ -156,7 +208,7 @@ class SumOfHits(Expression):
         paths: Any = models.QuerySet(source).filter(pk=OuterRef(OuterRef("pk"))).order_by()
         related: Any = models.QuerySet(model).filter(pk__in=paths.values(f"{self.path}__pk"))
         # Not Sum(): as an aggregate, it would group the objects.
-        total = models.Func(TotalInTables(model, counter=self.counter), function="SUM")
+        total = models.Func(HitsInTables(model, counter=self.counter), function="SUM")
         total.output_field = self.output_field
         subquery = Subquery(related.order_by().values(hitcount_total=total))
         filled = Coalesce(subquery, models.Value(0), output_field=self.output_field)

@@ -36,18 +36,6 @@ Sums = Counter[CounterDay]
 NO_DAY = models.Value(None, output_field=models.DateField())
 
 
-def read_sums(
-    keys: Iterable[CounterKey], batch_ids: Iterable[BatchId], *, using: str
-) -> tuple[dict[CounterKey, int], set[BatchId]]:
-    """Read the totals of counters, and which batches are in the ledger. Costs a query."""
-    rows = HitSlot.objects.using(using).filter(match_counters(keys)).annotate(no_day=NO_DAY)
-    # Generations are in the column of object ids, since MariaDB unites every text with those: they
-    # are compared byte by byte.
-    columns = rows.values_list("content_type_id", "object_id", "counter", "no_day")
-    sums, applied = _read_with_ledger([columns], batch_ids, using)
-    return {CounterKey(*key): int(hits) for *key, _, hits in sums}, applied
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DayRange:
     """The days to read, and the database to read them from."""
@@ -60,6 +48,27 @@ class DayRange:
         """Return the rows of a table with a column ``day`` that are in the range."""
         found = table._default_manager.using(self.using)
         return found.filter(day__range=(self.first_day, self.last_day))
+
+
+def read_sums(
+    keys: Iterable[CounterKey],
+    batch_ids: Iterable[BatchId],
+    *,
+    using: str,
+    days: DayRange | None = None,
+) -> tuple[dict[CounterKey, int], set[BatchId]]:
+    """
+    Read the hits of counters, of all time or of some days, and which batches are in the ledger.
+
+    Costs a query.
+    """
+    table: Rows = days.rows(DailyHitSlot) if days else HitSlot.objects.using(using)
+    rows = table.filter(match_counters(keys)).annotate(no_day=NO_DAY)
+    # Generations are in the column of object ids, since MariaDB unites every text with those: they
+    # are compared byte by byte.
+    columns = rows.values_list("content_type_id", "object_id", "counter", "no_day")
+    sums, applied = _read_with_ledger([columns], batch_ids, using)
+    return {CounterKey(*key): int(hits) for *key, _, hits in sums}, applied
 
 
 def read_days_of_counters(

@@ -1,5 +1,5 @@
 """
-Columns of a project's own models that hold the total of a counter: HitTotalField.
+Columns of a project's own models that hold the total of a counter: HitCountField.
 
 StaleTotal names the totals that have changed since their columns were written.
 """
@@ -17,11 +17,11 @@ from django_hitcount import conf
 from django_hitcount.conf.caches import cached_for_settings
 from django_hitcount.counters import primary_keys
 from django_hitcount.counters.keys import check_counter
-from django_hitcount.counters.primary_keys import counted_model, key_type
+from django_hitcount.counters.primary_keys import InvalidKey, counted_model, key_type
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.sql import Sql, match_rows
 from django_hitcount.db.tables import HitSlot, StaleTotal
-from django_hitcount.exceptions import InvalidKey, UnknownCounter
+from django_hitcount.exceptions import InvalidArgument
 
 if TYPE_CHECKING:
     BigIntegerField = models.BigIntegerField[int, int]
@@ -29,12 +29,12 @@ else:
     BigIntegerField = models.BigIntegerField
 
 
-class HitTotalField(BigIntegerField):
+class HitCountField(BigIntegerField):
     """
     A column with the total of a counter, for a model with HitCountMixin, or one that was passed to
-    deletion.connect(). On other models, nothing writes it.
+    deletion.register(). On other models, nothing writes it.
 
-    ``compact_hits`` keeps it up to date, and the command ``fill_hit_totals`` fills it the first
+    ``compact_hits`` keeps it up to date, and the command ``fill_hit_counts`` fills it the first
     time. So it is as old as the last run of ``compact_hits``, and lacks what waited in the buffer
     then. It has an index, unless you pass ``db_index=False``.
 
@@ -73,8 +73,8 @@ class HitTotalField(BigIntegerField):
             return []
         try:
             check_counter(self.counter)
-        except UnknownCounter as exc:
-            hint = "Pass the name of a counter to HitTotalField, or add it to the setting."
+        except InvalidArgument as exc:
+            hint = "Pass the name of a counter to HitCountField, or add it to the setting."
             return [Error(str(exc), hint=hint, obj=self, id="django_hitcount.E007")]
         return []
 
@@ -88,7 +88,7 @@ class HitTotalField(BigIntegerField):
             return []
         return [
             Error(
-                f"{self.model._meta.label} has a HitTotalField, but its hits are counted as those "
+                f"{self.model._meta.label} has a HitCountField, but its hits are counted as those "
                 f"of {counted._meta.label}.",
                 hint=f"Move the field to {counted._meta.label}.",
                 obj=self,
@@ -97,21 +97,21 @@ class HitTotalField(BigIntegerField):
         ]
 
 
-def total_columns() -> Mapping[type[models.Model], Sequence[HitTotalField]]:
+def total_columns() -> Mapping[type[models.Model], Sequence[HitCountField]]:
     """
     Return the models that have such columns, with these.
 
-    Leaves out models that were not connected, see deletion.connect(): a history app copies the
+    Leaves out models that were not registered, see deletion.register(): a history app copies the
     columns of a model into one of its own, whose objects nobody counts.
     """
     found = _find_columns()
-    return {model: found[model] for model in found if model in primary_keys.connected}
+    return {model: found[model] for model in found if model in primary_keys.registered}
 
 
 @cached_for_settings("INSTALLED_APPS")
-def _find_columns() -> Mapping[type[models.Model], Sequence[HitTotalField]]:
+def _find_columns() -> Mapping[type[models.Model], Sequence[HitCountField]]:
     found = {
-        model: [f for f in model._meta.local_concrete_fields if isinstance(f, HitTotalField)]
+        model: [f for f in model._meta.local_concrete_fields if isinstance(f, HitCountField)]
         for model in apps.get_models()
     }
     return {model: fields for model, fields in found.items() if fields}

@@ -1,5 +1,5 @@
 """
-Write totals into columns of a project's own models: HitTotalField.
+Write totals into columns of a project's own models: HitCountField.
 
 Each write locks the rows of the objects, then reads the sums, then writes those that differ. So
 two processes that write one column at once never write an older sum over a newer one. No signals
@@ -21,7 +21,7 @@ from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.sums import read_sums
 from django_hitcount.db.tables import StaleTotal
-from django_hitcount.db.total_columns import HitTotalField, total_columns
+from django_hitcount.db.total_columns import HitCountField, total_columns
 from django_hitcount.db.transactions import in_transaction, limit_waits, take_write_lock
 from django_hitcount.maintenance import run_all
 
@@ -55,7 +55,7 @@ def write_stale_totals() -> int:
     Leaves objects that another session has locked to the next call, and skips deleted ones. Returns
     how many columns were changed. If this fails for one model, continues with the others.
 
-    Costs nothing if no model has a HitTotalField. Otherwise, costs a query, and for each model and
+    Costs nothing if no model has a HitCountField. Otherwise, costs a query, and for each model and
     300 objects a query, a transaction of three statements or more, and a DELETE.
 
     Raises an ExceptionGroup of the errors.
@@ -68,7 +68,7 @@ def write_stale_totals() -> int:
     return changed
 
 
-def _write_stale(model: type[models.Model], fields: Sequence[HitTotalField]) -> Iterator[Written]:
+def _write_stale(model: type[models.Model], fields: Sequence[HitCountField]) -> Iterator[Written]:
     stale = StaleTotal.objects.using(hits_alias()).filter(content_type_id=content_type_id_of(model))
     newest = stale.aggregate(newest=Max("pk"))["newest"] or 0
     after = 0
@@ -87,7 +87,7 @@ def _write_stale(model: type[models.Model], fields: Sequence[HitTotalField]) -> 
 
 def fill_totals(model: type[models.Model]) -> Iterator[Written]:
     """
-    Write the totals of all objects of a model that has a HitTotalField, 300 at a time.
+    Write the totals of all objects of a model that has a HitCountField, 300 at a time.
 
     Yields after each piece what it did. May end at any time, and be called again. Marks objects
     that another session has locked, so that the next compact_hits writes them.
@@ -106,7 +106,7 @@ def fill_totals(model: type[models.Model]) -> Iterator[Written]:
 
 
 def write_totals(
-    model: type[models.Model], fields: Sequence[HitTotalField], object_ids: Collection[str]
+    model: type[models.Model], fields: Sequence[HitCountField], object_ids: Collection[str]
 ) -> Written:
     """
     Write the totals of up to 300 objects into their columns, where they differ.
@@ -122,7 +122,7 @@ def write_totals(
 
 def _write(
     model: type[models.Model],
-    fields: Sequence[HitTotalField],
+    fields: Sequence[HitCountField],
     object_ids: Collection[str],
     using: str,
 ) -> Written:
@@ -153,7 +153,7 @@ def _write(
 
 
 def _keys(
-    model: type[models.Model], fields: Sequence[HitTotalField], object_ids: Collection[str]
+    model: type[models.Model], fields: Sequence[HitCountField], object_ids: Collection[str]
 ) -> list[CounterKey]:
     content_type_id = content_type_id_of(model)
     return [
@@ -173,7 +173,7 @@ def _lock(rows: models.QuerySet[Any, Any], using: str) -> models.QuerySet[Any, A
 
 
 def _update(
-    model: type[models.Model], field: HitTotalField, totals: dict[Any, int], using: str
+    model: type[models.Model], field: HitCountField, totals: dict[Any, int], using: str
 ) -> int:
     """Set the column of rows by primary key. Costs a statement, and nothing without rows."""
     cases = [When(pk=pk, then=Value(total)) for pk, total in totals.items()]

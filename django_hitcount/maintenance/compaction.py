@@ -44,9 +44,9 @@ class Compaction:
     """How many transactions folded them."""
 
 
-def run_upkeep() -> Compaction:
+def compact_hits() -> Compaction:
     """
-    Prune, compact, and write the columns of HitTotalField. Without Redis, also forget deleted
+    Prune, compact, and write the columns of HitCountField. Without Redis, also forget deleted
     objects; with Redis, a flush does that.
 
     If a step fails, still runs the others. Costs what prune(), compact() and write_stale_totals()
@@ -97,7 +97,7 @@ def compact(*, batch_size: int = BATCH_SIZE) -> Compaction:
     Also replaces the rows of visitors of closed days by their number. A day is closed from the end
     of the next day on.
 
-    Marks the totals that it folds for HitTotalField, if a model has one. run_upkeep() then writes
+    Marks the totals that it folds for HitCountField, if a model has one. compact_hits() then writes
     the columns and deletes the marks.
 
     Leaves rows to the next call if they were written after the start, or if another session has

@@ -68,7 +68,7 @@ class Flush:
 
 
 @in_background()
-def flush(partitions: Iterable[int] | None = None) -> Flush:
+def flush_hits(partitions: Iterable[int] | None = None) -> Flush:
     """
     Write the hits of the buffer into the slots, from all partitions or from some.
 

@@ -21,14 +21,13 @@ from django.utils import timezone
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import get_config
 from django_hitcount.counters.keys import CounterKey, ObjectKey
-from django_hitcount.counters.primary_keys import convert_key, find_by_texts
+from django_hitcount.counters.primary_keys import InvalidKey, convert_key, find_by_texts
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.row_deletion import delete_rows_of
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.slots import match_counters
 from django_hitcount.db.tables import DeletedObject
 from django_hitcount.db.transactions import DATABASE_ERRORS, is_in_transaction
-from django_hitcount.exceptions import InvalidKey
 
 KEPT_FOR = datetime.timedelta(hours=1)
 """How long to look for new counts of a deleted object. A page may still show it, or a replica or a

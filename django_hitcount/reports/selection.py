@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
 from django_hitcount.counters.days import LONGEST_RANGE_DAYS, day_of, days_until, list_days
-from django_hitcount.exceptions import InvalidDay
+from django_hitcount.exceptions import InvalidArgument
 
 TODAY, THIS_YEAR = "today", "this-year"
 
@@ -145,14 +145,14 @@ def read_period(parameters: Mapping[str, str], *, with_today: bool = False) -> P
     the period ends yesterday, and so it does if ``last`` is later; but from today on, it is today.
     For ``with_today``, see named_period().
 
-    Raises InvalidDay with a message in the active language.
+    Raises InvalidArgument with a message in the active language.
     """
     if parameters.get("first") or parameters.get("last"):
         return _read_chosen_days(parameters, with_today=with_today)
     name = parameters.get("period") or DEFAULT_PERIOD
     if name not in PERIODS:
         known = ", ".join(PERIODS)
-        raise InvalidDay(
+        raise InvalidArgument(
             _("Invalid period: “%(name)s”. Use one of %(known)s.") % {"name": name, "known": known}
         )
     return named_period(name, with_today=with_today)
@@ -161,7 +161,7 @@ def read_period(parameters: Mapping[str, str], *, with_today: bool = False) -> P
 def _read_chosen_days(parameters: Mapping[str, str], *, with_today: bool) -> Period:
     first_day, today = _read_day(parameters, "first"), day_of()
     if not first_day:
-        raise InvalidDay(_("Give the first day (From), too."))
+        raise InvalidArgument(_("Give the first day (From), too."))
     last_day = _read_day(parameters, "last") or today
     if first_day < today <= last_day and not with_today:
         last_day = today - ONE_DAY
@@ -169,7 +169,7 @@ def _read_chosen_days(parameters: Mapping[str, str], *, with_today: bool) -> Per
     if problem := _find_problem(period):
         most = number_format(LONGEST_PERIOD_DAYS, force_grouping=True)
         named = {"first": date_format(first_day), "last": date_format(last_day), "most": most}
-        raise InvalidDay(problem % named)
+        raise InvalidArgument(problem % named)
     return period
 
 
@@ -187,7 +187,7 @@ def _find_problem(period: Period) -> str:
 
 
 def _read_day(parameters: Mapping[str, str], name: str) -> datetime.date | None:
-    """Return the day of ``first`` or ``last``, if there is one. Raises InvalidDay."""
+    """Return the day of ``first`` or ``last``, if there is one. Raises InvalidArgument."""
     text = parameters.get(name)
     if not text:
         return None
@@ -196,7 +196,7 @@ def _read_day(parameters: Mapping[str, str], name: str) -> datetime.date | None:
     except ValueError:  # It looks like a day but is none, such as February 30.
         day = None
     if day is None:
-        raise InvalidDay(
+        raise InvalidArgument(
             _("Invalid day: “%(day)s”. Give both days as year-month-day, such as 2026-11-22.")
             % {"day": text}
         )
@@ -256,7 +256,7 @@ def read_selection(parameters: Mapping[str, str], *, with_today: bool = False) -
     try:
         period = read_period(parameters, with_today=with_today)
         last_day = _read_day(parameters, "last")
-    except InvalidDay as exc:
+    except InvalidArgument as exc:
         problems.append(_("%(problem)s These are the last 30 days.") % {"problem": exc})
         period, last_day = named_period(DEFAULT_PERIOD, with_today=with_today), None
     if last_day and period.last_day < last_day:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from django import template
+from django.apps import apps
 from django.db.models import Model
 
 from django_hitcount.conf import DEFAULT_COUNTER
+from django_hitcount.counters.days import find_range, last_days
 from django_hitcount.counters.primary_keys import is_unsaved
+from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.outages.waits import CurrentPage
 from django_hitcount.page_numbers import page_hits_of_days, page_total, page_visitors
 from django_hitcount.prefetching import prefetch_hits
+from django_hitcount.rankings import popular
 from django_hitcount.recording import record_page_hit
 from django_hitcount.short_numbers import format_short
 from django_hitcount.unique_visitors import Visitors
@@ -34,48 +39,94 @@ def hit_count(
 
 
 @register.simple_tag(takes_context=True)
-def hit_total(
+def hits(
     context: template.Context,
     obj: Model,
     *,
-    counter: str = DEFAULT_COUNTER,
     days: int | None = None,
+    first_day: datetime.date | None = None,
+    last_day: datetime.date | None = None,
+    counter: str = DEFAULT_COUNTER,
 ) -> int | Literal[""]:
     """
-    Print the total of ``obj`` without counting a hit. With ``days``, print the hits in the last
-    days, today included.
+    Print the hits on ``obj`` without counting one: of all time, or of some days. The arguments are
+    those of get_hits().
 
     Prints nothing if the number cannot be read now or ``obj`` is not saved. Costs nothing if this
-    page has recorded or read the total, or if it was read with a list. If not, costs what
-    get_total() costs. With ``days``, costs what hits_between() costs, once per page.
+    page has recorded or read it, or if it was read with a list. If not, costs what get_hits()
+    costs, once per page.
     """
     if is_unsaved(obj):
         return ""
-    request = context.get("request")
+    request, ends = context.get("request"), find_range(days, first_day, last_day)
     with CurrentPage(request):
-        if days is None:
-            hits = page_total(request, obj, counter=counter)
+        if ends is None:
+            found = page_total(request, obj, counter=counter)
         else:
-            hits = page_hits_of_days(request, obj, counter=counter, days=days)
-    return "" if hits is None else hits
+            found = page_hits_of_days(
+                request, obj, counter=counter, first_day=ends[0], last_day=ends[1]
+            )
+    return "" if found is None else found
 
 
 @register.simple_tag(takes_context=True)
-def hit_visitors(
-    context: template.Context, obj: Model, *, counter: str = DEFAULT_COUNTER, days: int = 1
+def visitors(
+    context: template.Context,
+    obj: Model,
+    *,
+    days: int | None = None,
+    first_day: datetime.date | None = None,
+    last_day: datetime.date | None = None,
+    counter: str = DEFAULT_COUNTER,
 ) -> Visitors | Literal[""]:
     """
-    Print how many different visitors ``obj`` had in the last ``days``, today included.
+    Print how many different visitors ``obj`` had: today, or on some days. The arguments are those
+    of get_visitors().
 
     Prints nothing if the number cannot be read now or ``obj`` is not saved. Costs nothing if this
     page has recorded a hit on ``obj`` and Redis knows the number, or if it was read with a list. If
-    not, costs what page_numbers.read_numbers() costs.
+    not, costs what get_visitors() costs, once per page.
     """
     if is_unsaved(obj):
         return ""
-    with CurrentPage(context.get("request")):
-        visitors = page_visitors(context.get("request"), obj, counter=counter, days=days)
-    return "" if visitors is None else visitors
+    request, ends = context.get("request"), find_range(days, first_day, last_day) or last_days(1)
+    with CurrentPage(request):
+        found = page_visitors(request, obj, counter=counter, first_day=ends[0], last_day=ends[1])
+    return "" if found is None else found
+
+
+@register.simple_tag
+def popular_objects(
+    source: Any,
+    limit: int,
+    *,
+    counter: str = DEFAULT_COUNTER,
+    days: int | None = None,
+    first_day: datetime.date | None = None,
+    last_day: datetime.date | None = None,
+) -> list[Any]:
+    """
+    Return the objects with the most hits, for a page whose view is not yours::
+
+        {% popular_objects "blog.Article" 5 days=7 as articles %}
+
+    The source is the name of a model, or what popular() takes. The other arguments, the errors and
+    the costs are those of popular().
+    """
+    if isinstance(source, str):
+        source = _find_model(source)
+    return popular(
+        source, limit, counter=counter, days=days, first_day=first_day, last_day=last_day
+    )
+
+
+def _find_model(label: str) -> type[Model]:
+    try:
+        return apps.get_model(label)
+    except (LookupError, ValueError) as exc:
+        raise InvalidArgument(
+            f"Invalid source: {label!r}. Pass the name of a model, such as 'blog.Article'."
+        ) from exc
 
 
 @register.simple_tag(takes_context=True, name="prefetch_hits")

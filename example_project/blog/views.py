@@ -28,7 +28,7 @@ class ArticleListView(ListView):
     def get_queryset(self) -> QuerySet[Article]:
         articles = Article.objects.listed().with_hits().with_visitors(days=7)
         if self.order() == "popular":
-            return articles.order_by("-hit_total", "-published_at", "-pk")
+            return articles.order_by("-hits", "-published_at", "-pk")
         return articles
 
     def order(self) -> str:
@@ -40,7 +40,7 @@ class ArticleListView(ListView):
         # Without `visited_at`, which demo/replayed_days.py sets, the hits are of today.
         at = getattr(self.request, "visited_at", None)
         record_hits(context["page_obj"], self.request, counter="impressions", at=at)
-        context["most_viewed"] = Article.objects.listed().most_viewed(5, days=7)
+        context["popular"] = Article.objects.listed().popular(5, days=7)
         context["front"] = Article.objects.filter(path="").first()
         context["orders"] = ORDERS
         context["order"] = self.order()

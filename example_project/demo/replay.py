@@ -15,7 +15,7 @@ from demo.progress import Progress
 from demo.report import Report
 from demo.sending import Outcome, send_all
 from demo.tables import read_tables
-from django_hitcount.compaction import run_upkeep
+from django_hitcount import compact_hits
 from django_hitcount.models import MissedRecord
 
 FLUSH_SECONDS = 60.0
@@ -50,7 +50,7 @@ def replay(log: AccessLog, *, port: int, output: TextIO) -> bool:
         output.write(f"After {FLUSH_SECONDS:.0f} seconds there are still hits in the buffer.\n")
     # Visitors who came while Redis was too slow are in a table of their own. Flushing counts those
     # of today and yesterday, and this the earlier ones.
-    run_upkeep()
+    compact_hits()
     failures = len(outcome.failures)
     report = Report.compare(due(outcome.answered), read_tables(), failures=failures)
     output.writelines(f"{line}\n" for line in report.lines())

@@ -15,8 +15,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from demo.made_up_visits import BROWSERS, DAYS, Readable, Visit, make_visits
-from django_hitcount.compaction import run_upkeep
-from django_hitcount.flushing import flush
+from django_hitcount import compact_hits, flush_hits
 from django_hitcount.recording import record_hit, record_hits
 
 DOWNLOAD_SHARE = 0.06
@@ -57,8 +56,8 @@ def record_traffic() -> int:
         _record_other_counters(until_now, articles, midnight)
         _record_uncounted(articles.values(), midnight, now)
         visits += len(until_now)
-    flush()
-    run_upkeep()
+    flush_hits()
+    compact_hits()
     return visits
 
 

@@ -91,8 +91,7 @@ HITCOUNT: dict[str, Any] = {
 
 if REDIS_URL:
     CACHES["hitcount"] = {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": REDIS_URL}
-    HITCOUNT["BUFFER"] = "django_hitcount.buffers.redis.RedisBuffer"
-    HITCOUNT["CACHE_ALIAS"] = "hitcount"
+    HITCOUNT["REDIS"] = "hitcount"
     if REPLAY or MADE_UP_TRAFFIC:
         # The numbers of many days are to be exact on a busy machine, too. If a page went on without
         # Redis, on days before yesterday its visitor might count twice.

@@ -13,9 +13,9 @@ from django.test.utils import CaptureQueriesContext
 
 from django_hitcount.admin import columns
 from django_hitcount.counters.days import day_of
-from django_hitcount.db.expressions import TotalInTables
+from django_hitcount.db.expressions import HitsInTables
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hit, record_hits
 from tests.admin.sites import ArticleAdmin
 from tests.app.models import (
@@ -46,7 +46,7 @@ def articles() -> list[Article]:
 
 def test_totals_are_exact_while_hits_wait(buffer, admin, articles, cells):
     record_hits(articles[:2], amount=1200)
-    flush()
+    flush_hits()
     record_hit(articles[0], amount=4)
 
     assert cells(admin.get(ARTICLES)) == ["0", "1,200", "1,204"]
@@ -58,7 +58,7 @@ def test_a_list_costs_the_same_for_any_number_of_objects(
 ):
     articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(number))
     record_hits(articles)
-    flush()
+    flush_hits()
     admin.get(ARTICLES)
     queries = 2 + 1 + 2 + 1  # Session and user, authors, two counts, and the objects.
 
@@ -97,7 +97,7 @@ def read_sheet(path):
 def test_the_list_sorts_by_hits(buffer, admin, articles, cells, order, expected):
     record_hit(articles[1], amount=2)
     record_hit(articles[2])
-    flush()
+    flush_hits()
 
     assert cells(admin.get(ARTICLES, {"o": order})) == expected
 
@@ -265,4 +265,4 @@ def test_the_list_sorts_by_a_total_column_only_if_that_is_written():
         return ArticleAdmin(model, site).hits_column.admin_order_field
 
     assert order_of(Dessert) == "views"
-    assert isinstance(order_of(RecipeHistory), TotalInTables)
+    assert isinstance(order_of(RecipeHistory), HitsInTables)

@@ -14,7 +14,7 @@ from django.utils.formats import date_format
 
 from django_hitcount.corrections import correct_hits
 from django_hitcount.counters.days import day_of
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hit
 from tests.admin.sites import ArticleAdmin
 from tests.app.models import Article, Page, Photo, Review
@@ -55,7 +55,7 @@ def articles(buffer) -> list[Article]:
     """
     coffee, tea = (Article.objects.create(title=title) for title in ("Coffee", "Tea"))
     record_days(coffee, *[10] * 40, last=60)
-    flush()
+    flush_hits()
     record_days(tea, 9, 0, 3, 100)
     return [coffee, tea]
 
@@ -266,7 +266,7 @@ def test_it_costs_the_same_for_any_number_of_objects(
     articles = [Article.objects.create() for _ in range(2 + more)]
     for article in articles:
         record_days(article, *[2] * 9)
-    flush()
+    flush_hits()
     admin.get(url_of(articles[-1]), {"beside": ""})
     queries = 2 + 1 + 2  # Session and user, the object, hits and corrections.
     beside = 1 + 2  # The objects before, the hits of both.

@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils.formats import date_format
 
 from django_hitcount.counters.days import day_of
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import Correction
 from django_hitcount.recording import record_hit
 from tests.app.models import Article
@@ -33,7 +33,7 @@ def form(amount=-2, **fields) -> dict[str, object]:
 
 def test_hits_are_taken_back(buffer, admin, article, url, text):
     record_hit(article, amount=5)
-    flush()
+    flush_hits()
     record_hit(article)
 
     response = admin.post(url, form(amount=-6), follow=True)

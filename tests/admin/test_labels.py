@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 
 from django_hitcount.corrections import correct_hits
 from django_hitcount.counters.days import day_of
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import Correction
 from django_hitcount.recording import record_hit
 from tests.app.models import Article, Page
@@ -30,7 +30,7 @@ def article(nameless) -> Article:
 def test_a_report_names_it_beside_the_others(admin, article):
     for obj in (article, Page.objects.create(path="/coffee")):
         record_hit(obj)
-    flush()
+    flush_hits()
     html = admin.get(REPORT).content.decode()
     file = admin.get(f"{REPORT}&csv=top").getvalue().decode("utf-8-sig")
 

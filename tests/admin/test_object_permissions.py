@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 
 from django_hitcount.corrections import correct_hits
 from django_hitcount.counters.days import day_of
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import Correction
 from django_hitcount.recording import record_hit
 from tests.admin.sites import ArticleAdmin
@@ -27,7 +27,7 @@ def articles(hides) -> list[Article]:
     shown, hidden = Article.objects.bulk_create(Article(title=title) for title in ("Tea", "Rum"))
     for article in (shown, hidden):
         record_hit(article)
-    flush()
+    flush_hits()
     hides(hidden)
     return [shown, hidden]
 
@@ -90,7 +90,7 @@ def test_asking_costs_no_query_for_each_object(allow, address, django_assert_max
         record_hit(article)
         record_hit(Page.objects.create(path=str(number)))
         correct_hits(article, 3, day=day_of(), reason="Lost", user=User(username="ann"))
-    flush()
+    flush_hits()
     client = allow("view_hitslot", "view_article", "view_page", "view_correction")
     client.get(address)
 

@@ -10,8 +10,7 @@ import pytest
 from django.test import TestCase
 from django.utils import timezone
 
-from django_hitcount.buffers.database import DatabaseBuffer
-from django_hitcount.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hit
 from django_hitcount.status import read_status
 from tests.admin.test_report import URL as REPORT
@@ -40,26 +39,11 @@ def test_without_redis_no_hits_wait(admin, text):
     assert "Without Redis no hits wait" in text(admin.get(URL))
 
 
-class LateBuffer(DatabaseBuffer):
-    """A buffer of a project, which may inherit from any of ours."""
-
-    keeps_hits = True
-
-
-def test_a_buffer_says_itself_whether_hits_wait(admin, text, settings):
-    settings.HITCOUNT = {"BUFFER": f"{__name__}.LateBuffer"}
-    make(1)
-    page = text(admin.get(URL))
-
-    assert "Without Redis no hits wait" not in page
-    assert "Last flush with hits None yet" in page
-
-
 @pytest.mark.parametrize("use_tz", [True, False])
 def test_hits_that_wait_in_redis_are_in_the_totals(admin, text, redis_buffer, settings, use_tz):
     settings.USE_TZ = use_tz
     article = make(3)
-    flush()
+    flush_hits()
     record(article, 2)
     page = text(admin.get(URL))
 
@@ -116,7 +100,7 @@ def test_a_batch_that_is_stuck_is_named(admin, text, redis_buffer, change_status
 
 def test_a_report_is_shown_while_redis_is_away(admin, text, redis_buffer, settings):
     make(3)
-    flush()
+    flush_hits()
     change_alias(settings, LOCATION=NOWHERE)
     page = text(admin.get(URL))
 

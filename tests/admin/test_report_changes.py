@@ -11,10 +11,10 @@ import time_machine
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from django_hitcount.compaction import compact
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.tables import DailyHitSlot, DailyModelHits, HitSlot
-from django_hitcount.flushing import flush
+from django_hitcount.maintenance.compaction import compact
+from django_hitcount.maintenance.flushing import flush_hits
 from tests.admin.test_report import TODAY, URL, make, record, table, visit
 from tests.app.models import Article, Page, Photo, Plain, Tag
 from tests.visiting import set_rule
@@ -141,7 +141,7 @@ def test_last_month_says_what_it_is_compared_with(admin, text):
 
 def test_today_includes_what_waits_in_redis(admin, text, redis_buffer):
     article = make(Article, 5, days_ago=1)
-    flush()
+    flush_hits()
     record(article, 2, days_ago=1)
     record(article, 3, days_ago=0)
     page = text(admin.get(URL))

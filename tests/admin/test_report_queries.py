@@ -11,10 +11,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from django_hitcount.buffers import get_buffer
-from django_hitcount.compaction import compact
 from django_hitcount.db.counter_keys import clear_content_types, counter_key
 from django_hitcount.db.tables import DailyVisitors, HitSlot
 from django_hitcount.maintenance import flushing
+from django_hitcount.maintenance.compaction import compact
 from django_hitcount.recording import record_hit, record_hits
 from tests.admin.test_report import URL, visit
 from tests.app.models import Article, Photo, Plain, Tag

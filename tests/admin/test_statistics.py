@@ -11,11 +11,11 @@ from django.contrib.auth.models import User
 from django.utils.translation import override
 
 from django_hitcount.corrections import correct_hits
-from django_hitcount.counters.days import day_of, last_days
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.counters.days import day_of
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hit
 from django_hitcount.series import visitors_by_day
-from django_hitcount.unique_visitors import visitors_between
+from django_hitcount.unique_visitors import get_visitors
 from tests.app.models import Article, Featured, Page, Review
 from tests.redis_server import sends
 from tests.visiting import request_of, visit
@@ -59,7 +59,7 @@ def test_all_counters_with_their_ranges_and_totals(buffer, admin, article):
     today = day_of()
     for days_ago, amount in ((0, 1), (6, 20), (7, 300), (29, 4000), (30, 50_000)):
         record_hit(article, amount=amount, at=today - datetime.timedelta(days=days_ago))
-    flush()
+    flush_hits()
     record_hit(article)
     record_hit(article, counter="downloads")
 
@@ -107,7 +107,7 @@ def test_days_are_a_file(rule, admin, article):
     visit(article, [1, 2, 2], at=ago(1))
     record_hit(article, amount=1204, at=ago(2))
     record_hit(article, amount=7, at=ago(4))
-    flush()
+    flush_hits()
     visit(article, [1])
 
     address = {"first": str(ago(3)), "csv": "days"}
@@ -153,7 +153,7 @@ def test_each_counter_has_visitors_of_its_own(
         day = today - datetime.timedelta(days=days_ago)
         visit(article, range(5), at=day)
         article.record_hit(request_of(days_ago), counter="downloads", at=day)
-    flush()
+    flush_hits()
     if is_forgotten:
         redis.flushall()
     visit(article, [6])
@@ -161,11 +161,9 @@ def test_each_counter_has_visitors_of_its_own(
     for counter in NAMES:
         page = admin.get(url_of(article), {"counter": counter, "period": days})
         bars = page.context["statistics"].visitors_chart.bars
-        each_day = visitors_by_day(article, *last_days(days), counter=counter)
+        each_day = visitors_by_day(article, days=days, counter=counter)
         assert {bar.first_day: bar.hits for bar in bars} == each_day
-        counted = [
-            visitors_between(article, *last_days(length), counter=counter) for length in (1, 7, 30)
-        ]
+        counted = [get_visitors(article, days=length, counter=counter) for length in (1, 7, 30)]
         assert rows(page)[f"{counter.title()}: visitors"] == [*map(str, counted), "\u2013"]
 
 
@@ -273,7 +271,7 @@ def test_more_counters_cost_no_more_queries(
     counters = {name: {"visitors": visitors} for name in names}
     settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": counters}
     visit(article, [1])
-    flush()
+    flush_hits()
     admin.get(url_of(article))
     queries = 2 + 1 + 1 + reads * (1 + visitors)  # Session and user, the object, corrections; hits.
     round_trips = 1 + reads * (1 + visitors)  # Totals; hits.

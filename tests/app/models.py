@@ -10,7 +10,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.db import models
 from django.utils.functional import cached_property
 
-from django_hitcount.fields import HitTotalField
+from django_hitcount.fields import HitCountField
 from django_hitcount.models import HitCountMixin, HitCountQuerySet
 from tests.app import keys  # noqa: F401 - its models are those of the app, too
 
@@ -241,7 +241,7 @@ class Reply(HitCountMixin, models.Model):
 class Viewed(models.Model):
     """An abstract base with a column that holds a total."""
 
-    views = HitTotalField()
+    views = HitCountField()
 
     class Meta:
         abstract = True
@@ -252,7 +252,7 @@ class Recipe(HitCountMixin, Viewed):
 
     title = models.CharField(max_length=50)
     saved_at = models.DateTimeField(auto_now=True)
-    downloads = HitTotalField(db_index=False)
+    downloads = HitCountField(db_index=False)
 
 
 class RecipeHistory(models.Model):

@@ -8,7 +8,7 @@ import pytest
 
 from django_hitcount.counters.hits import NewHits, VisitorHashes
 from django_hitcount.db.counter_keys import counter_key
-from django_hitcount.totals import get_total
+from django_hitcount.totals import get_hits
 from tests.app.models import Article
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -34,7 +34,7 @@ def visit_of(article):
 
 def test_amounts_and_refusals_are_those_of_each_hit(buffer, articles):
     for article in articles:
-        get_total(article)
+        get_hits(article)
     hits = [
         hit_on(article, amount=n, refusal="bot" if n % 3 == 0 else None)
         for n, article in enumerate(articles, start=1)
@@ -62,7 +62,7 @@ def test_repeats_are_found_in_their_places(rule, buffer, articles):
 
 def test_held_hits_are_there_if_the_total_is_not(redis_buffer, articles):
     known, unknown = articles[:2]
-    get_total(known)
+    get_hits(known)
     results = redis_buffer.record([hit_on(known), hit_on(unknown), hit_on(known)])[0]
 
     assert [result.total for result in results] == [1, None, 2]

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from django_hitcount.buffers import get_buffer
 from django_hitcount.db.tables import MissedRecord
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.maintenance.compaction import run_upkeep
-from django_hitcount.maintenance.flushing import Flush, flush
+from django_hitcount.maintenance.compaction import compact_hits
+from django_hitcount.maintenance.flushing import Flush, flush_hits
 from django_hitcount.recording import record_hits
-from django_hitcount.totals import get_totals
+from django_hitcount.totals import get_hits
 from tests import children
 from tests.app.models import Article
 from tests.concurrency.board import Board
@@ -37,7 +37,7 @@ PAUSE_SECONDS = 0.01
 def flush_if_possible() -> Flush | None:
     """Flush; returns None if Redis is away, or if something is left to the next flush."""
     with suppress(BufferUnavailable, ExceptionGroup):
-        return flush()
+        return flush_hits()
     return None
 
 
@@ -57,7 +57,7 @@ def flush_now_and_then() -> None:
 
 
 def compact_now_and_then() -> None:
-    run_upkeep()
+    compact_hits()
     time.sleep(random.uniform(0, 2 * PAUSE_SECONDS))
 
 
@@ -125,7 +125,7 @@ class Storm:
                 assert hit.total is None or hit.total <= self.begun.column(at)
 
     def _read(self) -> None:
-        totals = get_totals(self.articles)
+        totals = get_hits(self.articles)
         for article, attempted in self.attempted.items():
             assert totals[article] <= attempted
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from django_hitcount.counters.days import day_of
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hits
-from django_hitcount.refused_hits import refused_between
+from django_hitcount.refused_hits import get_refused_hits
 from tests.app.models import Article, Photo
 from tests.concurrency.at_once import ask_at_once
 from tests.concurrency.board import Board
@@ -34,7 +34,7 @@ def test_fifty_requests_of_one_address_count_up_to_its_limit(buffer, settings, r
     record_hits([Article.objects.create(title="other")], request_of(0))
     for visitor in range(known):
         record_hits(objs, request_of(1000 + visitor))
-    flush()
+    flush_hits()
     counted = Board(REQUESTS, 1)
 
     def ask(number: int) -> None:
@@ -43,11 +43,14 @@ def test_fifty_requests_of_one_address_count_up_to_its_limit(buffer, settings, r
         counted.add(number, 0, sum(hit.counted for hit in hits))
 
     ask_at_once(ask, requests=REQUESTS, processes=PROCESSES)
-    flush()
+    flush_hits()
 
     assert counted.total() == (LIMIT - known) * len(objs)
     assert slot_sums(objs) == daily_sums(objs) == dict.fromkeys(objs, LIMIT)
-    assert all(LIMIT - 1 <= obj.visitors_on(day_of()) <= LIMIT for obj in objs)
-    (row,) = refused_between(day_of(), day_of())
+    assert all(
+        LIMIT - 1 <= obj.get_visitors(first_day=day_of(), last_day=day_of()) <= LIMIT
+        for obj in objs
+    )
+    (row,) = get_refused_hits(first_day=day_of(), last_day=day_of())
     assert row.refusal == "address_limit"
     assert row.hits == (REQUESTS + known - LIMIT) * len(objs)

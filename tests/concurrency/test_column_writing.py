@@ -1,4 +1,4 @@
-"""Two processes write the columns of HitTotalField while hits come in: none keeps an old total."""
+"""Two processes write the columns of HitCountField while hits come in: none keeps an old total."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 
 from django_hitcount.db.tables import StaleTotal
 from django_hitcount.maintenance import column_writing
-from django_hitcount.maintenance.compaction import run_upkeep
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.compaction import compact_hits
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hit
-from django_hitcount.totals import get_totals
+from django_hitcount.totals import get_hits
 from tests import children
 from tests.app.models import Recipe
 from tests.concurrency.board import Board
@@ -37,7 +37,7 @@ def test_columns_are_the_totals_at_rest(buffer, settings, monkeypatch):
 
     def refresh():
         while not done.total():
-            run_upkeep()
+            compact_hits()
 
     def refresh_slowly():
         monkeypatch.setattr(column_writing, "read_sums", read_and_pause)
@@ -45,7 +45,7 @@ def test_columns_are_the_totals_at_rest(buffer, settings, monkeypatch):
 
     def hit(recipe):
         record_hit(recipe)
-        flush()
+        flush_hits()
 
     def record():
         """The last hit of each object comes while the slow process has the sums before it."""
@@ -60,6 +60,6 @@ def test_columns_are_the_totals_at_rest(buffer, settings, monkeypatch):
     done.add(0, 0)
     assert [children.wait_for(pid) for pid in writers] == [0, 0]
 
-    run_upkeep()
+    compact_hits()
     assert not StaleTotal.objects.exists()
-    assert {recipe: recipe.views for recipe in Recipe.objects.all()} == get_totals(recipes)
+    assert {recipe: recipe.views for recipe in Recipe.objects.all()} == get_hits(recipes)

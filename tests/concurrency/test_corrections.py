@@ -15,9 +15,9 @@ from django_hitcount.counters.days import day_of
 from django_hitcount.db.tables import Correction
 from django_hitcount.exceptions import TooFewHits
 from django_hitcount.maintenance.compaction import compact
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hit
-from django_hitcount.totals import get_total, hits_between
+from django_hitcount.totals import get_hits
 from tests import children
 from tests.app.models import Article
 from tests.concurrency.at_once import ask_at_once
@@ -37,7 +37,7 @@ CORRECTIONS = 16
 
 def flush_and_compact_until_killed() -> None:
     while True:
-        flush()
+        flush_hits()
         compact()
 
 
@@ -49,7 +49,7 @@ def test_corrections_at_once_take_back_what_was_counted_and_no_more(
     article = Article.objects.create(title="Tea")
     day = day_of() - datetime.timedelta(days=1)
     record_hit(article, amount=HITS - WAITING, at=day)
-    flush()
+    flush_hits()
     record_hit(article, amount=WAITING, at=day)
     outcomes = Board(CORRECTIONS, 2)
 
@@ -70,8 +70,8 @@ def test_corrections_at_once_take_back_what_was_counted_and_no_more(
 
     assert (outcomes.column(0), outcomes.column(1)) == (HITS // EACH, CORRECTIONS - HITS // EACH)
     assert Correction.objects.count() == HITS // EACH
-    assert get_total(article) == hits_between(article, day, day) == 0
-    flush()
+    assert get_hits(article) == get_hits(article, first_day=day, last_day=day) == 0
+    flush_hits()
     assert slot_sums([article]) == daily_sums([article]) == {article: 0}
 
 
@@ -92,7 +92,7 @@ class TestRepeatableRead:
             record_hit(self.article)
             self.take_back(1)
         record_hit(self.article, amount=100)
-        flush()
+        flush_hits()
         if is_compacted:
             compact()
 
@@ -110,8 +110,8 @@ class TestRepeatableRead:
         assert children.run(work) == 0
 
     def hits(self) -> int:
-        hits = hits_between(self.article, day_of(), day_of())
-        assert hits == get_total(self.article)
+        hits = get_hits(self.article, first_day=day_of(), last_day=day_of())
+        assert hits == get_hits(self.article)
         return hits
 
     def test_no_hit_is_taken_back_twice(self, day_of_hits):
@@ -124,7 +124,7 @@ class TestRepeatableRead:
             self.take_back_elsewhere(100)
             self.take_back(100)
 
-        flush()
+        flush_hits()
         assert self.hits() == 0
 
     def test_the_rest_can_be_taken_back(self, day_of_hits):
@@ -137,5 +137,5 @@ class TestRepeatableRead:
         if connection.vendor == "postgresql":
             assert self.hits() == 40
             self.take_back(40)
-        flush()
+        flush_hits()
         assert self.hits() == 0

@@ -21,7 +21,7 @@ from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.tables import DailyHitSlot, DailyModelHits
 from django_hitcount.exceptions import TooFewHits
 from django_hitcount.maintenance.compaction import compact
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hit
 from django_hitcount.series import hits_by_day
 from tests.app.models import Article, Photo
@@ -62,7 +62,9 @@ def check_models():
         for counter in COUNTERS:
             key = content_type_id_of(model), counter
             expected = {day: sums.get((*key, day), 0) for day in DAYS}
-            assert hits_by_day(model, *DAYS, counter=counter) == expected
+            assert (
+                hits_by_day(model, first_day=DAYS[0], last_day=DAYS[1], counter=counter) == expected
+            )
 
 
 def test_hits_of_models_are_the_sums_of_all_rows(buffer, user, settings, monkeypatch):
@@ -89,7 +91,7 @@ def test_hits_of_models_are_the_sums_of_all_rows(buffer, user, settings, monkeyp
         model.objects.filter(pk=obj.pk).delete()
         model.objects.bulk_create([obj], ignore_conflicts=True)
 
-    works = [record, correct, flush, compact, lambda: compact(batch_size=7)]
+    works = [record, correct, flush_hits, compact, lambda: compact(batch_size=7)]
     works += [lambda model=model: delete(model) for model in MODELS]
     done = Board(1, len(works))
 
@@ -111,6 +113,6 @@ def test_hits_of_models_are_the_sums_of_all_rows(buffer, user, settings, monkeyp
         victims.start_all()
         wait_until(partial(has_seen, rounds), "the end of a round")
         victims.kill_all()
-        flush()
+        flush_hits()
         assert sums_that_differ() == {}
         check_models()

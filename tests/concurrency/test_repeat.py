@@ -6,9 +6,9 @@ import pytest
 from django.test import RequestFactory
 
 from django_hitcount.counters.days import day_of
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hits
-from django_hitcount.refused_hits import refused_between
+from django_hitcount.refused_hits import get_refused_hits
 from tests.app.models import Article, Page, Photo
 from tests.browsers import BROWSER
 from tests.concurrency.at_once import ask_at_once
@@ -35,7 +35,7 @@ def test_a_hundred_requests_of_one_visitor_count_once(buffer, settings, repeat):
     ]
     # The keys of today are there, as they are at any other time of the day.
     record_hits([Article.objects.create(title="other")], request_of_one())
-    flush()
+    flush_hits()
     counted = Board(REQUESTS, 1)
 
     def ask(number: int) -> None:
@@ -44,12 +44,12 @@ def test_a_hundred_requests_of_one_visitor_count_once(buffer, settings, repeat):
         counted.add(number, 0, sum(hit.counted for hit in hits))
 
     ask_at_once(ask, requests=REQUESTS, processes=PROCESSES)
-    flush()
+    flush_hits()
 
     assert counted.total() == len(objs)
     assert slot_sums(objs) == daily_sums(objs) == dict.fromkeys(objs, 1)
-    assert [obj.visitors_on(day_of()) for obj in objs] == [1, 1, 1]
-    (row,) = refused_between(day_of(), day_of())
+    assert [obj.get_visitors(first_day=day_of(), last_day=day_of()) for obj in objs] == [1, 1, 1]
+    (row,) = get_refused_hits(first_day=day_of(), last_day=day_of())
     assert (row.refusal, row.hits) == ("repeat", (REQUESTS - 1) * len(objs))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from django_hitcount.counters.days import day_of
 from django_hitcount.maintenance.compaction import compact
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hit
 from django_hitcount.series import hits_by_day
 from tests import children
@@ -55,14 +55,15 @@ def test_never_less_than_recorded_nor_more_nor_back(redis_buffer, kind):
 
     recorders = [children.fork(lambda row=row: record(row)) for row in range(RECORDERS)]
     workers = [
-        children.fork(lambda work=work: forever(work)) for work in (flush, flush, compact, compact)
+        children.fork(lambda work=work: forever(work))
+        for work in (flush_hits, flush_hits, compact, compact)
     ]
     last = 0
     deadline = time.monotonic() + WAIT_SECONDS
     while recorders:
         assert time.monotonic() < deadline
         before = count(finished)
-        total = sum(hits_by_day(source, first_day, day_of()).values())
+        total = sum(hits_by_day(source, first_day=first_day, last_day=day_of()).values())
         assert max(before, last) <= total <= count(started)
         last = total
         readings.add(0, 0)
@@ -71,5 +72,7 @@ def test_never_less_than_recorded_nor_more_nor_back(redis_buffer, kind):
     done.add(0, 0)
     assert [children.wait_for(pid) for pid in workers] == [0] * len(workers)
 
-    assert sum(hits_by_day(source, first_day, day_of()).values()) == count(started)
+    assert sum(hits_by_day(source, first_day=first_day, last_day=day_of()).values()) == count(
+        started
+    )
     assert count(started) == count(finished)

@@ -12,11 +12,10 @@ import pytest
 import redis
 from django_redis.pool import ConnectionFactory
 
-from django_hitcount.totals import get_totals
+from django_hitcount.totals import get_hits
 from tests.app.models import Article
 from tests.cache_alias import change_alias
 from tests.concurrency.storm import Storm
-from tests.conftest import REDIS_BUFFER
 from tests.servers import HOST, Valkey
 from tests.tables import daily_sums, slot_sums
 
@@ -34,7 +33,7 @@ def storm(tmp_path, settings, request):
     location = f"redis://{HOST}:{server.port}/0"
     # Without options, calls have the default timeout, as on most sites.
     change_alias(settings, LOCATION=location, OPTIONS={})
-    settings.HITCOUNT = {**settings.HITCOUNT, "BUFFER": REDIS_BUFFER}
+    settings.HITCOUNT = {**settings.HITCOUNT, "REDIS": "hitcount"}
     articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(OBJECTS))
     yield Storm(server, articles)
     server.stop(signal.SIGKILL)
@@ -48,7 +47,7 @@ def test_redis_that_loses_nothing_loses_no_hit(storm):
     storm.rage(lambda: None)
 
     sums = slot_sums(storm.articles)
-    assert sums == daily_sums(storm.articles) == get_totals(storm.articles)
+    assert sums == daily_sums(storm.articles) == get_hits(storm.articles)
     assert not Counter(storm.counted) - Counter(sums), "lost"
     assert not Counter(sums) - Counter(storm.attempted), "counted twice"
     assert storm.crashes
@@ -66,6 +65,6 @@ def test_redis_that_goes_back_to_snapshots_doubles_no_hit(storm):
     storm.rage(snapshot)
 
     sums = slot_sums(storm.articles)
-    assert sums == daily_sums(storm.articles) == get_totals(storm.articles)
+    assert sums == daily_sums(storm.articles) == get_hits(storm.articles)
     assert not Counter(sums) - Counter(storm.attempted), "counted twice"
     assert storm.crashes

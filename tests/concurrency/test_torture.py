@@ -12,9 +12,9 @@ from django_hitcount.counters.days import day_of
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import HitSlot
 from django_hitcount.maintenance.compaction import compact
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hit
-from django_hitcount.totals import get_totals, hits_between
+from django_hitcount.totals import get_hits
 from tests import children
 from tests.app.models import Article
 from tests.concurrency.board import Board
@@ -56,13 +56,13 @@ def test_sixteen_recorders_and_dying_flushers_end_exact(redis, redis_buffer):
         today = day_of()
         while not done.total():
             before = [finished.column(at) for at in range(OBJECTS)]
-            totals = get_totals(articles)
+            totals = get_hits(articles)
             after = [started.column(at) for at in range(OBJECTS)]
             for at, article in enumerate(articles):
                 assert max(before[at], last[at]) <= totals[article] <= after[at]
                 last[at] = totals[article]
             at = random.randrange(OBJECTS)
-            in_days = hits_between(articles[at], today, max(today, day_of()))
+            in_days = get_hits(articles[at], first_day=today, last_day=max(today, day_of()))
             assert last[at] <= in_days <= started.column(at)
 
     def expire() -> None:
@@ -73,7 +73,7 @@ def test_sixteen_recorders_and_dying_flushers_end_exact(redis, redis_buffer):
             redis.delete(run_keys(key.partition(16), run).total(key.text))
             time.sleep(0.001)
 
-    victims = Victims([flush] * VICTIMS["flusher"] + [compact] * VICTIMS["compactor"])
+    victims = Victims([flush_hits] * VICTIMS["flusher"] + [compact] * VICTIMS["compactor"])
     recorders = [children.fork(lambda row=row: record(row)) for row in range(RECORDERS)]
     watchers = [children.fork(read), children.fork(read), children.fork(expire)]
     victims.start_all()
@@ -88,11 +88,11 @@ def test_sixteen_recorders_and_dying_flushers_end_exact(redis, redis_buffer):
     assert not recorders
     assert [children.wait_for(pid) for pid in watchers] == [0, 0, 0]
     victims.kill_all()
-    flush()
+    flush_hits()
 
     recorded = {article: started.column(at) for at, article in enumerate(articles)}
     assert sum(recorded.values()) == HITS
-    assert slot_sums(articles) == daily_sums(articles) == get_totals(articles) == recorded
+    assert slot_sums(articles) == daily_sums(articles) == get_hits(articles) == recorded
     assert not redis.keys("hitcount:*:pending*")
     assert not redis.keys("hitcount:*:batch*")
     compact()

@@ -11,7 +11,7 @@ from django.test import RequestFactory
 
 from django_hitcount.counters import numbers
 from django_hitcount.db.counter_keys import counter_key
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import with_hits
 from django_hitcount.recording import record_hit, record_hits
 from tests.app.models import Article, Essay
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def articles(buffer):
     articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(3))
     record_hits(articles, amount=3)
-    flush()
+    flush_hits()
     record_hits(articles, amount=4)
     return articles
 
@@ -41,7 +41,7 @@ def test_loop_asks_once(articles, django_assert_num_queries):
     listed = list(Article.objects.with_hits(counter="views", name="seen"))
 
     with django_assert_num_queries(0), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("django_hitcount.totals.get_total", None)
+        patch.setattr("django_hitcount.totals.get_hits", None)
         assert [article.hits for article in listed] == [7, 7, 7]
 
 
@@ -54,7 +54,7 @@ def test_so_does_one_over_a_queryset_of_another_class(buffer):
 
 
 def test_total_is_as_old_as_the_object(found):
-    assert (found.hits, found.hit_total) == (7, 7)
+    assert (found.hits, found.hits) == (7, 7)
 
 
 def test_of_another_counter_is_not_taken_for_views(articles):
@@ -72,7 +72,7 @@ def test_is_read_anew_after_a_while(found, monkeypatch):
 def test_is_read_anew_after_refresh_from_db(found, refresh):
     found.refresh_from_db(**refresh)
 
-    assert (found.hits, found.hit_total) == (8, 7)
+    assert (found.hits, found.hits) == (8, 7)
 
 
 @pytest.mark.usefixtures("no_connection_of_the_thread_is_left")
@@ -118,7 +118,7 @@ def test_is_read_anew_when_it_comes_from_a_cache(found):
     cache.set("article", found)
 
     for stored in (cache.get("article"), pickle.loads(pickle.dumps(found))):
-        assert (stored.hits, stored.hit_total) == (8, 7)
+        assert (stored.hits, stored.hits) == (8, 7)
     assert copy.copy(found).hits == 7
 
 

@@ -12,12 +12,11 @@ from django.utils.functional import SimpleLazyObject
 
 from django_hitcount import deletion
 from django_hitcount.counters import primary_keys
-from django_hitcount.counters.primary_keys import convert_key, find_by_texts
-from django_hitcount.exceptions import InvalidKey
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.counters.primary_keys import InvalidKey, convert_key, find_by_texts
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import HitCountQuerySet
 from django_hitcount.recording import record_hit
-from django_hitcount.totals import get_total
+from django_hitcount.totals import get_hits
 from tests.app import keys
 from tests.app.models import Article, Cover, OldPhoto, Page, Photo
 
@@ -53,11 +52,11 @@ def test_key_has_one_text_when_made_when_read_and_in_sql(buffer, name):
     record_hit(made)
     read = type(made).objects.get()
     record_hit(read)
-    flush()
+    flush_hits()
     queryset = HitCountQuerySet(type(made)).with_hits()
 
-    assert (get_total(made), get_total(read)) == (2, 2)
-    assert [*queryset.values_list("hit_total", flat=True)] == [2]
+    assert (get_hits(made), get_hits(read)) == (2, 2)
+    assert [*queryset.values_list("hits", flat=True)] == [2]
 
 
 MORE = {
@@ -91,7 +90,7 @@ def test_key_that_may_have_two_texts_is_refused(buffer, name):
     with pytest.raises(InvalidKey, match=rf"{type(field).__name__}.*Use an integer, text or"):
         record_hit(obj)
     with pytest.raises(InvalidKey, match=type(obj).__name__):
-        get_total(type(obj).objects.get())
+        get_hits(type(obj).objects.get())
     with pytest.raises(InvalidKey, match=type(obj).__name__):
         list(HitCountQuerySet(type(obj)).with_hits())
 
@@ -112,7 +111,7 @@ def test_composite_key_is_refused(buffer):
 
 def test_object_with_a_refused_key_is_deleted_all_the_same(buffer, monkeypatch):
     monkeypatch.setattr(primary_keys, "connected", set())
-    deletion.connect(keys.Priced)
+    deletion.register(keys.Priced)
     keys.Priced.objects.create(id=1).delete()
 
     assert not keys.Priced.objects.exists()
@@ -140,4 +139,4 @@ def test_lazy_object_counts_as_what_it_stands_for(buffer):
     article = Article.objects.create(title="Tea")
 
     assert record_hit(SimpleLazyObject(lambda: article)).total == 1
-    assert get_total(article) == 1
+    assert get_hits(article) == 1

@@ -15,7 +15,7 @@ from django_hitcount.counters.rankings import (
     rank_keys,
     weigh_trend,
 )
-from django_hitcount.exceptions import InvalidRanking
+from django_hitcount.exceptions import InvalidArgument
 
 TODAY = datetime.date(2026, 11, 22)
 
@@ -90,13 +90,13 @@ def test_weights_of_a_short_half_life():
     "half_life", [0, -1, 367, True, "3", None, float("nan"), float("inf"), 10**9]
 )
 def test_a_half_life_that_makes_no_sense_is_refused(half_life):
-    with pytest.raises(InvalidRanking, match=r"half-life.*number of days above 0 and up to 366"):
+    with pytest.raises(InvalidArgument, match=r"half-life.*number of days above 0 and up to 366"):
         weigh_trend(TODAY, half_life)
 
 
 @pytest.mark.parametrize("limit", [0, -1, True, 1.0, "1", None, 1_000_001, 10**30])
 def test_a_limit_that_makes_no_sense_is_refused(limit):
-    with pytest.raises(InvalidRanking) as error:
+    with pytest.raises(InvalidArgument) as error:
         check_limit(limit)
 
     expected = f"Invalid limit: {limit!r}. Pass a whole number from 1 to 1,000,000."

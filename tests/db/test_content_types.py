@@ -11,7 +11,7 @@ from django.db import connection, transaction
 
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.tables import HitSlot
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hit
 from tests.app.models import Plain
 
@@ -50,7 +50,7 @@ def test_hits_count_after_the_transaction_that_made_the_content_type_rolled_back
         raise RolledBack
 
     assert record_hit(plain).total == 1
-    assert not flush().malformed
+    assert not flush_hits().malformed
     assert {row.content_type for row in HitSlot.objects.all()} == {rows().get()}
 
 
@@ -68,7 +68,7 @@ def test_hits_count_after_a_savepoint_was_rolled_back(buffer, plain):
         record_hit(plain)
         connection.savepoint_rollback(sid)
         record_hit(plain)
-    flush()
+    flush_hits()
 
     assert {row.content_type for row in HitSlot.objects.all()} == {rows().get()}
 
@@ -109,7 +109,7 @@ def test_another_thread_does_not_take_an_id_that_is_not_committed(buffer, plain)
     other.join(timeout=10)
     assert hits[0].counted
 
-    flush()
+    flush_hits()
     assert {row.content_type for row in HitSlot.objects.all()} == {rows().get()}
 
 
@@ -118,5 +118,5 @@ def test_content_type_that_is_deleted_here_is_created_again(buffer, plain):
     rows().get().delete()
 
     assert record_hit(plain).counted
-    flush()
+    flush_hits()
     assert {row.content_type for row in HitSlot.objects.all()} == {rows().get()}

@@ -17,14 +17,13 @@ from django_hitcount.counters.days import day_of
 from django_hitcount.db import slots, transactions
 from django_hitcount.db.tables import DailyHitSlot, HitSlot, RefusedHitSlot
 from django_hitcount.maintenance.compaction import compact
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import Hit, record_hit, record_hits
-from django_hitcount.refused_hits import refused_between
+from django_hitcount.refused_hits import get_refused_hits
 from tests import children
 from tests.app.models import Article
 from tests.browsers import BROWSER
 from tests.cache_alias import NOWHERE, change_alias
-from tests.conftest import DATABASE_BUFFER, REDIS_BUFFER
 from tests.tables import daily_sums, slot_sums
 from tests.waits import waits_for
 
@@ -74,15 +73,15 @@ def another_session():
 @pytest.fixture(params=["database", "redis away", "mysql"])
 def hits_in_slots(request: pytest.FixtureRequest, redis, settings, monkeypatch) -> None:
     """Hits go straight into two slots: without Redis, and while it is away."""
-    buffer = DATABASE_BUFFER
+    alias = None
     if request.param == "redis away":
         change_alias(settings, LOCATION=NOWHERE)
-        buffer = REDIS_BUFFER
+        alias = "hitcount"
     if request.param == "mysql":
         if connection.vendor != "mysql":
             pytest.skip("MariaDB stands for MySQL")
         monkeypatch.setattr(transactions, "is_mysql", lambda connection: True)
-    settings.HITCOUNT = {**settings.HITCOUNT, "BUFFER": buffer, "SLOTS": 2}
+    settings.HITCOUNT = {**settings.HITCOUNT, "REDIS": alias, "SLOTS": 2}
 
 
 @pytest.fixture
@@ -136,7 +135,7 @@ def test_refused_hit_goes_to_the_other_slot(article):
         for _ in range(12):
             record_hit(article, bot)
 
-    assert [refused.hits for refused in refused_between(today, today)] == [14]
+    assert [refused.hits for refused in get_refused_hits(first_day=today, last_day=today)] == [14]
 
 
 def test_locked_counter_loses_its_own_hits_alone(article, others, caplog):
@@ -260,14 +259,14 @@ class TestFlush:
         for slot in (1, 2):
             with mock.patch.object(slots, "choose_slot", return_value=slot):
                 record_hit(article)
-                flush()
+                flush_hits()
         return article
 
     def test_goes_to_another_slot(self, article):
         first = mock.patch.object(slots, "choose_slot", side_effect=[1, 2])
         record_hit(article)
         with locked(of(article).filter(slot=1)), first:
-            assert children.run(flush) == 0
+            assert children.run(flush_hits) == 0
 
         assert slot_sums([article]) == daily_sums([article]) == {article: 3}
 

@@ -7,7 +7,7 @@ from django.db import connection, transaction
 
 from django_hitcount.db.tables import HitSlot
 from django_hitcount.maintenance.compaction import compact
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hit
 from tests import children
 from tests.app.models import Article
@@ -35,7 +35,7 @@ def test_slow_view_makes_no_other_wait(article, settings):
         article.save()
         record_hit(article)
         assert children.run(lambda: record_hit(article)) == 0
-        assert children.run(flush) == 0
+        assert children.run(flush_hits) == 0
         assert children.run(compact) == 0
 
     assert article.hits == 3
@@ -46,7 +46,7 @@ def test_slow_view_has_written_nothing_until_it_commits(article):
         record_hit(article)
         assert slot_sums([article]) == {article: 0}
 
-    flush()
+    flush_hits()
     assert slot_sums([article]) == {article: 1}
 
 
@@ -58,7 +58,7 @@ def test_writers_of_one_counter_at_once_lose_nothing(article):
 
     pids = [children.fork(record) for _ in range(8)]
     assert [children.wait_for(pid) for pid in pids] == [0] * 8
-    flush()
+    flush_hits()
 
     assert slot_sums([article]) == daily_sums([article]) == {article: 400}
     assert article.hits == 400
@@ -69,7 +69,7 @@ def test_writers_and_compactors_at_once_lose_nothing(article):
     def record() -> None:
         for _ in range(60):
             assert record_hit(article).counted
-            flush()
+            flush_hits()
 
     def compact_all_the_time() -> None:
         while HitSlot.objects.filter(counter="downloads").count() == 0:
@@ -79,7 +79,7 @@ def test_writers_and_compactors_at_once_lose_nothing(article):
     recorders = [children.fork(record) for _ in range(4)]
     assert [children.wait_for(pid) for pid in recorders] == [0] * 4
     record_hit(article, counter="downloads")
-    flush()
+    flush_hits()
     assert [children.wait_for(pid) for pid in compactors] == [0] * 2
 
     assert slot_sums([article]) == daily_sums([article]) == {article: 240}

@@ -18,7 +18,7 @@ from django_hitcount.counters.days import day_of
 from django_hitcount.db import salts
 from django_hitcount.db.salts import SALT_BYTES, prune_salts, salt_of
 from django_hitcount.models import VisitorSalt
-from django_hitcount.unique_visitors import visitors_on
+from django_hitcount.unique_visitors import get_visitors
 from tests import settings as test_settings
 from tests.app.models import Article
 from tests.browsers import BROWSER
@@ -205,7 +205,7 @@ def test_page_with_a_transaction_deletes_them_after_its_commit(client, settings,
     client.get(f"/articles/{article.pk}/", headers=BROWSER)
 
     assert periods() == {day_of().isoformat()}
-    assert visitors_on(article, day_of()) == 1
+    assert get_visitors(article, first_day=day_of(), last_day=day_of()) == 1
 
 
 def test_salt_that_is_made_within_a_transaction_deletes_none():

@@ -17,7 +17,7 @@ from django_hitcount.exceptions import TransactionLost
 from django_hitcount.outages.breaker import Breaker
 from django_hitcount.recording import record_hit
 from django_hitcount.refusals import HitContext, refusal
-from django_hitcount.totals import get_total
+from django_hitcount.totals import get_hits
 from django_hitcount.visitors import identity as identities
 from tests.app.models import Article, Plain
 from tests.browsers import BROWSER
@@ -180,10 +180,10 @@ def test_refusal_that_reads_a_total_keeps_the_transaction(article):
     """Reading has a savepoint of its own, within that of the refusal."""
     page = RequestFactory(headers=BROWSER).get("/")
     with transaction.atomic():
-        assert record_hit(article, page, refuse=lambda context: get_total(article) > 0).counted
+        assert record_hit(article, page, refuse=lambda context: get_hits(article) > 0).counted
         Plain.objects.create(name="of the view")
 
-    assert record_hit(article, page, refuse=lambda context: get_total(article) > 0).refusal
+    assert record_hit(article, page, refuse=lambda context: get_hits(article) > 0).refusal
     assert names() == {"of the view"}
 
 

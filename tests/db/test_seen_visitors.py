@@ -6,11 +6,10 @@ import pytest
 
 from django_hitcount.counters.days import day_of
 from django_hitcount.maintenance.compaction import compact
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import DailyVisitors, SeenVisitor
 from django_hitcount.recording import record_hit, record_hits
 from tests.app.models import Article
-from tests.conftest import REDIS_BUFFER
 from tests.visiting import DAY, request_of, set_rule
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -24,13 +23,13 @@ def test_counter_that_is_gone_leaves_its_visitors_to_the_end_of_the_day(redis, s
     article.record_hit(request_of(1))
     settings.HITCOUNT = {
         **settings.HITCOUNT,
-        "BUFFER": REDIS_BUFFER,
+        "REDIS": "hitcount",
         "COUNTERS": {"views": {"visitors": True}},
     }
     other.delete()
-    flush()
+    flush_hits()
 
-    assert article.visitors_on(day_of()) == 1
+    assert article.get_visitors(first_day=day_of(), last_day=day_of()) == 1
     assert [*SeenVisitor.objects.values_list("counter", flat=True)] == ["likes"]
 
 
@@ -59,13 +58,13 @@ def test_visitors_of_today_come_along(redis, settings):
         article.record_hit(request_of(n))
     settings.HITCOUNT = {
         **settings.HITCOUNT,
-        "BUFFER": REDIS_BUFFER,
+        "REDIS": "hitcount",
     }
-    flush()
+    flush_hits()
 
     assert not SeenVisitor.objects.exists()
     assert article.record_hit(request_of(0)).refusal == "repeat"
     assert article.record_hit(request_of(7)).counted
-    assert article.visitors_on(day_of()) == 4
-    flush()
+    assert article.get_visitors(first_day=day_of(), last_day=day_of()) == 4
+    flush_hits()
     assert DailyVisitors.objects.get().count == 4

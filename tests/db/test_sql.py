@@ -12,7 +12,7 @@ from django.db.models import Max, Sum, Value
 from django_hitcount.counters.days import day_of
 from django_hitcount.db.sql import read_together, spool_rows
 from django_hitcount.db.tables import DailyHitSlot
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hits
 from tests.app.models import Article
 from tests.visiting import request_of
@@ -86,7 +86,7 @@ def test_several_tables_are_read_together(django_assert_num_queries):
     article, user = Article.objects.create(title="Tea"), User.objects.create(username="ann")
     record_hits([article], request_of(1))
     record_hits([article], request_of(1), amount=2)
-    flush()
+    flush_hits()
     selects = [
         User.objects.values_list("username", "date_joined"),
         DailyHitSlot.objects.values_list("object_id", "counter", "day").annotate(sum=Sum("hits")),

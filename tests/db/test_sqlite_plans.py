@@ -16,7 +16,7 @@ from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.ranking_scopes import Scope
 from django_hitcount.db.rankings import compare_objects
 from django_hitcount.maintenance.compaction import compact
-from django_hitcount.rankings import most_viewed, trending
+from django_hitcount.rankings import popular, trending
 from django_hitcount.recording import record_hit
 from tests.app.models import Article
 
@@ -47,9 +47,9 @@ def report() -> object:
 @pytest.mark.parametrize(
     "work",
     [
-        lambda: most_viewed(Article, 10),
-        lambda: most_viewed(Article, 10, days=1),
-        lambda: most_viewed(Article, 10, days=30),
+        lambda: popular(Article, 10),
+        lambda: popular(Article, 10, days=1),
+        lambda: popular(Article, 10, days=30),
         lambda: trending(Article, 10),
         report,
         compact,

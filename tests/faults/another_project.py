@@ -14,8 +14,8 @@ django.setup()
 
 from django.contrib.contenttypes.models import ContentType  # noqa: E402 - apps must be loaded
 
-from django_hitcount.compaction import compact  # noqa: E402
-from django_hitcount.flushing import flush  # noqa: E402
+from django_hitcount.maintenance.compaction import compact  # noqa: E402
+from django_hitcount.maintenance.flushing import flush_hits  # noqa: E402
 from django_hitcount.throttle import Throttle  # noqa: E402
 from tests.app.models import Article  # noqa: E402
 
@@ -35,7 +35,7 @@ def use_article(*, deletes: bool) -> None:
     shown = [article.record_hit().total, article.hits]
     if deletes:
         article.delete()
-    flush()
+    flush_hits()
     compact()
     shown += [found.hits for found in Article.objects.all()]
     assert shown == ([1, 1] if deletes else [1, 1, 1])
@@ -45,7 +45,7 @@ def use_article(*, deletes: bool) -> None:
 if __name__ == "__main__":
     what, content_type_id = sys.argv[1:]
     if what == "flush":
-        flush()
+        flush_hits()
     else:
         have_content_type_id(int(content_type_id))
         use_article(deletes=what == "delete")

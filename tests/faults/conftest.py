@@ -14,7 +14,6 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.outages import breaker, deadlines
 from tests.app.models import Article
 from tests.cache_alias import change_alias
-from tests.conftest import REDIS_BUFFER
 from tests.servers import HOST, Valkey
 
 TIMEOUT_SECONDS = 1.0
@@ -29,7 +28,7 @@ def own_valkey(tmp_path: Path, settings) -> Iterator[Valkey]:
     server.start()
     location = f"redis://{HOST}:{server.port}/0"
     change_alias(settings, LOCATION=location)
-    settings.HITCOUNT = {**settings.HITCOUNT, "BUFFER": REDIS_BUFFER}
+    settings.HITCOUNT = {**settings.HITCOUNT, "REDIS": "hitcount"}
     yield server
     server.stop(signal.SIGKILL)
     # Nobody needs its connections any more.

@@ -13,12 +13,12 @@ from django.template import Context, Template
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import day_of
 from django_hitcount.maintenance.compaction import compact
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import HitSlot, MissedRecord
 from django_hitcount.recording import record_hit, record_hits
-from django_hitcount.status import buffer_status
+from django_hitcount.status import get_flush_status
 from django_hitcount.throttle import Throttle
-from django_hitcount.totals import get_totals, reset_totals
+from django_hitcount.totals import get_hits, refresh_hits
 from django_hitcount.unique_visitors import get_visitors
 from tests.app.models import Article
 from tests.cache_alias import change_alias
@@ -28,7 +28,7 @@ from tests.visiting import request_of
 pytestmark = pytest.mark.django_db(transaction=True)
 
 ROOT = Path(__file__).parents[2]
-PAGE = Template("{% load hitcount %}{% hit_count a %} {% hit_visitors a days=7 %}")
+PAGE = Template("{% load hitcount %}{% hit_count a %} {% visitors a days=7 %}")
 RULES = [{"repeat": "daily", "per_address": 20}, {"repeat": 60}, {"repeat": "always"}]
 
 
@@ -71,17 +71,17 @@ def test_user_counts_flushes_and_reads(settings, options, caplog):
         record_hits(articles, amount=2)
         record_hit(articles[1], amount=-1, at=day_of() - datetime.timedelta(days=1))
     assert not HitSlot.objects.exists()  # Redis has taken all of them.
-    flush()
+    flush_hits()
     compact()
-    reset_totals()
+    refresh_hits()
     hits = 6 if options["repeat"] == "always" else 3
-    assert get_totals(articles) == {articles[0]: hits + 4, articles[1]: 2}
-    assert get_visitors([articles[0]], day_of(), day_of())[articles[0]] == 3
+    assert get_hits(articles) == {articles[0]: hits + 4, articles[1]: 2}
+    assert get_visitors([articles[0]], first_day=day_of(), last_day=day_of())[articles[0]] == 3
     articles[0].delete()
-    flush()
+    flush_hits()
     assert Throttle("mail", 60).admit()
 
-    assert buffer_status().pending_counters == 0
+    assert get_flush_status().pending_counters == 0
     assert not MissedRecord.objects.exists()
     assert "django_hitcount.W001" not in [message.id for message in get_buffer().check()]
     assert not caplog.records

@@ -15,9 +15,9 @@ from django.db.models import Model, Sum
 from django_hitcount.buffers import get_buffer
 from django_hitcount.db.tables import DailyHitSlot, HitSlot, MissedRecord
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hits
-from django_hitcount.totals import get_totals
+from django_hitcount.totals import get_hits
 from tests import settings as test_settings
 from tests.app.models import Article
 from tests.cache_alias import change_alias
@@ -93,7 +93,7 @@ def flush_in_few_tries() -> list[Exception]:
     errors = []
     for _ in range(FLUSHES):
         try:
-            flush()
+            flush_hits()
         except (BufferUnavailable, ExceptionGroup) as exc:
             errors.append(exc)
         else:
@@ -115,7 +115,7 @@ def test_outage_of_many_pages_is_caught_up(own_valkey, objects):
     assert len(flush_in_few_tries()) < FLUSHES
     assert not MissedRecord.objects.exists()
     assert sum_of(HitSlot) == sum_of(DailyHitSlot) == told
-    assert sum(get_totals(articles[:1000]).values()) == sum(slot_sums(articles[:1000]).values())
+    assert sum(get_hits(articles[:1000]).values()) == sum(slot_sums(articles[:1000]).values())
 
 
 @pytest.mark.usefixtures("default_timeout")
@@ -146,7 +146,7 @@ def test_redis_that_restarts_under_a_flush_of_many_objects(own_valkey, settings)
         flush_in_few_tries()
     assert not left
     assert sum_of(HitSlot) == sum_of(DailyHitSlot) == 20_000
-    assert set(get_totals(articles[:1000]).values()) == {1}
+    assert set(get_hits(articles[:1000]).values()) == {1}
     assert_no_large_command(own_valkey)
 
 
@@ -157,7 +157,7 @@ def test_failure_to_catch_up_stops_no_partition(own_valkey, settings):
     change_alias(settings, LOCATION=f"redis://{HOST}:{proxy.port}/0")
     first, *others = make_articles(1000)
     record_hits([first])
-    flush()
+    flush_hits()
     own_valkey.stop()
     record_hits(others)
     own_valkey.start()
@@ -166,10 +166,10 @@ def test_failure_to_catch_up_stops_no_partition(own_valkey, settings):
     proxy.accepts = lambda question: b":total:" not in question  # As of those to discard.
 
     with pytest.raises(ExceptionGroup):
-        flush()
+        flush_hits()
     assert slot_sums([first]) == {first: 2}
     proxy.accepts = bool
-    flush()
+    flush_hits()
     assert not MissedRecord.objects.exists()
     proxy.stop()
 

@@ -7,9 +7,9 @@ import signal
 import pytest
 from django.core.cache import close_caches
 
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hit
-from django_hitcount.totals import get_total
+from django_hitcount.totals import get_hits
 from tests import children
 from tests.app.models import Article
 from tests.servers import Valkey, wait_until
@@ -35,7 +35,7 @@ def restart(server: Valkey) -> None:
 
 def record_and_flush(article: Article, amount: int) -> None:
     record_hit(article, amount=amount)
-    flush()
+    flush_hits()
 
 
 def test_connections_are_closed(own_valkey, article):
@@ -53,7 +53,7 @@ def test_totals_are_those_of_the_new_run(own_valkey, article):
     restart(own_valkey)
     assert children.run(lambda: record_and_flush(article, 3)) == 0
 
-    assert get_total(article) == 8
+    assert get_hits(article) == 8
 
 
 def test_hits_after_a_restart_count(own_valkey, article):
@@ -64,9 +64,9 @@ def test_hits_after_a_restart_count(own_valkey, article):
     assert record_hit(article).total == 6
     end_request()
     restart(own_valkey)
-    flush()
+    flush_hits()
     assert slot_sums([article]) == daily_sums([article]) == {article: 6}
-    assert get_total(article) == 6
+    assert get_hits(article) == 6
 
 
 def test_connections_do_not_pile_up(own_valkey, article):

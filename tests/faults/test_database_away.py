@@ -19,7 +19,7 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.db import counter_keys, slots, sums
 from django_hitcount.outages.breaker import Breaker
 from django_hitcount.recording import Hit, record_hit, record_hits
-from django_hitcount.totals import get_total
+from django_hitcount.totals import get_hits
 from django_hitcount.visitors import identity
 from tests import children
 from tests.answers import failing_at_first, lost_commit_answer
@@ -59,7 +59,7 @@ def test_page_is_served_without_a_count(article, settings, caplog):
     assert "not counted" in caplog.text
 
 
-@pytest.mark.parametrize("tag", ["hit_count", "hit_total"])
+@pytest.mark.parametrize("tag", ["hit_count", "hits"])
 @pytest.mark.parametrize("request_", [RequestFactory(headers=BROWSER).get("/"), None])
 def test_first_page_of_a_process_is_served_without_a_count(article, tag, request_):
     """Not even the content type of the model is known yet."""
@@ -115,7 +115,7 @@ def test_failed_query_of_ours_does_not_spoil_the_transaction_of_the_view(redis_b
         article.title = "changed by the view"
         article.save()
 
-    assert get_total(article) == 1
+    assert get_hits(article) == 1
 
 
 def test_content_type_of_another_time_reaches_no_page(article):

@@ -20,9 +20,9 @@ from django.db import OperationalError, connection, connections
 
 from django_hitcount.buffers import Buffer, get_buffer
 from django_hitcount.db.tables import MissedRecord
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hits
-from django_hitcount.totals import get_totals
+from django_hitcount.totals import get_hits
 from tests.app.models import Article
 from tests.cache_alias import change_alias
 from tests.doubts import no_notes
@@ -95,7 +95,7 @@ def notes_cannot_be_deleted() -> Iterator[None]:
 def flush_until_done() -> None:
     def flushes() -> bool:
         with suppress(ExceptionGroup):
-            flush()
+            flush_hits()
             return not MissedRecord.objects.exists()
         return False
 
@@ -106,13 +106,13 @@ def assert_each_has(articles: list[Article], hits: int) -> None:
     flush_until_done()
     expected = dict.fromkeys(articles, hits)
     assert slot_sums(articles) == daily_sums(articles) == expected
-    assert get_totals(articles) == expected
+    assert get_hits(articles) == expected
 
 
 def test_redis_that_keeps_all_never_ran_it(own_valkey, articles):
     """That the same hits of others were flushed shortly before says nothing."""
     record_hits(articles)
-    flush()
+    flush_hits()
     with hanging(own_valkey):
         record_hits(articles)
     own_valkey.stop(signal.SIGKILL)
@@ -129,7 +129,7 @@ def test_redis_that_keeps_all_never_ran_it_and_others_were_flushed_since(own_val
     own_valkey.start()
     with no_notes():
         record_hits(articles)
-        flush()
+        flush_hits()
 
     assert_each_has(articles, 3)
 
@@ -137,7 +137,7 @@ def test_redis_that_keeps_all_never_ran_it_and_others_were_flushed_since(own_val
 @pytest.mark.usefixtures("use_server")
 def test_redis_that_keeps_all_ran_it_and_was_flushed_and_restarted(writer, own_valkey, articles):
     writer.record(articles)
-    writer.record_without_answer(articles, meanwhile=flush)
+    writer.record_without_answer(articles, meanwhile=flush_hits)
     own_valkey.stop(signal.SIGKILL)
     own_valkey.start()
 
@@ -184,7 +184,7 @@ class TestRedisThatLosesItsMemory:
     ):
         def flush_by_another_clock() -> None:
             clock.shift(difference)
-            flush()
+            flush_hits()
             clock.shift(-difference)
 
         writer.record(articles)
@@ -197,7 +197,7 @@ class TestRedisThatLosesItsMemory:
         self, writer, own_valkey, articles, lose, clock, difference
     ):
         def flush_before() -> None:
-            flush()
+            flush_hits()
             clock.shift(difference)
 
         writer.record(articles)
@@ -222,9 +222,9 @@ class TestRedisThatLosesItsMemory:
 def test_hits_that_come_after_a_command_is_sent_again_count(writer, own_valkey, articles):
     """What names a batch is not used again, even if the same command is the first one twice."""
     writer.record(articles)
-    flush()
+    flush_hits()
     own_valkey.ask("FLUSHALL")
-    writer.record_without_answer(articles, meanwhile=flush)
+    writer.record_without_answer(articles, meanwhile=flush_hits)
     assert slot_sums(articles) == dict.fromkeys(articles, 2)
     own_valkey.ask("FLUSHALL")
     get_buffer().catch_up()
@@ -237,10 +237,10 @@ def test_hits_that_come_after_a_command_is_sent_again_count(writer, own_valkey, 
 def test_log_tells_once_what_is_dropped(writer, own_valkey, articles, caplog):
     """Also if several flushers find a note that is dropped, or if it cannot be deleted at first."""
     writer.record(articles)
-    writer.record_without_answer(articles, meanwhile=flush)
+    writer.record_without_answer(articles, meanwhile=flush_hits)
     restart_empty(own_valkey)
 
     with notes_cannot_be_deleted(), suppress(ExceptionGroup):
-        flush()
+        flush_hits()
     assert_each_has(articles, 2)
     assert len([record for record in caplog.records if "in doubt" in record.message]) == 1

@@ -14,9 +14,9 @@ import pytest
 from django.db import connections
 
 from django_hitcount.db.tables import HitSlot
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hit
-from django_hitcount.totals import get_total
+from django_hitcount.totals import get_hits
 from tests.app.models import Article
 from tests.cache_alias import change_alias
 from tests.proxies import Proxy
@@ -88,15 +88,15 @@ def evict(redis, step: str, places: Iterable[int], *, of: Callable[[], list[byte
     record_hit(article, amount=BEFORE)
     if flushing := STEPS[step]:
         with flushing():
-            flush()
+            flush_hits()
     names = of()
     evicted = [names[place] for place in places]
     if evicted:
         redis.delete(*evicted)
     record_hit(article, amount=AFTER)
-    shown = [get_total(article)]
-    flush()
-    shown.append(get_total(article))
+    shown = [get_hits(article)]
+    flush_hits()
+    shown.append(get_hits(article))
     tables = [*slot_sums([article]).values(), *daily_sums([article]).values()]
     return Eviction(evicted, shown, tables)
 
@@ -162,7 +162,7 @@ class TestRestart:
             if not (evicted := self.evict_one(own_valkey, place)):
                 break
             record_hit(article, amount=AFTER)
-            flush()
+            flush_hits()
             # Without the list of runs, nobody finds the hits of the earlier run. None counts twice.
             lost = BEFORE if evicted.endswith(b":runs") else 0
             if {*slot_sums([article]).values()} != {BEFORE + AFTER - lost}:
@@ -181,9 +181,9 @@ class TestRestart:
             if not (evicted := self.evict_one(own_valkey, place)):
                 break
             own_valkey.ask("SAVE")
-            flush()
+            flush_hits()
             self.restart(own_valkey)
-            flush()
+            flush_hits()
             if {*slot_sums([article]).values()} != {BEFORE}:
                 wrong.append((evicted, slot_sums([article])[article]))
             own_valkey.ask("FLUSHALL")
@@ -202,7 +202,7 @@ class TestRestart:
             record_hit(article, amount=AFTER)
             if not (evicted := self.evict_one(own_valkey, place)):
                 break
-            flush()
+            flush_hits()
             if {*slot_sums([article]).values()} != {BEFORE + AFTER}:
                 wrong.append((evicted, slot_sums([article])[article]))
             own_valkey.ask("FLUSHALL")

@@ -20,12 +20,11 @@ from django_hitcount.db import slots
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import LastBatch, MissedRecord
 from django_hitcount.maintenance import flushing
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hits
-from django_hitcount.totals import get_totals, hits_between
+from django_hitcount.totals import get_hits
 from tests.app.models import Article
 from tests.cache_alias import change_alias
-from tests.conftest import REDIS_BUFFER
 from tests.proxies import KeepingProxy
 from tests.servers import HOST, Valkey, wait_until
 from tests.tables import daily_sums, slot_sums
@@ -44,7 +43,7 @@ def use(settings):
 
     def use(port: int) -> None:
         change_alias(settings, LOCATION=f"redis://{HOST}:{port}/0")
-        settings.HITCOUNT = {**settings.HITCOUNT, "BUFFER": REDIS_BUFFER}
+        settings.HITCOUNT = {**settings.HITCOUNT, "REDIS": "hitcount"}
 
     return use
 
@@ -77,23 +76,23 @@ def assert_each_has(articles, hits):
     expected = dict.fromkeys(articles, hits)
     today = day_of()
 
-    assert get_totals(articles) == expected
-    assert hits_between(articles[0], today, today) == hits
-    flush()
+    assert get_hits(articles) == expected
+    assert get_hits(articles[0], first_day=today, last_day=today) == hits
+    flush_hits()
     assert slot_sums(articles) == daily_sums(articles) == expected
-    assert get_totals(articles) == expected
-    assert flush() == flushing.Flush()
+    assert get_hits(articles) == expected
+    assert flush_hits() == flushing.Flush()
 
 
 def test_snapshot_from_before_a_flush(saved, server, articles):
-    flush()
+    flush_hits()
     restart(server)
 
     assert_each_has(articles, 3)
 
 
 def test_hits_since_the_restart_are_not_taken_for_flushed_ones(saved, server, articles):
-    flush()
+    flush_hits()
     restart(server)
 
     assert {hit.total for hit in record_hits(articles)} == {4}
@@ -127,10 +126,10 @@ def test_totals_from_before_are_void(server, articles):
     record_hits(articles)
     server.ask("SAVE")
     record_hits(articles)
-    flush()
+    flush_hits()
     restart(server)
 
-    assert set(get_totals(articles).values()) == {2}
+    assert set(get_hits(articles).values()) == {2}
 
 
 def test_the_same_snapshot_again_and_again(saved, server, articles):
@@ -145,9 +144,9 @@ def test_the_same_snapshot_again_and_again(saved, server, articles):
 
 def test_snapshot_that_is_older_than_the_ledger(saved, server, articles):
     """The last batch of each generation stays in the ledger."""
-    flush()
+    flush_hits()
     record_hits(articles)
-    flush()
+    flush_hits()
 
     assert {batch.number for batch in LastBatch.objects.all()} == {2}
     restart(server)
@@ -158,24 +157,24 @@ def test_snapshot_that_is_older_than_the_ledger(saved, server, articles):
 def test_redis_that_comes_back_empty_between_claim_and_apply(server, articles):
     """Totals that were loaded meanwhile get the hits of the batch."""
     record_hits(articles, amount=8)
-    flush()
+    flush_hits()
     record_hits(articles, amount=7)
     apply, shown = flushing.apply, []
 
     def restart_and_apply(batch, **options):
         if not shown:
             restart(server)
-            shown.append(set(get_totals(articles).values()))
+            shown.append(set(get_hits(articles).values()))
         return apply(batch, **options)
 
     with mock.patch.object(flushing, "apply", restart_and_apply), suppress(ExceptionGroup):
-        flush()
+        flush_hits()
 
     # What the flusher had read is saved; of the other partitions, Redis lost what was pending.
     assert shown == [{8}]
     expected = slot_sums(articles)
     assert set(expected.values()) == {8, 15}
-    assert get_totals(articles) == expected
+    assert get_hits(articles) == expected
 
 
 STEPS = {
@@ -205,7 +204,7 @@ def at_step(step, work):
 def test_snapshot_from_the_middle_of_a_flush(server, articles, step):
     record_hits(articles, amount=3)
     with at_step(step, lambda: server.ask("SAVE")):
-        flush()
+        flush_hits()
     restart(server)
 
     record_hits(articles)
@@ -250,7 +249,7 @@ def test_flusher_and_redis_die_at_a_step(saved, server, articles, step):
         raise Death
 
     with at_step(step, die), suppress(Death):
-        flush()
+        flush_hits()
     restart(server)
 
     record_hits(articles)
@@ -266,7 +265,7 @@ def test_redis_goes_back_under_a_flusher_that_goes_on(saved, server, articles, s
         flush_until_done()
 
     with at_step(step, go_back), suppress(ExceptionGroup):
-        flush()
+        flush_hits()
 
     record_hits(articles)
     assert_each_has(articles, 4)
@@ -279,7 +278,7 @@ def test_flusher_that_has_read_more_than_the_snapshot_has(saved, server, article
     restart(server)
     for partition in range(16):
         get_buffer().claim(partition)
-    assert get_totals(articles) == dict.fromkeys(articles, 3)
+    assert get_hits(articles) == dict.fromkeys(articles, 3)
 
     for batch in asleep:
         flushing.flush_batch(get_buffer(), batch)
@@ -296,7 +295,7 @@ def test_append_only_file_that_lacks_the_last_second(tmp_path, use, articles):
         record_hits(articles, amount=3)
         (log,) = (tmp_path / "appendonlydir").glob("*.incr.aof")
         size = log.stat().st_size
-        flush()
+        flush_hits()
         assert log.stat().st_size > size
         server.stop(signal.SIGKILL)
         with log.open("ab") as file:
@@ -325,7 +324,7 @@ def test_replica_that_takes_over_without_the_claim(tmp_path, use, articles):
         record_hits(articles, amount=3)
         assert master.ask("WAIT", "1", "10000") == 1
         replica.pause()
-        flush()
+        flush_hits()
         master.stop(signal.SIGKILL)
         replica.resume()
         replica.ask("REPLICAOF", "NO", "ONE")
@@ -346,7 +345,7 @@ def test_client_behind_a_proxy_that_hides_a_restart(server, use, articles):
     record_hits(articles, amount=3)
     behind = get_buffer()
     server.ask("SAVE")
-    flush()
+    flush_hits()
     restart(server)
 
     use(server.port)
@@ -355,7 +354,7 @@ def test_client_behind_a_proxy_that_hides_a_restart(server, use, articles):
     use(proxy.port)
     with mock.patch("django_hitcount.recording.get_buffer", return_value=behind):
         assert [hit.total for hit in record_hits(articles)] == [5, *[4] * 19]
-    flush()
+    flush_hits()
     assert slot_sums(articles) == {**dict.fromkeys(articles, 4), articles[0]: 5}
     proxy.close()
 
@@ -449,7 +448,7 @@ def flush_until_done():
 
     def flushes():
         with suppress(ExceptionGroup):
-            flush()
+            flush_hits()
             return True
         return False
 

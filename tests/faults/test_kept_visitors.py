@@ -8,13 +8,13 @@ import pytest
 from django.template import Context, Template
 
 from django_hitcount.buffers import get_buffer
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from tests.redis_server import sends
 from tests.visiting import is_about, request_of, visit
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SOURCE = "{% load hitcount %}{% hit_visitors a %} {% hit_visitors a days=7 %}"
+SOURCE = "{% load hitcount %}{% visitors a %} {% visitors a days=7 %}"
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_older_snapshot_does_not_show_fewer(own_valkey, rule, article, is_shown_
     own_valkey.ask("SAVE")
     visit(article, range(5, 12))
     before = shown(article)
-    flush()
+    flush_hits()
     restart(own_valkey)
 
     if is_shown_before:
@@ -56,7 +56,7 @@ def test_older_snapshot_does_not_show_fewer(own_valkey, rule, article, is_shown_
 def test_visitors_who_came_while_redis_was_away_are_shown(own_valkey, rule, article):
     visit(article, range(3))
     shown(article)
-    flush()
+    flush_hits()
     own_valkey.stop()
     visit(article, range(3, 9))
     assert is_about(9, shown(article)[0])
@@ -66,14 +66,14 @@ def test_visitors_who_came_while_redis_was_away_are_shown(own_valkey, rule, arti
     for _ in range(2):
         visit(article, [3])
         assert shown(article)[0] >= 7
-    flush()
+    flush_hits()
     assert is_about(9, shown(article)[0])
 
 
 def test_page_shows_the_tables_while_redis_is_away(own_valkey, rule, article):
     visit(article, range(3))
     before = shown(article)
-    flush()
+    flush_hits()
     own_valkey.stop()
 
     assert shown(article) == before

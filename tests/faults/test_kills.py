@@ -20,10 +20,10 @@ from django_hitcount.db import daily_visitors, folding, ledger, slots, sql
 from django_hitcount.db.daily_visitors import fold_closed_days
 from django_hitcount.db.tables import DailyVisitors, HitSlot, SeenVisitor
 from django_hitcount.maintenance.compaction import compact
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hits
-from django_hitcount.refused_hits import refused_between
-from django_hitcount.totals import get_totals
+from django_hitcount.refused_hits import get_refused_hits
+from django_hitcount.totals import get_hits
 from tests import children
 from tests.app.models import Article
 from tests.browsers import BROWSER
@@ -113,15 +113,15 @@ def test_flush_killed_at_a_step_loses_and_doubles_nothing(redis_buffer, articles
     patch = FLUSH_STEPS[step]()
 
     with patch():
-        assert children.run(flush) == -signal.SIGKILL
+        assert children.run(flush_hits) == -signal.SIGKILL
 
-    assert set(get_totals(articles).values()) == {1}
+    assert set(get_hits(articles).values()) == {1}
     assert {hit.total for hit in record_hits(articles)} == {2}
-    flush()
-    flush()
+    flush_hits()
+    flush_hits()
     assert slot_sums(articles) == dict.fromkeys(articles, 2)
     assert daily_sums(articles) == dict.fromkeys(articles, 2)
-    assert set(get_totals(articles).values()) == {2}
+    assert set(get_hits(articles).values()) == {2}
     assert HitSlot.objects.count() <= 2 * len(articles)
 
 
@@ -136,16 +136,18 @@ def test_visitors_and_refused_hits_survive_a_killed_flush(redis_buffer, articles
         record_hits(articles, request)
 
     with FLUSH_STEPS[step]()():
-        assert children.run(flush) == -signal.SIGKILL
+        assert children.run(flush_hits) == -signal.SIGKILL
 
     record_hits(articles, second)
-    flush()
-    flush()
+    flush_hits()
+    flush_hits()
     assert slot_sums(articles) == dict.fromkeys(articles, 2)
     counts = [*DailyVisitors.objects.values_list("count", flat=True)]
     assert len(counts) == len(articles)
     assert sum(counts) >= 2 * len(articles) - 2  # Two may share a register of their sketch.
-    refused = {row.refusal: row.hits for row in refused_between(day_of(), day_of())}
+    refused = {
+        row.refusal: row.hits for row in get_refused_hits(first_day=day_of(), last_day=day_of())
+    }
     assert refused == {"repeat": len(articles), "bot": len(articles)}
 
 
@@ -171,9 +173,13 @@ def test_fold_of_closed_days_killed_at_a_step_changes_no_count(articles, setting
     with patch():
         assert children.run(lambda: fold_closed_days(batch_size=4)) == -signal.SIGKILL
 
-    assert [article.visitors_on(day) for article in articles[:5]] == [3] * 5
+    assert [article.get_visitors(first_day=day, last_day=day) for article in articles[:5]] == [
+        3
+    ] * 5
     assert sum(fold_closed_days(batch_size=4)) >= 11
-    assert [article.visitors_on(day) for article in articles[:5]] == [3] * 5
+    assert [article.get_visitors(first_day=day, last_day=day) for article in articles[:5]] == [
+        3
+    ] * 5
     assert not SeenVisitor.objects.exists()
 
 
@@ -181,15 +187,15 @@ def test_fold_of_closed_days_killed_at_a_step_changes_no_count(articles, setting
 def test_totals_loaded_while_a_dead_flush_lies_there_are_exact(redis, redis_buffer, articles, step):
     record_hits(articles)
     with FLUSH_STEPS[step]()():
-        assert children.run(flush) == -signal.SIGKILL
+        assert children.run(flush_hits) == -signal.SIGKILL
 
     redis.delete(*redis.keys("hitcount:*:total:*"))
 
-    assert set(get_totals(articles).values()) == {1}
-    flush()
-    assert set(get_totals(articles).values()) == {1}
+    assert set(get_hits(articles).values()) == {1}
+    flush_hits()
+    assert set(get_hits(articles).values()) == {1}
     redis.delete(*redis.keys("hitcount:*:total:*"))
-    assert set(get_totals(articles).values()) == {1}
+    assert set(get_hits(articles).values()) == {1}
 
 
 COMPACT_STEPS = {

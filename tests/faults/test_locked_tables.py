@@ -16,10 +16,10 @@ from django.test import RequestFactory
 from django_hitcount.buffers import database, get_buffer
 from django_hitcount.db import daily_visitors, slots, sums
 from django_hitcount.db.counter_keys import counter_key
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.outages.breaker import page_read_breaker
 from django_hitcount.recording import record_hit, record_hits
-from django_hitcount.totals import get_total, get_totals, totals_or_none
+from django_hitcount.totals import get_hits, totals_or_none
 from tests.app.models import Article
 from tests.browsers import BROWSER
 from tests.locks import locked_tables
@@ -49,8 +49,8 @@ def render(articles: list[Article], tag: str) -> str:
 @pytest.mark.parametrize(
     ("tag", "read"),
     [
-        ("hit_total", (sums, "read_sums")),
-        ("hit_visitors", (daily_visitors, "read_days")),
+        ("hits", (sums, "read_sums")),
+        ("visitors", (daily_visitors, "read_days")),
     ],
 )
 def test_locked_tables_cost_one_wait_and_then_nothing(articles, tag, read):
@@ -98,23 +98,23 @@ def test_database_that_does_not_take_a_hit_in_time_is_not_read(articles, monkeyp
 
 
 def test_get_total_waits_for_it(articles):
-    """get_total() raises: what to do without the number is for its caller to say."""
+    """get_hits() raises: what to do without the number is for its caller to say."""
     with locked_tables():
-        render(articles, "hit_total")
+        render(articles, "hits")
         for _ in range(2):
             with pytest.raises(OperationalError):
-                get_total(articles[0])
+                get_hits(articles[0])
 
 
 def test_totals_that_are_in_redis_are_shown(redis_buffer, articles):
     tea, _, water = articles
     record_hits([tea, water])
-    get_totals([tea, water])
+    get_hits([tea, water])
     keys = [counter_key(article, counter="views") for article in articles]
     with locked_tables():
         assert totals_or_none(keys) == {keys[0]: 1, keys[2]: 1}
         assert page_read_breaker().is_open
-        assert render(articles, "hit_total") == "[1][][1]"
+        assert render(articles, "hits") == "[1][][1]"
 
 
 def test_slow_read_of_missed_hits_does_not_count_as_a_slow_redis(own_valkey, articles, clock):
@@ -134,5 +134,5 @@ def test_slow_read_of_missed_hits_does_not_count_as_a_slow_redis(own_valkey, art
         assert record_hit(tea).counted
         assert not get_buffer()._breaker.is_open
 
-    flush()
+    flush_hits()
     assert slot_sums([tea]) == {tea: 3}

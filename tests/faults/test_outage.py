@@ -22,11 +22,11 @@ from django_hitcount.buffers.redis.transport import RedisTransport, _limit_waits
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import DeletedObject, HitSlot, MissedRecord
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.outages import missed_records
 from django_hitcount.outages.breaker import FIRST_PAUSE_SECONDS, Breaker
 from django_hitcount.recording import record_hit, record_hits
-from django_hitcount.totals import get_total, get_totals
+from django_hitcount.totals import get_hits
 from tests import children
 from tests.app.models import Article
 from tests.browsers import BROWSER
@@ -54,7 +54,7 @@ def view(article: Article) -> int:
 
 def test_hit_without_redis_goes_straight_into_the_slots(own_valkey, article):
     view(article)
-    flush()
+    flush_hits()
     own_valkey.stop()
 
     assert [view(article) for _ in range(3)] == [2, 3, 4]
@@ -69,11 +69,11 @@ def test_totals_are_exact_as_soon_as_redis_is_back(own_valkey, article, caplog):
     for _ in range(4):
         view(article)
     own_valkey.start()
-    wait_until(lambda: not get_buffer()._breaker.is_open or get_total(article) == 7, "Redis")
+    wait_until(lambda: not get_buffer()._breaker.is_open or get_hits(article) == 7, "Redis")
 
-    assert get_total(article) == 7
+    assert get_hits(article) == 7
     assert view(article) == 8
-    flush()
+    flush_hits()
     assert slot_sums([article]) == daily_sums([article]) == {article: 8}
     assert not MissedRecord.objects.exists()
     assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
@@ -87,10 +87,10 @@ def test_missed_hits_are_sent_later_if_the_database_is_away_when_redis_is_back(
     view(article)
     own_valkey.start()
     with mock.patch.object(missed_records, "read_oldest", side_effect=error) as read:
-        wait_until(lambda: get_total(article) and read.called, "Redis")
+        wait_until(lambda: get_hits(article) and read.called, "Redis")
         assert view(article) == 2
 
-    flush()
+    flush_hits()
     assert slot_sums([article]) == daily_sums([article]) == {article: 2}
     assert not MissedRecord.objects.exists()
 
@@ -101,9 +101,9 @@ def test_a_process_that_noticed_nothing_is_put_right_by_the_next_flush(own_valke
     assert children.run(lambda: view(article)) == 0
     own_valkey.start()
 
-    assert children.run(flush) == 0
+    assert children.run(flush_hits) == 0
     get_buffer.cache_clear()
-    assert get_total(article) == 2
+    assert get_hits(article) == 2
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
@@ -128,10 +128,10 @@ def test_every_page_answers_and_counts_once_while_redis_comes_and_goes(own_valke
         wait_until(lambda: own_valkey.connections() >= 8, "connections")
     done.add(0, 0)
     assert [children.wait_for(pid) for pid in servers] == [0] * 8
-    flush()
+    flush_hits()
 
     assert slot_sums([article]) == daily_sums([article]) == {article: answered.total()}
-    assert get_total(article) == answered.total()
+    assert get_hits(article) == answered.total()
 
 
 @pytest.mark.usefixtures("endless_pauses")
@@ -160,9 +160,9 @@ def test_command_that_a_hanging_redis_runs_late_counts_once(own_valkey, article)
     assert MissedRecord.objects.filter(recorder__isnull=False).count() == 1
     own_valkey.resume()
     wait_until(lambda: own_valkey.calls("evalsha") >= 2, "the late command")
-    flush()
+    flush_hits()
 
-    assert get_total(article) == 2
+    assert get_hits(article) == 2
     assert slot_sums([article]) == daily_sums([article]) == {article: 2}
     assert not MissedRecord.objects.exists()
 
@@ -173,9 +173,9 @@ def test_command_that_redis_never_ran_is_counted_when_it_is_back(own_valkey, art
         view(article)
     own_valkey.stop(signal.SIGKILL)
     own_valkey.start()
-    flush()
+    flush_hits()
 
-    assert get_total(article) == 2
+    assert get_hits(article) == 2
     assert slot_sums([article]) == {article: 2}
 
 
@@ -194,7 +194,7 @@ def test_demoted_master_is_left_for_the_server_in_its_place(
     proxy.start()
     change_alias(settings, LOCATION=f"redis://{HOST}:{proxy.port}/0")
     view(article)
-    flush()
+    flush_hits()
     (tmp_path / "b").mkdir()
     master = Valkey(tmp_path / "b")
     master.start()
@@ -205,7 +205,7 @@ def test_demoted_master_is_left_for_the_server_in_its_place(
         get_buffer()._breaker.try_now()
         assert view(article) == 3
         assert slot_sums([article]) == {article: 2}
-        flush()
+        flush_hits()
         assert slot_sums([article]) == {article: 3}
     finally:
         proxy.stop()
@@ -239,7 +239,7 @@ def test_fork_that_python_does_not_know_of(own_valkey, article):
     for _ in range(3):
         record_hit(article)
 
-    assert get_total(article) == 7
+    assert get_hits(article) == 7
 
 
 def test_total_that_lacks_the_hits_of_an_earlier_run_is_not_kept(own_valkey, article):
@@ -247,9 +247,9 @@ def test_total_that_lacks_the_hits_of_an_earlier_run_is_not_kept(own_valkey, art
     own_valkey.stop()
     own_valkey.start()
     with mock.patch.object(GuardedRedis, "send", side_effect=BufferUnavailable):
-        get_total(article)
+        get_hits(article)
 
-    assert get_total(article) == 1
+    assert get_hits(article) == 1
 
 
 def test_full_redis_counts_in_the_slots(own_valkey, article):
@@ -269,14 +269,14 @@ def test_full_redis_can_be_flushed(own_valkey, article):
     own_valkey.ask("CONFIG", "SET", "maxmemory", "1")
     view(other)
     with suppress(ExceptionGroup):
-        flush()
+        flush_hits()
 
     assert slot_sums([article, other]) == {article: 1, other: 1}
     assert own_valkey.ask("HVALS", names.malformed) == [b"x"]
     own_valkey.ask("CONFIG", "SET", "maxmemory", "0")
-    flush()
+    flush_hits()
     assert not MissedRecord.objects.exists()
-    assert get_totals([article, other]) == {article: 1, other: 1}
+    assert get_hits([article, other]) == {article: 1, other: 1}
 
 
 def test_page_sends_some_missed_hits_and_the_flush_the_rest(own_valkey, article):
@@ -288,7 +288,7 @@ def test_page_sends_some_missed_hits_and_the_flush_the_rest(own_valkey, article)
         get_buffer()._breaker.try_now()
         view(article)
         assert MissedRecord.objects.count() == 3
-        flush()
+        flush_hits()
 
     assert not MissedRecord.objects.exists()
     assert view(article) == 7
@@ -302,11 +302,11 @@ def test_process_is_killed_while_it_sends_missed_hits(own_valkey, article, step)
     own_valkey.resume()
     target = (CatchUp, "_build_calls") if step.startswith("before") else (missed_records, "drop")
     with mock.patch.object(*target, lambda *args: children.die()):
-        assert children.run(flush) == -signal.SIGKILL
-    flush()
+        assert children.run(flush_hits) == -signal.SIGKILL
+    flush_hits()
 
     assert record_hit(article).total == 3
-    flush()
+    flush_hits()
     assert slot_sums([article]) == daily_sums([article]) == {article: 3}
 
 
@@ -318,12 +318,12 @@ def test_page_in_a_transaction_leaves_the_news_to_its_hit(own_valkey, article):
     own_valkey.start()
     get_buffer()._breaker.try_now()
     with transaction.atomic():
-        get_total(article)
+        get_hits(article)
         record_hit(article)
         assert MissedRecord.objects.count() == 1
 
     assert not MissedRecord.objects.exists()
-    assert get_total(article) == 3
+    assert get_hits(article) == 3
 
 
 def test_object_deleted_after_an_answer_was_lost_gets_no_hits(own_valkey, article):
@@ -333,7 +333,7 @@ def test_object_deleted_after_an_answer_was_lost_gets_no_hits(own_valkey, articl
     own_valkey.resume()
     get_buffer.cache_clear()  # Like another process, which has not noticed it.
     Article.objects.all().delete()
-    flush()
+    flush_hits()
 
     assert not MissedRecord.objects.exists()
     assert not HitSlot.objects.exists()
@@ -344,12 +344,12 @@ def test_object_that_is_deleted_while_redis_is_away_is_forgotten_by_the_next_flu
 ):
     """What waits in Redis would put rows back, and a second sweep take those of a new object."""
     view(article)
-    flush()
+    flush_hits()
     view(article)
     own_valkey.stop()
     article.delete()
     own_valkey.start()
-    flush()
+    flush_hits()
 
     assert not HitSlot.objects.exists()
     assert not DeletedObject.objects.filter(forgotten_at=None).exists()
@@ -370,7 +370,7 @@ def test_redis_that_is_loading_leaves_no_answer_behind(own_valkey, article, prot
             replies[-number] = loading.pop()
 
     with mock.patch.object(Link, "_ask", answer):
-        get_totals(articles)
+        get_hits(articles)
     assert not loading
     get_buffer()._breaker.try_now()
     assert {hit.total for hit in record_hits(articles)} == {2}

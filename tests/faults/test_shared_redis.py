@@ -11,13 +11,12 @@ import pytest
 from django.contrib.contenttypes.models import ContentType
 from django.db import connection, connections
 
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hit
 from django_hitcount.throttle import Throttle
-from django_hitcount.totals import get_total
+from django_hitcount.totals import get_hits
 from tests import settings as test_settings
 from tests.app.models import Article
-from tests.conftest import REDIS_BUFFER
 from tests.proxies import Proxy
 from tests.tables import daily_sums, slot_sums
 
@@ -38,7 +37,7 @@ def article() -> Article:
 
 def run_another_project(what: str, *, database: object, **more: str) -> int:
     """Do something in a process whose database has this name; returns its exit code."""
-    own = {"HITCOUNT_TEST_DATABASE_NAME": str(database), "HITCOUNT_TEST_BUFFER": REDIS_BUFFER}
+    own = {"HITCOUNT_TEST_DATABASE_NAME": str(database), "HITCOUNT_TEST_REDIS": "hitcount"}
     python = {"DJANGO_SETTINGS_MODULE": "tests.settings", "PYTHONPATH": str(ROOT)}
     content_type_id = ContentType.objects.get_for_model(Article).pk
     words = [sys.executable, "-m", "tests.faults.another_project", what, str(content_type_id)]
@@ -49,16 +48,16 @@ def run_another_project(what: str, *, database: object, **more: str) -> int:
 def test_another_project_with_the_same_object(article, what):
     """What it records, flushes and deletes touches none of our hits."""
     record_hit(article, amount=5)
-    flush()
+    flush_hits()
     assert record_hit(article, amount=5).total == 10
     assert Throttle("mail", seconds=60).admit()
 
     exit_code = run_another_project(what, database=connections["elsewhere"].settings_dict["NAME"])
 
-    assert get_total(article) == 10
-    flush()
+    assert get_hits(article) == 10
+    flush_hits()
     assert slot_sums([article]) == daily_sums([article]) == {article: 10}
-    assert get_total(article) == 10
+    assert get_hits(article) == 10
     assert exit_code == 0  # It has seen its own hits only.
 
 

@@ -20,12 +20,12 @@ from django_hitcount.buffers.redis import transport
 from django_hitcount.buffers.redis.transport import RedisTransport
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.outages import breaker
 from django_hitcount.outages.breaker import SLOW_CALLS
 from django_hitcount.outages.waits import CurrentPage, seconds_waited
 from django_hitcount.recording import record_hits
-from django_hitcount.totals import get_total
+from django_hitcount.totals import get_hits
 from tests.app.models import Article
 from tests.browsers import BROWSER
 from tests.cache_alias import change_alias
@@ -106,7 +106,7 @@ def test_answer_that_drips_is_waited_for_once(slow_redis, article, settings, pro
         view(article)
 
     slow_redis.drips, slow_redis.delay_seconds = False, 0
-    flush()
+    flush_hits()
     assert slot_sums([article]) == {article: 2}
 
 
@@ -179,7 +179,7 @@ def articles() -> list[Article]:
 
 def view_all(articles: list[Article], request: HttpRequest | None = None) -> None:
     """A page that counts and shows each article."""
-    tag = "{% for article in articles %}{% hit_count article %}{% hit_total article %}{% endfor %}"
+    tag = "{% for article in articles %}{% hit_count article %}{% hits article %}{% endfor %}"
     request = request or RequestFactory(headers=BROWSER).get("/")
     context = Context({"articles": articles, "request": request})
     Template("{% load hitcount %}" + tag).render(context)
@@ -195,7 +195,7 @@ def test_page_waits_once_however_many_tags_it_has(
     with waits_once(), surroundings():
         view_all(articles)
     slow_redis.delay_seconds = 0
-    flush()
+    flush_hits()
 
     assert slot_sums(articles) == dict.fromkeys(articles, 2)
 
@@ -217,12 +217,12 @@ def clock(clock, slow_redis) -> SimpleNamespace:
 def test_page_of_many_quick_answers_reads_them_all(slow_redis, clock, article):
     """They are no wait, though they take longer than the timeout together."""
     view(article)
-    get_total(article)  # Loads the script.
+    get_hits(article)  # Loads the script.
     clock.seconds_per_answer = 1
     asked, calls, began_at = slow_redis.questions, 2 * LONG_TIMEOUT_SECONDS, clock.now
     with CurrentPage(RequestFactory().get("/")):
         for _ in range(calls):
-            get_total(article)
+            get_hits(article)
         assert seconds_waited(get_buffer()._breaker.server) == 0
 
     assert clock.now - began_at >= calls
@@ -241,7 +241,7 @@ def test_redis_that_is_slow_again_and_again_is_left_alone(slow_redis, article, c
     assert slow_redis.questions == asked
     assert len(caplog.records) == 1
     slow_redis.delay_seconds = 0
-    flush()
+    flush_hits()
     assert not get_buffer()._breaker.is_open
     assert view(article) == slot_sums([article])[article] + 1
     assert shown[:SLOW_CALLS] == [2, 3, 4]
@@ -260,10 +260,10 @@ def test_redis_that_is_slow_now_and_then_is_used(clock, article):
 def test_slow_redis_can_be_flushed(slow_redis, article):
     """Nobody waits for a flush."""
     view(article)
-    flush()
+    flush_hits()
     view(article)
     slow_redis.delay_seconds = SLOW_SECONDS
-    flush([counter_key(article, counter="views").partition(16)])
+    flush_hits([counter_key(article, counter="views").partition(16)])
 
     assert slot_sums([article]) == {article: 2}
     assert not get_buffer()._breaker.is_open

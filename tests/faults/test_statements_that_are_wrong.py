@@ -13,8 +13,9 @@ from django.db import DatabaseError, OperationalError, connection, transaction
 from django.db.utils import InterfaceError
 from django.test import RequestFactory
 
+from django_hitcount.buffers.redis.link import AnswerLost
 from django_hitcount.db.failures import is_server_away
-from django_hitcount.exceptions import AnswerLost, BufferUnavailable, TransactionLost
+from django_hitcount.exceptions import BufferUnavailable, TransactionLost
 from django_hitcount.outages.breaker import Breaker, page_read_breaker
 from django_hitcount.recording import record_hit
 from django_hitcount.totals import total_or_none

@@ -9,9 +9,9 @@ from django.test import RequestFactory
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import day_of
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import DailyVisitors, MissedRecord, SeenVisitor
-from django_hitcount.refused_hits import refused_between
+from django_hitcount.refused_hits import get_refused_hits
 from tests.browsers import BROWSER
 from tests.faults.conftest import hanging
 from tests.servers import wait_until
@@ -48,11 +48,13 @@ def end_doubt(server, runs_late):
     else:
         server.stop(signal.SIGKILL)
         server.start()
-    flush()
+    flush_hits()
 
 
 def refused():
-    return {row.refusal: row.hits for row in refused_between(day_of(), day_of())}
+    return {
+        row.refusal: row.hits for row in get_refused_hits(first_day=day_of(), last_day=day_of())
+    }
 
 
 @pytest.mark.parametrize("repeat", [3600, "daily"])
@@ -73,12 +75,12 @@ def test_redis_is_told_who_came_meanwhile(own_valkey, rule, article):
     for visitor in (2, 3, 3):
         visit(article, visitor)
     back(own_valkey)
-    flush()
+    flush_hits()
 
     assert not SeenVisitor.objects.exists()
     assert [visit(article, visitor).refusal for visitor in (1, 2, 3, 4)] == ["repeat"] * 3 + [None]
-    assert article.visitors_on(day_of()) == 4
-    flush()
+    assert article.get_visitors(first_day=day_of(), last_day=day_of()) == 4
+    flush_hits()
     assert (DailyVisitors.objects.get().count, article.hits) == (4, 4)
 
 
@@ -97,7 +99,7 @@ def test_hit_in_doubt_counts_once(own_valkey, rule, article, repeat, runs_late):
 
     assert slot_sums([article]) == {article: 2}
     assert refused() == {"repeat": 1}
-    assert article.visitors_on(day_of()) == 2
+    assert article.get_visitors(first_day=day_of(), last_day=day_of()) == 2
 
 
 def test_refused_hits_are_counted_without_redis(own_valkey, rule, article):
@@ -125,12 +127,12 @@ def test_visitors_are_read_from_the_tables_while_redis_is_away(own_valkey, rule,
     settings.HITCOUNT = {**settings.HITCOUNT, "VISITOR_KEY_ROTATION": "never"}
     visit(article, 1)
     visit(article, 2)
-    flush()
+    flush_hits()
     own_valkey.stop()
 
-    assert article.visitors_on(day_of()) == 2
+    assert article.get_visitors(first_day=day_of(), last_day=day_of()) == 2
     visit(article, 3)
-    assert article.visitors_on(day_of()) == 3
+    assert article.get_visitors(first_day=day_of(), last_day=day_of()) == 3
 
 
 @pytest.fixture
@@ -151,10 +153,10 @@ def test_address_has_its_limit_without_redis_and_with_it_again(own_valkey, artic
     assert [come(article, n) for n in range(3, 6)] == [None, None, "address_limit"]
     own_valkey.start()
     get_buffer.cache_clear()
-    flush()
+    flush_hits()
 
     assert come(article, 6) == "address_limit"
-    flush()
+    flush_hits()
     assert refused() == {"address_limit": 3}
     assert slot_sums([article]) == {article: 4}
 
@@ -169,7 +171,7 @@ def test_hit_in_doubt_uses_the_limit_up_once(own_valkey, article, runs_late):
     end_doubt(own_valkey, runs_late)
     get_buffer.cache_clear()
     found = [come(article, n) for n in (3, 4)]
-    flush()
+    flush_hits()
 
     # A hit that is told later has no address: Redis knows of it only if it ran the command.
     assert found == ([*["address_limit"] * 2] if runs_late else [None, "address_limit"])

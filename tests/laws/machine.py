@@ -22,13 +22,12 @@ from django_hitcount.buffers.redis import claiming
 from django_hitcount.buffers.redis.buffer import RedisBuffer
 from django_hitcount.db import daily_visitors, ledger, slots
 from django_hitcount.maintenance import flushing
-from django_hitcount.maintenance.compaction import run_upkeep
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.compaction import compact_hits
+from django_hitcount.maintenance.flushing import flush_hits
 from tests.app.models import Article, Page
-from tests.conftest import DATABASE_BUFFER, REDIS_BUFFER
 
 
-def reset_totals(redis: Redis) -> None:
+def refresh_hits(redis: Redis) -> None:
     """Void all running totals, as a command does after the tables or Redis were replaced."""
     for key in redis.scan_iter("*total*"):
         redis.delete(key)
@@ -50,7 +49,7 @@ CRASHES = {
 
 
 class Machine(RuleBasedStateMachine):
-    buffer = REDIS_BUFFER
+    redis_alias: str | None = "hitcount"
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,7 +58,7 @@ class Machine(RuleBasedStateMachine):
 
     def begin(self, **options: object) -> None:
         """Empty Redis and the tables; ``options`` are keys of HITCOUNT."""
-        own: Mapping[str, object] = {"BUFFER": self.buffer, "PARTITIONS": 2, "SLOTS": 3}
+        own: Mapping[str, object] = {"REDIS": self.redis_alias, "PARTITIONS": 2, "SLOTS": 3}
         hitcount = {**settings.HITCOUNT, **own, **options}
         self.stack.enter_context(override_settings(HITCOUNT=hitcount))
         get_redis_connection("hitcount").flushall()
@@ -72,7 +71,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def flush(self) -> None:
-        flush()
+        flush_hits()
         self.all_is_flushed()
 
     def all_is_flushed(self) -> None:
@@ -86,7 +85,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def compact(self) -> None:
-        run_upkeep()
+        compact_hits()
 
     def drop_keys(self, pattern: str) -> None:
         redis = get_redis_connection("hitcount")
@@ -97,7 +96,7 @@ class Machine(RuleBasedStateMachine):
 def with_each_buffer(machine: type[Machine]) -> pytest.MarkDecorator:
     """Try ``machine`` out with Redis, and with the database alone."""
     name = f"{machine.__name__}WithoutRedis"
-    without_redis = type(name, (machine,), {"buffer": DATABASE_BUFFER})
+    without_redis = type(name, (machine,), {"redis_alias": None})
     return pytest.mark.parametrize("machine", [machine, without_redis])
 
 

@@ -18,7 +18,7 @@ from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.maintenance import flushing
 from django_hitcount.recording import record_hits
 from django_hitcount.series import hits_by_day
-from django_hitcount.totals import get_totals, hits_between
+from django_hitcount.totals import get_hits
 from tests.app.models import Article
 from tests.laws.machine import Machine, run
 from tests.proxies import KeepingProxy
@@ -44,9 +44,9 @@ class GoingBack(Machine):
     def empty(self) -> None:
         own = {"hitcount": cache_at(self.server.port), "behind": cache_at(self.proxy.port)}
         self.stack.enter_context(override_settings(CACHES={**settings.CACHES, **own}))
-        self.begin(CACHE_ALIAS="behind")
+        self.begin(REDIS="behind")
         self.behind = get_buffer()
-        self.begin(CACHE_ALIAS="hitcount")
+        self.begin(REDIS="hitcount")
         assert isinstance(self.behind, RedisBuffer)
         assert get_buffer() is not self.behind
         self.objs = Article.objects.bulk_create(Article(pk=n + 1, title=str(n)) for n in range(3))
@@ -120,14 +120,14 @@ class GoingBack(Machine):
 
     @invariant()
     def totals_are_exact(self) -> None:
-        assert get_totals(self.objs) == {obj: len(hits) for obj, hits in self.left.items()}
+        assert get_hits(self.objs) == {obj: len(hits) for obj, hits in self.left.items()}
 
     @invariant()
     def days_are_exact(self) -> None:
         today = day_of()
         obj = self.objs[0]
-        assert hits_between(obj, today, today) == len(self.left[obj])
-        assert hits_by_day(Article, today, today) == {
+        assert get_hits(obj, first_day=today, last_day=today) == len(self.left[obj])
+        assert hits_by_day(Article, first_day=today, last_day=today) == {
             today: sum(len(hits) for hits in self.left.values())
         }
 

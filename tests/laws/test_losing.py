@@ -23,13 +23,13 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from django_hitcount.db.tables import MissedRecord
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.maintenance.flushing import Flush, flush
+from django_hitcount.maintenance.flushing import Flush, flush_hits
 from django_hitcount.outages import breaker
 from django_hitcount.recording import record_hits
-from django_hitcount.totals import get_totals
+from django_hitcount.totals import get_hits
 from tests.app.models import Article
 from tests.doubts import no_notes
-from tests.laws.machine import CRASHES, Machine, reset_totals, run
+from tests.laws.machine import CRASHES, Machine, refresh_hits, run
 from tests.laws.test_going_back import cache_at
 from tests.proxies import Proxy
 from tests.servers import Valkey
@@ -174,13 +174,13 @@ class Losing(Machine):
 
     @precondition(lambda self: self.is_stale)
     @rule()
-    def reset_totals(self) -> None:
+    def refresh_hits(self) -> None:
         self._reset_totals()
 
     @rule()
     def read(self) -> None:
         """No invariant: who reads also delivers what Redis missed."""
-        totals = get_totals(self.objs)
+        totals = get_hits(self.objs)
         is_complete = not MissedRecord.objects.exists()
         if self.is_stale:
             return
@@ -201,7 +201,7 @@ class Losing(Machine):
             super().teardown()
 
     def _check_end(self) -> None:
-        assert any(flush() == Flush() for _ in range(MOST_FLUSHES))
+        assert any(flush_hits() == Flush() for _ in range(MOST_FLUSHES))
         self.tables_are_not_ahead()
         if self.is_stale:
             self._reset_totals()
@@ -209,11 +209,11 @@ class Losing(Machine):
         for obj, hits in sums.items():
             assert hits >= self.kept[obj], "lost"
         assert not MissedRecord.objects.exists()
-        assert get_totals(self.objs) == sums
+        assert get_hits(self.objs) == sums
 
     def _reset_totals(self) -> None:
         with self.server.client() as redis:
-            reset_totals(redis)
+            refresh_hits(redis)
         self.is_stale = False
 
     def _keep_only_tables(self) -> None:
@@ -231,7 +231,7 @@ class Losing(Machine):
 
     def _flush(self) -> None:
         with suppress(BufferUnavailable, ExceptionGroup):
-            flush()
+            flush_hits()
 
     def _flush_in_a_thread(self) -> None:
         self._flush()

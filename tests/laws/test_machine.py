@@ -11,7 +11,7 @@ from hypothesis.stateful import initialize, invariant, rule
 from django_hitcount.buffers import get_buffer
 from django_hitcount.recording import record_hits
 from django_hitcount.series import hits_by_day
-from django_hitcount.totals import get_totals, hits_between
+from django_hitcount.totals import get_hits
 from tests.app.models import Article, Page
 from tests.laws.machine import Machine, run, with_each_buffer
 from tests.tables import daily_sums, slot_sums
@@ -72,14 +72,14 @@ class Counting(Machine):
 
     @invariant()
     def totals_are_what_was_recorded(self) -> None:
-        assert get_totals(self.objs) == self.total_of()
+        assert get_hits(self.objs) == self.total_of()
 
     @invariant()
     def so_are_days_and_ranges(self) -> None:
         for obj in self.objs:
             for day in DAYS:
-                assert hits_between(obj, day, day) == self.recorded[obj, day]
-            assert hits_between(obj, DAYS[0], DAYS[-1]) == self.total_of()[obj]
+                assert get_hits(obj, first_day=day, last_day=day) == self.recorded[obj, day]
+            assert get_hits(obj, first_day=DAYS[0], last_day=DAYS[-1]) == self.total_of()[obj]
 
     @invariant()
     def so_are_the_days_of_models_and_of_the_site(self) -> None:
@@ -91,10 +91,13 @@ class Counting(Machine):
             for model in (Article, Page)
         }
         first, last = DAYS[0], DAYS[-1]
-        assert hits_by_day(Article, first, last) == of_model[Article]
-        assert hits_by_day(Page.objects.exclude(path=""), first, last) == of_model[Page]
+        assert hits_by_day(Article, first_day=first, last_day=last) == of_model[Article]
+        assert (
+            hits_by_day(Page.objects.exclude(path=""), first_day=first, last_day=last)
+            == of_model[Page]
+        )
         of_site = {day: of_model[Article][day] + of_model[Page][day] for day in DAYS}
-        assert hits_by_day(None, first, last) == of_site
+        assert hits_by_day(None, first_day=first, last_day=last) == of_site
 
     @invariant()
     def both_tables_agree(self) -> None:

@@ -13,7 +13,7 @@ from hypothesis.stateful import initialize, invariant, rule
 
 from django_hitcount import page_memory
 from django_hitcount.maintenance.compaction import compact
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hits
 from tests.app.models import Page
 from tests.laws.machine import Machine, run
@@ -23,7 +23,7 @@ NOON = datetime.datetime(2026, 2, 27, 12, tzinfo=datetime.UTC)
 VISITORS = range(3)
 
 RANGES = (1, 2, 3, 5)
-SOURCE = "{% load hitcount %}" + " ".join(f"{{% hit_visitors o days={n} %}}" for n in RANGES)
+SOURCE = "{% load hitcount %}" + " ".join(f"{{% visitors o days={n} %}}" for n in RANGES)
 
 
 class Reading(Machine):
@@ -59,7 +59,7 @@ class Reading(Machine):
         if ago > 1:
             # If Redis had lost the sketch of a closed day, the next flush merges that of the table.
             Template(SOURCE).render(Context({"o": objs[0]}))
-            flush()
+            flush_hits()
 
     @rule(chosen=st.integers(0, 1), visitor=st.sampled_from(VISITORS))
     def show(self, chosen, visitor) -> None:
@@ -73,18 +73,18 @@ class Reading(Machine):
 
     @rule(lost=st.sampled_from(["visitors", "*:kept_visitors", "*"]))
     def redis_loses_what_is_flushed(self, lost) -> None:
-        flush()
+        flush_hits()
         self.drop_keys(f"hitcount:*:{lost}:*")
 
     @rule()
     def flush_and_compact(self) -> None:
-        flush()
+        flush_hits()
         compact()
 
     @rule()
     def midnight(self) -> None:
         """A flush runs at least once a day."""
-        flush()
+        flush_hits()
         self.clock.shift(datetime.timedelta(days=1))
         self.today += datetime.timedelta(days=1)
 

@@ -12,7 +12,7 @@ from django_hitcount import rankings
 from django_hitcount.counters.rankings import TREND_UNIT
 from django_hitcount.db import rankings as db_rankings
 from django_hitcount.maintenance.compaction import compact
-from django_hitcount.rankings import most_viewed, trending
+from django_hitcount.rankings import popular, trending
 from tests.app.models import Article, Page
 from tests.ranked import NOON, add_daily, add_totals, day, grouped
 
@@ -65,9 +65,9 @@ class TestRankings(TestCase):
         odd = Article.objects.filter(title="1").order_by("title")
 
         for _ in range(2):
-            found = most_viewed([Article, Page], limit)
-            self.check(found, "ranked_hits", grouped(rows, self.objs), limit)
-            self.check(odd.most_viewed(limit), "ranked_hits", grouped(rows, odd), limit)
+            found = popular([Article, Page], limit)
+            self.check(found, "hits", grouped(rows, self.objs), limit)
+            self.check(odd.popular(limit), "hits", grouped(rows, odd), limit)
             compact()
 
     @law
@@ -85,11 +85,11 @@ class TestRankings(TestCase):
 
         for _ in range(2):
             expected = grouped(rows, self.objs, lambda ago: ago < days)
-            found = most_viewed([Article, Page], limit, days=days)
-            self.check(found, "ranked_hits", expected, limit)
+            found = popular([Article, Page], limit, days=days)
+            self.check(found, "hits", expected, limit)
             expected = grouped(rows, odd, lambda ago: 1 <= ago <= days)
-            found = odd.most_viewed(limit, first_day=day(days), last_day=day(1))
-            self.check(found, "ranked_hits", expected, limit)
+            found = odd.popular(limit, first_day=day(days), last_day=day(1))
+            self.check(found, "hits", expected, limit)
             compact()
 
     @law

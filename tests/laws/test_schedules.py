@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from django_hitcount.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hits
 from tests import settings as test_settings
 from tests.laws.schedules.explorer import Explorer
@@ -66,7 +66,7 @@ def describe(explorer: Explorer, violation: Violation) -> str:
 
 def test_a_schedule_ends_as_before_without_what_was_remembered(server):
     """Each message and statement is then run once more, in the order of this schedule alone."""
-    scenario = Scenario("again", {"writer": one_hit, "flusher": flush}, most_cost=1)
+    scenario = Scenario("again", {"writer": one_hit, "flusher": flush_hits}, most_cost=1)
     with opened(scenario, server) as explorer:
         result = explorer.explore(stop_at=9)
         assert result.is_complete

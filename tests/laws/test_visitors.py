@@ -12,10 +12,10 @@ from hypothesis import Phase
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hits
-from django_hitcount.refused_hits import refused_between
-from django_hitcount.totals import get_totals
+from django_hitcount.refused_hits import get_refused_hits
+from django_hitcount.totals import get_hits
 from django_hitcount.unique_visitors import get_visitors
 from tests.app.models import Page
 from tests.browsers import BROWSER
@@ -46,8 +46,11 @@ class Visiting(Machine):
         self.refused: Counter[tuple] = Counter()
 
     def teardown(self) -> None:
-        flush()
-        found = {(r.day, r.counter): r.hits for r in refused_between(DAYS[0], DAYS[-1])}
+        flush_hits()
+        found = {
+            (r.day, r.counter): r.hits
+            for r in get_refused_hits(first_day=DAYS[0], last_day=DAYS[-1])
+        }
         super().teardown()
         self.traveller.stop()
         assert found == self.refused
@@ -73,27 +76,27 @@ class Visiting(Machine):
         visited = {(obj, counter, day) for obj in objs}
         if visited & self.lost:
             # The sketch is new; the next flush merges that of the table into it.
-            flush()
+            flush_hits()
             self.lost -= visited
 
     @rule()
     def redis_loses_what_is_flushed(self) -> None:
         """Only the sketches: nothing but the filters knows which visitors have counted."""
-        flush()
+        flush_hits()
         self.drop_keys("hitcount:*:visitors:*")
         self.lost |= self.seen.keys()
 
     @invariant()
     def totals_are_what_counted(self) -> None:
         for counter in ("views", "downloads"):
-            totals = get_totals(self.objs, counter=counter)
+            totals = get_hits(self.objs, counter=counter)
             assert totals == {obj: self.hits[obj, counter] for obj in self.objs}
 
     @invariant()
     def visitors_are_those_seen(self) -> None:
         for counter in ("views", "downloads"):
             for day in DAYS:
-                found = get_visitors(self.objs, day, day, counter=counter)
+                found = get_visitors(self.objs, first_day=day, last_day=day, counter=counter)
                 for obj in self.objs:
                     assert found[obj] == len(self.seen.get((obj, counter, day), ()))
 

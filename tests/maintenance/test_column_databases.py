@@ -1,4 +1,4 @@
-"""The columns of HitTotalField when the counts are in another database than the objects."""
+"""The columns of HitCountField when the counts are in another database than the objects."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from django.db import OperationalError, connection, connections, transaction
 
 from django_hitcount.db.tables import HitSlot, StaleTotal
 from django_hitcount.maintenance import column_writing
-from django_hitcount.maintenance.compaction import compact, run_upkeep
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.compaction import compact, compact_hits
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hits
 from tests import children
 from tests.app.models import Dish, Recipe
@@ -43,9 +43,9 @@ def test_columns_are_written_where_the_objects_are(buffer, recipes):
     recipes[0].save(using="elsewhere", force_insert=True)
     dish = Dish.objects.create()
     record_hits([*recipes, dish], amount=5)
-    flush()
+    flush_hits()
 
-    run_upkeep()
+    compact_hits()
 
     assert views() == [5, 5, 5]
     assert views("elsewhere") == [0]
@@ -60,7 +60,7 @@ def test_command_fills_them():
     Dish.objects.filter(pk=dishes[2].pk).update(views=9)
     output = StringIO()
 
-    call_command("fill_hit_totals", "app.Dish", stdout=output)
+    call_command("fill_hit_counts", "app.Dish", stdout=output)
 
     assert output.getvalue() == "app.Dish: 3 objects, 3 totals changed.\n"
     assert sorted(views(model=Dish)) == [0, 4, 4]
@@ -85,7 +85,7 @@ def test_process_that_dies_at_the_commit(recipes, monkeypatch, when, written):
     assert views() == [written] * 3
     assert not is_up_to_date()
 
-    run_upkeep()
+    compact_hits()
     assert views() == [1, 1, 1]
     assert is_up_to_date()
 
@@ -100,10 +100,10 @@ def test_database_that_is_away(recipes, monkeypatch, away):
         mock.patch.object(column_writing, away, side_effect=OperationalError("away")),
         pytest.raises(ExceptionGroup),
     ):
-        run_upkeep()
+        compact_hits()
     assert views() == [0, 0, 0]
 
-    run_upkeep()
+    compact_hits()
     assert views() == [1, 1, 1]
     assert is_up_to_date()
 
@@ -113,10 +113,10 @@ def test_locked_object_is_marked_in_the_database_of_the_counts(recipes):
     record_hits(recipes)
     with transaction.atomic():
         Recipe.objects.select_for_update().get(pk=recipes[1].pk)
-        assert children.run(lambda: call_command("fill_hit_totals", "app.Recipe")) == 0
+        assert children.run(lambda: call_command("fill_hit_counts", "app.Recipe")) == 0
         assert views() == [1, 0, 1]
         marked = {row.object_id for row in StaleTotal.objects.using("elsewhere")}
         assert marked == {str(recipes[1].pk)}
 
-    run_upkeep()
+    compact_hits()
     assert views() == [1, 1, 1]

@@ -1,4 +1,4 @@
-"""The columns of HitTotalField: filled, kept up to date by compact_hits, and never by save()."""
+"""The columns of HitCountField: filled, kept up to date by compact_hits, and never by save()."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from django_hitcount.counters import primary_keys
 from django_hitcount.db import total_columns
 from django_hitcount.db.tables import HitSlot, StaleTotal
 from django_hitcount.maintenance import column_writing
-from django_hitcount.maintenance.compaction import compact, run_upkeep
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.compaction import compact, compact_hits
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hit, record_hits
 from tests import children
 from tests.app.models import Article, Dessert, Dish, Menu, Recipe, RecipeHistory
@@ -45,7 +45,7 @@ def views(model: type = Recipe) -> list[int]:
 
 def fill(*labels: str, verbosity: int = 1) -> str:
     output = StringIO()
-    call_command("fill_hit_totals", *labels, stdout=output, verbosity=verbosity)
+    call_command("fill_hit_counts", *labels, stdout=output, verbosity=verbosity)
     return output.getvalue()
 
 
@@ -55,18 +55,18 @@ class TestCompactHits:
         record_hit(recipes[1], amount=2)
         record_hit(recipes[1], counter="downloads", amount=9)
         if get_buffer().keeps_hits:
-            run_upkeep()
+            compact_hits()
             assert views() == [0, 0, 0]  # They wait in the buffer.
-            flush()
+            flush_hits()
 
-        run_upkeep()
+        compact_hits()
 
         assert views() == [5, 7, 5]
         assert Recipe.objects.get(pk=recipes[1].pk).downloads == 9
         assert not StaleTotal.objects.exists()
         record_hit(recipes[0], amount=-1)
-        flush()
-        run_upkeep()
+        flush_hits()
+        compact_hits()
         assert views() == [4, 7, 5]
 
     @pytest.mark.parametrize("model", [Dish, Menu])
@@ -76,7 +76,7 @@ class TestCompactHits:
         for number, obj in enumerate(objs, start=1):
             record_hit(obj, amount=number)
 
-        run_upkeep()
+        compact_hits()
 
         assert {obj.pk: obj.views for obj in model.objects.all()} == {
             obj.pk: number for number, obj in enumerate(objs, start=1)
@@ -86,7 +86,7 @@ class TestCompactHits:
         dessert = Dessert.objects.create(title="Ice")
         record_hit(dessert, amount=3)
 
-        run_upkeep()
+        compact_hits()
 
         assert Dessert.objects.get().views == 3
 
@@ -97,7 +97,7 @@ class TestCompactHits:
         for signal in (signals.pre_save, signals.post_save):
             signal.connect(sent, sender=Recipe)
         try:
-            run_upkeep()
+            compact_hits()
         finally:
             for signal in (signals.pre_save, signals.post_save):
                 signal.disconnect(sent, sender=Recipe)
@@ -122,7 +122,7 @@ class TestCompactHits:
         compact()
         Recipe.objects.filter(pk=recipes[0].pk)._raw_delete("default")
 
-        run_upkeep()
+        compact_hits()
 
         assert views() == [1, 1]
         assert not StaleTotal.objects.exists()
@@ -137,8 +137,8 @@ class TestCompactHits:
         column_writing.write_stale_totals()
         assert views() == [5, 5, 5]
 
-        run_upkeep()
-        run_upkeep()
+        compact_hits()
+        compact_hits()
 
         assert views() == [0, 5, 5]
 
@@ -158,7 +158,7 @@ class TestCompactHits:
     def test_pieces(self, recipes, monkeypatch):
         monkeypatch.setattr(column_writing, "OBJECTS_AT_A_TIME", 2)
         record_hits(recipes)
-        run_upkeep()
+        compact_hits()
         assert views() == [1, 1, 1]
 
     def test_process_that_dies_before_the_rows_are_deleted(self, recipes):
@@ -171,7 +171,7 @@ class TestCompactHits:
 
         assert children.run(die) == -9
         assert StaleTotal.objects.count() == 3
-        run_upkeep()
+        compact_hits()
         assert views() == [1, 1, 1]
         assert not StaleTotal.objects.exists()
 
@@ -205,7 +205,7 @@ class TestCompactHits:
             assert views() == [1, 0, 1]
             assert [row.object_id for row in StaleTotal.objects.all()] == [str(recipes[1].pk)]
 
-        run_upkeep()
+        compact_hits()
         assert views() == [1, 1, 1]
 
     def test_sums_are_read_under_the_locks(self, recipes):
@@ -278,7 +278,7 @@ class TestFill:
         with pytest.raises(CommandError) as raised:
             fill(label)
         assert str(raised.value) == (
-            f"Invalid model: {label!r}. Counted models with a HitTotalField: "
+            f"Invalid model: {label!r}. Counted models with a HitCountField: "
             "app.Dish, app.Menu, app.Recipe."
         )
 
@@ -287,7 +287,7 @@ class TestFill:
         record_hits(recipes)
         with locked(recipes[1]):
             assert "1 object was locked and is left to the next compact_hits.\n" in fill()
-        run_upkeep()
+        compact_hits()
         assert views() == [1, 1, 1]
 
 
@@ -374,7 +374,7 @@ class TestCopiedColumns:
     def test_compact_hits_asks_nothing_about_them(self, old):
         ContentType.objects.filter(model="recipehistory").delete()
         with CaptureQueriesContext(connection) as queries:
-            run_upkeep()
+            compact_hits()
 
         assert views() == [1, 1, 1]
         assert self.values(old) == (5, 6)

@@ -7,10 +7,9 @@ from unittest import mock
 import pytest
 from celery import current_app
 
-from django_hitcount import signals
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount import signals, tasks
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hit, record_hits
-from django_hitcount.tasks import flush_hits
 from tests.app.models import Article
 from tests.tables import slot_sums
 
@@ -39,7 +38,7 @@ def test_partition_that_grows_full_asks_for_a_flush_once(redis_buffer, flushed_e
         asked.append(len(flushed_early))
 
     assert asked == [0, 0, 0, 1, 1, 1, 1, 1, 1, 1]
-    flush()
+    flush_hits()
     record_hits(articles)
     assert flushed_early == [0, 0]
 
@@ -59,7 +58,7 @@ def test_celery_flushes_that_partition(redis_buffer, settings):
 def test_broker_that_is_away_does_not_fail_the_page(redis_buffer, settings, caplog):
     settings.HITCOUNT = {**settings.HITCOUNT, "FLUSH_THRESHOLD": 1, "PARTITIONS": 1}
     articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(2))
-    with mock.patch.object(flush_hits, "apply_async", side_effect=OSError("no broker")):
+    with mock.patch.object(tasks.flush_hits, "apply_async", side_effect=OSError("no broker")):
         assert [hit.counted for hit in record_hits(articles)] == [True, True]
 
     assert "no broker" in caplog.text

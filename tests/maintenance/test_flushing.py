@@ -15,9 +15,9 @@ from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import DailyHitSlot, HitSlot
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance import flushing
-from django_hitcount.maintenance.flushing import Flush, flush
+from django_hitcount.maintenance.flushing import Flush, flush_hits
 from django_hitcount.recording import record_hit, record_hits
-from django_hitcount.totals import get_total
+from django_hitcount.totals import get_hits
 from tests.answers import failing_at_first, lost_commit_answer
 from tests.app.models import Article
 from tests.cache_alias import NOWHERE, change_alias
@@ -39,17 +39,17 @@ def test_flush_says_what_it_did(article):
     other = Article.objects.create(title="Coffee")
     record_hits([article, other], amount=3)
 
-    done = flush()
+    done = flush_hits()
 
     assert (done.counters, done.hits, done.malformed) == (2, 6, ())
     assert done.batches in {1, 2}
-    assert flush() == Flush()
+    assert flush_hits() == Flush()
 
 
 def test_batch_lands_in_one_slot_other_than_0(article):
     record_hit(article)
     record_hit(article, counter="downloads")
-    flush()
+    flush_hits()
 
     used = {*HitSlot.objects.values_list("slot", flat=True)}
     used |= {*DailyHitSlot.objects.values_list("slot", flat=True)}
@@ -62,7 +62,7 @@ def test_flush_in_bounded_statements(redis_buffer):
     record_hits(articles)
 
     with mock.patch.object(sql, "ROWS_PER_STATEMENT", 10):
-        flush()
+        flush_hits()
 
     assert slot_sums(articles) == daily_sums(articles) == dict.fromkeys(articles, 1)
 
@@ -85,14 +85,14 @@ def test_late_flusher_does_not_settle_a_newer_batch(article):
     buffer = get_buffer()
     partition = partition_of(article)
     old = buffer.claim(partition)
-    flush()
+    flush_hits()
     record_hit(article)
     new = buffer.claim(partition)
 
     assert flushing.apply(old) is False
     assert buffer.settle(old) is False
     assert buffer.claim(partition) == replace(new, is_left_over=True)
-    flush()
+    flush_hits()
     assert slot_sums([article]) == {article: 2}
 
 
@@ -101,7 +101,7 @@ def test_one_flush_takes_what_a_dead_flusher_left_and_what_came_since(article):
     get_buffer().claim(partition_of(article))
     record_hit(article, amount=4)
 
-    done = flush()
+    done = flush_hits()
 
     assert (done.batches, done.hits) == (2, 5)
     assert slot_sums([article]) == {article: 5}
@@ -111,7 +111,7 @@ def test_lost_commit_answer_counts_once(article):
     """COMMIT happened, and its answer did not arrive: the repeat finds the ledger."""
     record_hit(article)
     with lost_commit_answer():
-        flush()
+        flush_hits()
 
     assert slot_sums([article]) == daily_sums([article]) == {article: 1}
 
@@ -119,7 +119,7 @@ def test_lost_commit_answer_counts_once(article):
 def test_deadlock_is_tried_again(article):
     record_hit(article)
     with failing_at_first(slots, "add_totals", OperationalError("deadlock"), times=3):
-        assert flush().hits == 1
+        assert flush_hits().hits == 1
 
     assert slot_sums([article]) == {article: 1}
 
@@ -140,13 +140,13 @@ def test_batch_that_fails_for_long_is_left_and_raised(article, monkeypatch):
         add(amounts, **kwargs)
 
     with mock.patch.object(slots, "add_totals", fails), pytest.raises(ExceptionGroup) as raised:
-        flush()
+        flush_hits()
 
     partition = partition_of(article)
     assert raised.value.exceptions[0].__notes__ == [f"while flushing partition {partition}"]
     assert slot_sums([article, other]) == {article: 0, other: 1}
-    assert get_total(article) == 1
-    flush()
+    assert get_hits(article) == 1
+    flush_hits()
     assert slot_sums([article, other]) == {article: 1, other: 1}
 
 
@@ -157,30 +157,30 @@ def test_other_integrity_errors_are_raised(article):
         mock.patch.object(slots, "add_totals", side_effect=IntegrityError("column hits")),
         pytest.raises(ExceptionGroup),
     ):
-        flush()
+        flush_hits()
 
-    assert get_total(article) == 1
+    assert get_hits(article) == 1
 
 
 def test_flush_within_a_transaction_is_refused(article):
     """It could be rolled back after the batch is gone from Redis."""
     record_hit(article)
     with transaction.atomic(), pytest.raises(ExceptionGroup) as raised:
-        flush()
+        flush_hits()
     with pytest.raises(ExceptionGroup) as raised_without_autocommit:
         flush_without_autocommit()
 
     assert "durable" in str(raised.value.exceptions[0])
     assert "Autocommit is off" in str(raised_without_autocommit.value.exceptions[0])
-    assert get_total(article) == 1
-    flush()
+    assert get_hits(article) == 1
+    flush_hits()
     assert slot_sums([article]) == {article: 1}
 
 
 def flush_without_autocommit():
     transaction.set_autocommit(False)
     try:
-        flush()
+        flush_hits()
     finally:
         transaction.rollback()
         transaction.set_autocommit(True)
@@ -199,7 +199,7 @@ def test_flush_of_a_dead_redis_says_so(settings, redis_buffer):
     change_alias(settings, LOCATION=NOWHERE)
 
     with pytest.raises(BufferUnavailable, match=r"cannot be reached.*127\.0\.0\.1:1"):
-        flush()
+        flush_hits()
 
 
 def test_no_partition_is_left_when_there_are_fewer(settings, redis_buffer):
@@ -208,6 +208,6 @@ def test_no_partition_is_left_when_there_are_fewer(settings, redis_buffer):
     record_hits(articles)
     settings.HITCOUNT = {**settings.HITCOUNT, "PARTITIONS": 2}
 
-    flush()
+    flush_hits()
 
     assert slot_sums(articles) == dict.fromkeys(articles, 1)

@@ -18,11 +18,11 @@ from django_hitcount.db.counter_keys import content_type_id_of, counter_key
 from django_hitcount.db.tables import DeletedObject, HitSlot
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance import forgetting
-from django_hitcount.maintenance.compaction import run_upkeep
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.compaction import compact_hits
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.maintenance.forgetting import FIRST_PAUSE, KEPT_FOR
 from django_hitcount.recording import record_hit, record_hits
-from django_hitcount.totals import get_total
+from django_hitcount.totals import get_hits
 from tests import children
 from tests.app.models import Article, Page
 from tests.deleted import is_nothing_left, let_pass
@@ -36,7 +36,7 @@ def article(buffer) -> Article:
     """Its hits are in the tables, and one more is in the buffer."""
     article = Article.objects.create(title="Tea")
     record_hits([article], amount=5)
-    flush()
+    flush_hits()
     record_hit(article)
     return article
 
@@ -56,14 +56,14 @@ class TestWhoeverDies:
     @pytest.mark.parametrize("step", STEPS)
     def test_hits_go_though_the_process_dies(self, article, step):
         with mock.patch.object(*self.STEPS[step], side_effect=children.die):
-            assert children.run(lambda: (article.delete(), flush())) == -signal.SIGKILL
+            assert children.run(lambda: (article.delete(), flush_hits())) == -signal.SIGKILL
         assert not Article.objects.filter(pk=article.pk).exists()
 
-        flush()
+        flush_hits()
 
         assert is_nothing_left()
         article.save(force_insert=True)
-        assert get_total(article) == 0
+        assert get_hits(article) == 0
 
     def test_compaction_deletes_counts_without_redis(self, redis):
         article = Article.objects.create(title="Tea")
@@ -71,7 +71,7 @@ class TestWhoeverDies:
         with mock.patch.object(deletion, "forget_now", side_effect=children.die):
             assert children.run(article.delete) == -signal.SIGKILL
 
-        run_upkeep()
+        compact_hits()
 
         assert is_nothing_left()
 
@@ -82,9 +82,9 @@ class TestWhoeverDies:
         with mock.patch.object(deletion, "forget_now"):
             article.delete()
         with mock.patch.object(*self.STEPS[step], side_effect=children.die):
-            assert children.run(flush) == -signal.SIGKILL
+            assert children.run(flush_hits) == -signal.SIGKILL
 
-        flush()
+        flush_hits()
 
         assert is_nothing_left()
 
@@ -94,7 +94,7 @@ class TestWhoeverDies:
             article.delete()
         assert not Article.objects.exists()
 
-        flush()
+        flush_hits()
 
         assert is_nothing_left()
 
@@ -105,7 +105,7 @@ class TestWhoeverDies:
             raise BufferUnavailable("away")
         article.delete()
 
-        flush()
+        flush_hits()
 
         assert is_nothing_left()
 
@@ -114,10 +114,10 @@ class TestWhoeverDies:
         with mock.patch.object(row_deletion, "in_transaction", side_effect=error):
             article.delete()
             with pytest.raises(ExceptionGroup):
-                flush()
+                flush_hits()
         assert HitSlot.objects.exists()
 
-        flush()
+        flush_hits()
 
         assert is_nothing_left()
 
@@ -128,14 +128,14 @@ class TestHitsFromAfter:
         """The deleted article, as a page may still have it."""
         stale = Article.objects.get()
         article.delete()
-        flush()
+        flush_hits()
         return stale
 
     def test_hits_of_a_page_that_still_shows_the_object_go_too(self, stale):
         record_hit(stale)
         let_pass(FIRST_PAUSE)
 
-        flush()
+        flush_hits()
 
         assert is_nothing_left()
 
@@ -144,28 +144,28 @@ class TestHitsFromAfter:
         article.delete()
         record_hit(stale)
         let_pass(FIRST_PAUSE)
-        flush()
+        flush_hits()
 
         assert is_nothing_left()
 
     def test_row_goes_when_nothing_came_for_an_hour(self, stale):
         let_pass(KEPT_FOR)
         record_hit(stale)
-        flush()
+        flush_hits()
         assert is_nothing_left()
         assert DeletedObject.objects.exists()
 
         let_pass(2 * KEPT_FOR)
-        flush()
+        flush_hits()
 
         assert not DeletedObject.objects.exists()
 
     def test_object_is_looked_at_less_and_less_often(self, article):
         article.delete()
-        flush()
+        flush_hits()
         looks = 1
         while DeletedObject.objects.exists():
-            flush()
+            flush_hits()
             row = DeletedObject.objects.first()
             if row:
                 let_pass(row.due_at - datetime.datetime.now(datetime.UTC))
@@ -183,7 +183,7 @@ class TestWhoLives:
             connection.savepoint_rollback(savepoint)
 
         assert Article.objects.get(pk=pk).hits == 6
-        flush()
+        flush_hits()
         assert Article.objects.get(pk=pk).hits == 6
         assert not DeletedObject.objects.exists()
 
@@ -194,7 +194,7 @@ class TestWhoLives:
             connection.savepoint_rollback(savepoint)
             Article.objects.all().delete()
 
-        flush()
+        flush_hits()
         assert is_nothing_left()
 
     def test_delete_refused_by_a_receiver_keeps_the_hits(self, article):
@@ -215,7 +215,7 @@ class TestWhoLives:
         finally:
             pre_delete.disconnect(refuse, sender=Article)
 
-        flush()
+        flush_hits()
         assert [obj.hits for obj in kept] == [7, 1]
 
     @pytest.fixture
@@ -228,13 +228,13 @@ class TestWhoLives:
     def test_object_created_again_begins_at_zero_and_keeps_its_hits(self, page):
         page.delete()
         if get_buffer().keeps_hits:  # Without Redis, it may be created again at once.
-            flush()
+            flush_hits()
         page = Page.objects.create(path="/tea")
         record_hit(page)
         let_pass(FIRST_PAUSE)
 
-        flush()
-        flush()
+        flush_hits()
+        flush_hits()
 
         assert page.hits == 1
         assert not DeletedObject.objects.exists()
@@ -246,10 +246,10 @@ class TestWhoLives:
             page = Page.objects.create(path="/tea")
         record_hit(page)
 
-        flush()
+        flush_hits()
         record_hit(page)
         let_pass(FIRST_PAUSE)
-        flush()
+        flush_hits()
 
         assert page.hits == 1
         assert not DeletedObject.objects.exists()
@@ -259,13 +259,13 @@ class TestWhoLives:
         article = Article.objects.create(title="Tea")
         record_hit(article)
         article.delete()
-        flush()
+        flush_hits()
         article.save(force_insert=True)
         record_hit(article)
         let_pass(FIRST_PAUSE)
 
         with mock.patch.object(Article._base_manager, "get_queryset", Article.objects.none):
-            flush()
+            flush_hits()
 
         assert article.hits == 1
 
@@ -276,7 +276,7 @@ class TestForgetByHand:
         Article.objects.all()._raw_delete("default")
         deletion.forget([pair])
 
-        flush()
+        flush_hits()
         assert is_nothing_left()
 
     def test_within_a_transaction_it_waits_for_the_commit(self, article):
@@ -286,13 +286,13 @@ class TestForgetByHand:
             deletion.forget([pair])
             assert article.hits == 6
 
-        flush()
+        flush_hits()
         assert is_nothing_left()
 
     def test_object_of_a_model_that_is_gone(self, article):
         deletion.forget([(content_type_id_of(article), str(article.pk)), (2**31 - 1, "1")])
 
-        flush()
+        flush_hits()
         assert is_nothing_left()
 
 
@@ -309,7 +309,7 @@ def test_foreign_values_in_redis_do_no_harm(redis, redis_buffer, put, caplog):
         getattr(redis, put)(place, *([b"theirs", b"\xff"] if put == "sadd" else [b"theirs"]))
 
     article.delete()
-    flush()
+    flush_hits()
 
     assert is_nothing_left()
     assert redis.get("theirs") == b"1"

@@ -17,11 +17,10 @@ from django_hitcount.db import row_deletion, slots
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import HitSlot
 from django_hitcount.maintenance import forgetting
-from django_hitcount.maintenance.compaction import run_upkeep
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.compaction import compact_hits
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hit, record_hits
 from tests.app.models import Article
-from tests.conftest import DATABASE_BUFFER
 from tests.deleted import is_nothing_left
 from tests.redis_server import names_of
 from tests.waits import waits_for
@@ -37,7 +36,7 @@ SECONDS = 60
 @pytest.fixture
 def database_buffer(settings):
     """No Redis."""
-    settings.HITCOUNT = {**settings.HITCOUNT, "BUFFER": DATABASE_BUFFER}
+    settings.HITCOUNT = {**settings.HITCOUNT, "REDIS": None}
 
 
 @pytest.mark.long
@@ -48,7 +47,7 @@ def test_ten_thousand_objects_cost_few_statements(buffer, django_assert_max_num_
 
     with django_assert_max_num_queries(1000) as queries:
         Article.objects.all().delete()
-    flush()
+    flush_hits()
 
     assert is_nothing_left()
     inserts = [q for q in queries if 'INTO "django_hitcount_deleted' in q["sql"].replace("`", '"')]
@@ -80,7 +79,7 @@ class TestWhatAPageWorksOff:
         Article.objects.all().delete()
 
         assert HitSlot.objects.count() == most + 1
-        run_upkeep()
+        compact_hits()
         assert is_nothing_left()
 
     def test_no_rows_that_stay_locked(self, database_buffer, caplog, monkeypatch):
@@ -93,13 +92,13 @@ class TestWhatAPageWorksOff:
 
         assert tries.call_count == 1
         assert "left to the next compact_hits: locked" in caplog.text
-        run_upkeep()
+        compact_hits()
         assert is_nothing_left()
 
     def test_nothing_with_redis(self, redis, redis_buffer, django_assert_max_num_queries):
         article = Article.objects.create(title="Tea")
         record_hit(article)
-        flush()
+        flush_hits()
         record_hit(article)
 
         before = redis.info("stats")["total_commands_processed"]
@@ -108,7 +107,7 @@ class TestWhatAPageWorksOff:
 
         assert redis.info("stats")["total_commands_processed"] == before + 1  # INFO itself.
         assert not [q for q in queries if "hitslot" in q["sql"]]
-        flush()
+        flush_hits()
         assert is_nothing_left()
 
     @pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one lock for all")
@@ -133,13 +132,13 @@ class TestWhatAPageWorksOff:
             flushing.result()
 
         assert is_still_writing
-        flush()
+        flush_hits()
         assert is_nothing_left()
 
 
 def flush_and_disconnect() -> None:
     try:
-        flush()
+        flush_hits()
     finally:
         connection.close()
 
@@ -167,7 +166,7 @@ class TestFullPartition:
         article.delete()
         assert not HitSlot.objects.exists()
 
-        flush()
+        flush_hits()
 
         assert HitSlot.objects.count() == self.COUNTERS
         assert not HitSlot.objects.filter(object_id=str(pk)).exists()

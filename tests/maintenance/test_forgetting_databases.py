@@ -13,11 +13,11 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.tables import DeletedObject, HitSlot
 from django_hitcount.maintenance import forgetting
-from django_hitcount.maintenance.compaction import run_upkeep
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.compaction import compact_hits
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.maintenance.forgetting import FIRST_PAUSE, KEPT_FOR
 from django_hitcount.recording import record_hit, record_hits
-from django_hitcount.totals import get_total
+from django_hitcount.totals import get_hits
 from tests import children
 from tests.app.models import Article
 from tests.deleted import is_nothing_left, let_pass
@@ -30,20 +30,20 @@ class TestSeveralDatabases:
     def article(self, buffer) -> Article:
         article = Article.objects.create(title="Tea")
         record_hits([article], amount=5)
-        flush()
+        flush_hits()
         record_hit(article)
         return article
 
     def test_moved_object_keeps_its_hits(self, article):
         article.save(using="elsewhere")
         article.delete(using="default")
-        flush()
-        assert get_total(Article.objects.using("elsewhere").get()) == 6
+        flush_hits()
+        assert get_hits(Article.objects.using("elsewhere").get()) == 6
 
         let_pass(2 * KEPT_FOR)
-        flush()
+        flush_hits()
 
-        assert get_total(Article.objects.using("elsewhere").get()) == 6
+        assert get_hits(Article.objects.using("elsewhere").get()) == 6
         assert not DeletedObject.objects.exists()
 
     def test_moved_object_that_is_deleted_there_loses_them(self, article):
@@ -53,7 +53,7 @@ class TestSeveralDatabases:
         article.pk = pk
         article.delete(using="elsewhere")
 
-        flush()
+        flush_hits()
 
         assert is_nothing_left()
 
@@ -64,7 +64,7 @@ class TestSeveralDatabases:
         Article.objects.using("elsewhere").all()._raw_delete("elsewhere")
         let_pass(FIRST_PAUSE)
 
-        flush()
+        flush_hits()
 
         assert is_nothing_left()
 
@@ -73,7 +73,7 @@ class TestSeveralDatabases:
         Article.objects.using("default").all()._raw_delete("default")
         article.delete(using="elsewhere")
 
-        flush()
+        flush_hits()
 
         assert is_nothing_left()
 
@@ -135,7 +135,7 @@ class TestDatabaseThatDoesNotAnswer:
         away.undo()
         self.flush_or_compact()
 
-        assert get_total(Article.objects.using("elsewhere").get()) == 1
+        assert get_hits(Article.objects.using("elsewhere").get()) == 1
 
     def test_object_that_is_gone_is_forgotten_when_it_answers(self, moved, away):
         Article.objects.using("elsewhere").all()._raw_delete("elsewhere")
@@ -146,7 +146,7 @@ class TestDatabaseThatDoesNotAnswer:
         assert is_nothing_left()
 
     def flush_or_compact(self) -> None:
-        (flush if get_buffer().keeps_hits else run_upkeep)()
+        (flush_hits if get_buffer().keeps_hits else compact_hits)()
 
 
 class TestCountsInADatabaseOfTheirOwn:
@@ -155,7 +155,7 @@ class TestCountsInADatabaseOfTheirOwn:
         settings.DATABASE_ROUTERS = ["tests.routers.Elsewhere"]
         article = Article.objects.create(title="Tea")
         record_hit(article)
-        flush()
+        flush_hits()
         return article
 
     def is_nothing_left(self) -> bool:
@@ -164,7 +164,7 @@ class TestCountsInADatabaseOfTheirOwn:
     def test_deleted_object_loses_its_hits(self, article):
         article.delete()
 
-        flush()
+        flush_hits()
         assert self.is_nothing_left()
 
     @pytest.mark.parametrize("databases", [("default", "elsewhere"), ("elsewhere", "default")])
@@ -173,20 +173,20 @@ class TestCountsInADatabaseOfTheirOwn:
         with transaction.atomic(using=outer), transaction.atomic(using=inner):
             article.delete()
 
-        flush()
+        flush_hits()
         assert self.is_nothing_left()
 
     def test_object_that_is_created_again_begins_at_0(self, article):
         pk = article.pk
         article.delete()
         article = Article.objects.create(pk=pk)
-        flush()
+        flush_hits()
 
         assert article.hits == 0
         record_hit(article)
         let_pass(2 * KEPT_FOR)
-        flush()
-        flush()
+        flush_hits()
+        flush_hits()
         assert article.hits == 1
 
     def test_forgotten_object_whose_transaction_is_rolled_back_keeps_its_hits(self, article):
@@ -197,14 +197,14 @@ class TestCountsInADatabaseOfTheirOwn:
             raise ZeroDivisionError
 
         let_pass(2 * KEPT_FOR)
-        flush()
+        flush_hits()
         assert article.hits == 1
 
     def test_process_that_dies_after_the_commit(self, article):
         with mock.patch.object(deletion, "forget_now", side_effect=children.die):
             assert children.run(article.delete) == -signal.SIGKILL
 
-        flush()
+        flush_hits()
 
         assert self.is_nothing_left()
 
@@ -213,9 +213,9 @@ class TestCountsInADatabaseOfTheirOwn:
             Article.objects.all().delete()
             raise ZeroDivisionError
 
-        flush()
+        flush_hits()
         let_pass(2 * KEPT_FOR)
-        flush()
+        flush_hits()
 
         assert article.hits == 1
         assert not DeletedObject.objects.using("elsewhere").exists()
@@ -223,10 +223,10 @@ class TestCountsInADatabaseOfTheirOwn:
     def test_row_that_is_looked_at_before_the_delete_is_committed_stays(self, article):
         with transaction.atomic():
             Article.objects.all().delete()
-            assert children.run(flush) == 0
+            assert children.run(flush_hits) == 0
         let_pass(FIRST_PAUSE)
 
-        flush()
+        flush_hits()
 
         assert self.is_nothing_left()
 

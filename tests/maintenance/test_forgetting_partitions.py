@@ -13,7 +13,7 @@ from django_hitcount.conf import get_config
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import DeletedObject
 from django_hitcount.maintenance import flushing, forgetting
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.maintenance.forgetting import FIRST_PAUSE
 from django_hitcount.recording import record_hit, record_hits
 from tests.app.models import Article, Page
@@ -54,7 +54,7 @@ class TestPartitionThatFails:
         shown = []
         for _ in range(4):
             with pytest.raises(ExceptionGroup):
-                flush()
+                flush_hits()
             record_hits([page], amount=5)
             shown.append(page.hits)
             let_pass(FIRST_PAUSE)
@@ -67,13 +67,13 @@ class TestPartitionThatFails:
             self.failing(patch, is_own=True)
             before = DeletedObject.objects.get()
             with pytest.raises(ExceptionGroup):
-                flush()
+                flush_hits()
         row = DeletedObject.objects.get()
         assert row.forgotten_at is None
         assert row.due_at > before.due_at
         assert page.hits == 5
 
-        flush()
+        flush_hits()
 
         assert page.hits == 0
         assert is_nothing_left()
@@ -83,10 +83,10 @@ class TestPartitionThatFails:
             mock.patch.object(get_buffer(), "catch_up", side_effect=ZeroDivisionError),
             pytest.raises(ExceptionGroup),
         ):
-            flush()
+            flush_hits()
         assert page.hits == 5
 
-        flush()
+        flush_hits()
 
         assert is_nothing_left()
 
@@ -101,6 +101,6 @@ class TestPartitionThatFails:
         self.failing(monkeypatch, is_own=True)
         for _ in range(2):
             with pytest.raises(ExceptionGroup):
-                flush()
+                flush_hits()
 
         assert is_nothing_left()

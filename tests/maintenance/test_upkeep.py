@@ -23,7 +23,6 @@ from django_hitcount.maintenance import compaction, describe_error, forgetting
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.recording import record_hit
 from tests.app.models import Article
-from tests.conftest import DATABASE_BUFFER
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -31,7 +30,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def old_rows(settings) -> None:
     """A row of each table that must go, and hits to compact, without Redis."""
-    settings.HITCOUNT = {**settings.HITCOUNT, "BUFFER": DATABASE_BUFFER}
+    settings.HITCOUNT = {**settings.HITCOUNT, "REDIS": None}
     made_at = timezone.now() - datetime.timedelta(days=100)
     VisitorSalt.objects.create(period="old", salt=secrets.token_bytes(32), made_at=made_at)
     Admission.objects.create(name="old", admitted_at=1, expires_at=2)
@@ -100,7 +99,7 @@ def test_salts_go_first(old_rows):
         raise OperationalError("locked")
 
     with mock.patch.object(compaction, "prune_admissions", look), pytest.raises(ExceptionGroup):
-        compaction.run_upkeep()
+        compaction.compact_hits()
 
 
 def test_command_says_what_went_wrong(old_rows):

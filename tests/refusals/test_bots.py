@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from is_bot import Bots
 
-from django_hitcount.bots import is_bot
-from django_hitcount.refusals import built_in
+from django_hitcount.refusals import built_in, is_bot
 from tests.browsers import BROWSER
 
 FIREFOX = BROWSER["user-agent"]

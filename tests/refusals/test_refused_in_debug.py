@@ -8,7 +8,7 @@ import pytest
 from django.template import Context, Template
 from django.test import RequestFactory
 
-from django_hitcount.recording import record_hit, record_hits, record_page_hit
+from django_hitcount.recording import record_hit, record_hits
 from tests.app.models import Article
 from tests.browsers import BROWSER
 
@@ -75,7 +75,7 @@ def test_template_without_a_request(article, said):
 
 
 def test_preview(article, said):
-    record_page_hit(get(**BROWSER), Article())
+    record_hit(Article(), get(**BROWSER), once_per_request=True)
 
     assert said()[0].endswith("refusal 'unsaved': The object is not saved: a preview.")
 

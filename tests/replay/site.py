@@ -18,8 +18,8 @@ from django.template import RequestContext, Template
 from django.test import Client
 from django.urls import path
 
-from django_hitcount.maintenance.compaction import run_upkeep
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.compaction import compact_hits
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import DailyHitSlot, DailyVisitors, HitSlot, RefusedHitSlot
 from django_hitcount.series import hits_by_day
 from django_hitcount.unique_visitors import get_visitors
@@ -107,7 +107,7 @@ class Site:
 
     def flush(self) -> None:
         self.kept += everything(self.redis)
-        flush()
+        flush_hits()
         self.kept += everything(self.redis)
 
     def counts(self, days: Iterable[datetime.date]) -> Counts:
@@ -121,7 +121,9 @@ class Site:
             visitors={
                 (self.pages[str(article.pk)], day): found
                 for day in days
-                for article, found in get_visitors(self.articles, day, day).items()
+                for article, found in get_visitors(
+                    self.articles, first_day=day, last_day=day
+                ).items()
                 if found
             },
         )
@@ -170,20 +172,26 @@ def run(log: list[Asked], redis, *, is_exact: bool) -> Replay:
             site.serve(asked)
             if number % REQUESTS_PER_FLUSH == 0:
                 site.flush()
-                run_upkeep()
+                compact_hits()
         days = log[0].day, log[-1].day
-        series = {counter: hits_by_day(Article, *days, counter=counter) for counter in COUNTERS}
+        series = {
+            counter: hits_by_day(Article, first_day=days[0], last_day=days[1], counter=counter)
+            for counter in COUNTERS
+        }
         site.flush()
         found = site.counts({asked.day for asked in log})
         clock.shift(datetime.timedelta(days=3))
         site.flush()
-        run_upkeep()
+        compact_hits()
         report = read_report(*days)
         return Replay(
             due=due(log),
             found=found,
             series=series,
-            series_later={name: hits_by_day(None, *days, counter=name) for name in COUNTERS},
+            series_later={
+                name: hits_by_day(None, first_day=days[0], last_day=days[1], counter=name)
+                for name in COUNTERS
+            },
             report=report,
             pages=site.pages,
             visitors_later=site.visitors_in_table(),

@@ -6,7 +6,7 @@ import pytest
 import time_machine
 from django.utils.translation import override
 
-from django_hitcount.exceptions import InvalidDay
+from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.reports.selection import PERIODS, named_period, read_period
 
 
@@ -174,7 +174,7 @@ def test_days_win_over_a_name():
     ],
 )
 def test_invalid_parameters_are_named(parameters, message):
-    with pytest.raises(InvalidDay) as raised:
+    with pytest.raises(InvalidArgument) as raised:
         read_period(parameters)
 
     assert message in str(raised.value)

@@ -12,23 +12,28 @@ from django.http import HttpRequest
 
 from django_hitcount.corrections import correct_hits
 from django_hitcount.db.tables import Correction
-from django_hitcount.expressions import SumOfHits
-from django_hitcount.fields import HitTotalField
-from django_hitcount.maintenance.flushing import Flush, flush
-from django_hitcount.models import HitCountManager, HitCountMixin, HitCountQuerySet, with_hits
+from django_hitcount.fields import HitCountField
+from django_hitcount.maintenance.flushing import Flush, flush_hits
+from django_hitcount.models import (
+    HitCountManager,
+    HitCountMixin,
+    HitCountQuerySet,
+    HitCountSum,
+    with_hits,
+)
 from django_hitcount.prefetching import prefetch_hits
-from django_hitcount.rankings import atrending, most_viewed, trending
+from django_hitcount.rankings import atrending, popular, trending
 from django_hitcount.recording import Hit, arecord_hit, record_hit, record_hits
 from django_hitcount.series import hits_by_day, hits_by_month, hits_by_week, visitors_by_day
-from django_hitcount.status import BufferStatus, buffer_status
-from django_hitcount.totals import aget_total, get_total, get_totals, hits_between
+from django_hitcount.status import FlushStatus, get_flush_status
+from django_hitcount.totals import aget_hits, get_hits
 from django_hitcount.unique_visitors import Visitors
 from tests.app import models as app
 from tests.app.models import LiveHitCountQuerySet
 
 
 class Article(HitCountMixin, models.Model):
-    views = HitTotalField(counter="views", db_index=False)
+    views = HitCountField(counter="views", db_index=False)
 
     class Meta:
         app_label = "app"
@@ -36,37 +41,43 @@ class Article(HitCountMixin, models.Model):
 
 def reads(article: Article, day: datetime.date) -> None:
     assert_type(article.hits, int)
-    assert_type(article.hits_between(day, day, counter="downloads"), int)
-    assert_type(get_total(article, counter="downloads"), int)
-    assert_type(get_totals([article]), dict[Article, int])
-    get_total(article, "downloads")  # type: ignore[call-arg]
-    get_totals([article], "downloads")  # type: ignore[call-arg]
-    assert_type(hits_between(article, day, day), int)
+    assert_type(article.get_hits(first_day=day, last_day=day, counter="downloads"), int)
+    assert_type(get_hits(article, counter="downloads"), int)
+    assert_type(get_hits([article]), dict[Article, int])
+    get_hits(article, "downloads")  # type: ignore[call-arg]
+    get_hits([article], "downloads")  # type: ignore[call-arg]
+    assert_type(get_hits(article, first_day=day, last_day=day), int)
 
 
 def columns(article: Article) -> None:
     assert_type(article.views, int)
-    app.Article.objects.annotate(sum=SumOfHits("tags", counter="downloads"))
-    SumOfHits("tags", "downloads")  # type: ignore[call-arg]
+    app.Article.objects.annotate(sum=HitCountSum("tags", counter="downloads"))
+    HitCountSum("tags", "downloads")  # type: ignore[call-arg]
 
 
 def rankings(article: Article) -> None:
-    assert_type(most_viewed(Article, 3, days=7), list[Any])
+    assert_type(popular(Article, 3, days=7), list[Any])
     trending([Article, app.Recipe.objects.all()], 3, half_life_days=0.5)
-    most_viewed(Article, 3, "views")  # type: ignore[call-arg]
-    most_viewed(Article)  # type: ignore[call-arg]
+    popular(Article, 3, "views")  # type: ignore[call-arg]
+    popular(Article)  # type: ignore[call-arg]
     trending(article, 3)  # type: ignore[arg-type]
 
 
 def days(article: Article, day: datetime.date) -> None:
-    assert_type(hits_by_day(article, day, day), dict[datetime.date, int])
-    assert_type(hits_by_week([Article, app.Recipe], day, day), dict[datetime.date, int])
-    assert_type(hits_by_month(None, day, day, counter="views"), dict[datetime.date, int])
-    assert_type(visitors_by_day(article, day, day), dict[datetime.date, int])
-    assert_type(article.hits_by_day(day, day), dict[datetime.date, int])
-    assert_type(app.Article.objects.hits_by_week(day, day), dict[datetime.date, int])
-    hits_by_day(article, "2026-01-01", day)  # type: ignore[arg-type]
-    assert_type(buffer_status(), BufferStatus)
+    assert_type(hits_by_day(article, first_day=day, last_day=day), dict[datetime.date, int])
+    assert_type(
+        hits_by_week([Article, app.Recipe], first_day=day, last_day=day), dict[datetime.date, int]
+    )
+    assert_type(
+        hits_by_month(None, first_day=day, last_day=day, counter="views"), dict[datetime.date, int]
+    )
+    assert_type(visitors_by_day(article, first_day=day, last_day=day), dict[datetime.date, int])
+    assert_type(article.hits_by_day(first_day=day, last_day=day), dict[datetime.date, int])
+    assert_type(
+        app.Article.objects.hits_by_week(first_day=day, last_day=day), dict[datetime.date, int]
+    )
+    hits_by_day(article, first_day="2026-01-01", last_day=day)  # type: ignore[arg-type]
+    assert_type(get_flush_status(), FlushStatus)
     prefetch_hits([article], counters=["views"], visitors_days=7)
 
 
@@ -90,25 +101,25 @@ async def twins(article: Article, day: datetime.date) -> None:
     assert_type(await arecord_hit(article), Hit)
     assert_type(await article.arecord_hit(), Hit)
     assert_type(await article.arecord_hit(None, counter="downloads", amount=2), Hit)
-    assert_type(await article.avisitors_between(day, day), Visitors)
-    assert_type(await app.Article.objects.all().amost_viewed(3, days=7), list[app.Article])
+    assert_type(await article.aget_visitors(first_day=day, last_day=day), Visitors)
+    assert_type(await app.Article.objects.all().apopular(3, days=7), list[app.Article])
     await atrending(Article, 3, half_life_days=1)
-    await article.ahits_between("2026-01-01", day)  # type: ignore[arg-type]
-    assert_type(await aget_total(article), int)
+    await article.aget_hits(first_day="2026-01-01", last_day=day)  # type: ignore[arg-type]
+    assert_type(await aget_hits(article), int)
 
 
 def flushes() -> None:
-    assert_type(flush(), Flush)
+    assert_type(flush_hits(), Flush)
 
 
 def managers() -> None:
     assert_type(app.Article.objects, HitCountManager[app.Article])
     assert_type(app.Article.objects.with_hits(), HitCountQuerySet[app.Article])
     assert_type(app.Featured.objects.with_visitors(days=7), HitCountQuerySet[app.Featured])
-    assert_type(app.Article.objects.most_viewed(3, days=7), list[app.Article])
+    assert_type(app.Article.objects.popular(3, days=7), list[app.Article])
     assert_type(app.Novel.published.live().trending(3), list[app.Novel])
-    app.Article.objects.most_viewed(3, "views")  # type: ignore[call-arg]
-    app.Article.objects.most_viewed("3")  # type: ignore[arg-type]
+    app.Article.objects.popular(3, "views")  # type: ignore[call-arg]
+    app.Article.objects.popular("3")  # type: ignore[arg-type]
     assert_type(app.Reader.objects, UserManager[app.Reader])
     assert_type(with_hits(app.Reader.objects.all()), QuerySet[app.Reader, app.Reader])
     assert_type(app.Novel.published.with_hits(), LiveHitCountQuerySet)

@@ -12,11 +12,11 @@ from django.test import RequestFactory
 
 from django_hitcount.counters.days import day_of
 from django_hitcount.maintenance.compaction import prune
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import CountedAddress, SeenVisitor
 from django_hitcount.recording import record_hit, record_hits
 from django_hitcount.refusals import reasons_by_name, refusal
-from django_hitcount.refused_hits import refused_between
+from django_hitcount.refused_hits import get_refused_hits
 from tests.app.models import Article
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -36,9 +36,9 @@ def request_of(visitor: int, address: str | None = ADDRESS, user=None, **meta):
 
 
 def refused(*days):
-    flush()
+    flush_hits()
     days = days or (day_of(),)
-    return {row.refusal: row.hits for row in refused_between(days[0], days[-1])}
+    return {row.refusal: row.hits for row in get_refused_hits(first_day=days[0], last_day=days[-1])}
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_hit_without_a_visitor_has_the_limit_of_its_address(article, limit):
     found = [article.record_hit(request_of(1)).refusal for _ in range(3)]
 
     assert found == [None, None, "address_limit"]
-    assert article.visitors_on(day_of()) == 0
+    assert article.get_visitors(first_day=day_of(), last_day=day_of()) == 0
 
 
 def test_users_of_an_office_are_not_limited(article, limit):
@@ -206,7 +206,7 @@ def test_visitors_beyond_the_limit_are_not_kept(article, limit, redis):
     for n in range(30):
         article.record_hit(request_of(n))
 
-    assert article.visitors_on(day_of()) == 3
+    assert article.get_visitors(first_day=day_of(), last_day=day_of()) == 3
     assert SeenVisitor.objects.count() in (0, 3)
     for name in redis.keys("*:seen:*"):
         assert int.from_bytes(redis.getrange(name, 0, 3)) == 3

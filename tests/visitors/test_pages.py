@@ -113,7 +113,7 @@ def test_user_with_two_browsers_is_one_visitor(buffer, settings, login):
     for cookies in [login(), login(), {}]:
         record_hit(article, through_middleware(get(**cookies)))
 
-    assert article.visitors_on(day_of()) == 2
+    assert article.get_visitors(first_day=day_of(), last_day=day_of()) == 2
 
 
 @pytest.mark.django_db(transaction=True)

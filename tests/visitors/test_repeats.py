@@ -12,8 +12,8 @@ from django.template import Context, Template
 from django.test import RequestFactory
 
 from django_hitcount.counters.days import day_of
-from django_hitcount.maintenance.flushing import flush
-from django_hitcount.recording import record_hit, record_hits, record_page_hit
+from django_hitcount.maintenance.flushing import flush_hits
+from django_hitcount.recording import record_hit, record_hits
 from django_hitcount.visitors import hashing
 from tests.app.models import Article, Page, Photo, Plain, Small
 from tests.redis_server import round_trips
@@ -112,7 +112,7 @@ def test_list_across_midnight_has_one_moment(buffer, rule, monkeypatch):
         )
         record_hits(articles, request_of(start.hour))
     monkeypatch.undo()
-    flush()
+    flush_hits()
 
     assert [article.hits for article in articles] == [3] * 6
 
@@ -209,7 +209,7 @@ def test_refused_for_another_reason_is_not_remembered(article, rule):
     rule("daily", visitors=True)
     article.record_hit(request_of(1), refuse=lambda context: True)
 
-    assert article.visitors_on(day_of()) == 0
+    assert article.get_visitors(first_day=day_of(), last_day=day_of()) == 0
     assert article.record_hit(request_of(1)).counted
     assert refused_today() == {("views", "caller"): 1}
 
@@ -222,7 +222,10 @@ def test_one_round_trip(redis, redis_buffer, settings, django_assert_num_queries
 
     for visitor, counted in [(1, False), (2, True)]:
         with round_trips(redis) as trips, django_assert_num_queries(0):
-            assert record_page_hit(request_of(visitor), articles[0]).counted is counted
+            assert (
+                record_hit(articles[0], request_of(visitor), once_per_request=True).counted
+                is counted
+            )
         assert trips() == 1
 
 

@@ -6,9 +6,9 @@ import pytest
 from django.urls import reverse
 
 from django_hitcount.db.tables import HitSlot
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hit
-from django_hitcount.totals import get_total
+from django_hitcount.totals import get_hits
 from tests.wagtail.bakery.models import Ingredient, RecipePage
 from tests.wagtail.cooks.models import Cook
 from tests.wagtail.test_pages import shown
@@ -50,7 +50,7 @@ def test_preview_of_a_new_page_is_shown_and_counts_nothing(buffer, home, editor)
 
     assert shown(preview(editor, url, FORM)) == ""
     assert not RecipePage.objects.exists()
-    flush()
+    flush_hits()
     assert not HitSlot.objects.exists()
 
 
@@ -135,12 +135,12 @@ def test_copy_and_move_in_the_admin(buffer, home, recipe, editor, visitor):
 def test_page_or_snippet_deleted_in_the_admin_loses_its_counts(buffer, editor, request, kind, view):
     obj = request.getfixturevalue(kind)
     record_hit(obj)
-    flush()
+    flush_hits()
 
     response = editor.post(reverse(view, args=(obj.pk,)))
 
     assert response.status_code == 302
-    flush()
+    flush_hits()
     assert not HitSlot.objects.exists()
 
 
@@ -151,12 +151,12 @@ def test_user_with_the_mixin_logs_in_and_is_counted(buffer, editor):
     assert Cook.objects.get_by_natural_key("cook") == cook
     assert editor.get(reverse("wagtailusers_users:index")).status_code == 200
     record_hit(cook)
-    assert get_total(cook) == cook.hits == 1
+    assert get_hits(cook) == cook.hits == 1
 
 
 def test_report_leads_to_the_statistics_of_a_page_of_any_type(buffer, recipe, editor):
     record_hit(recipe)
-    flush()
+    flush_hits()
     report = reverse("admin:django_hitcount_hitslot_changelist")
     statistics = reverse("admin:wagtailcore_page_hit_statistics", args=(recipe.pk,))
 

@@ -15,10 +15,10 @@ from wagtail.models import Page
 
 from django_hitcount.counters.primary_keys import counted_model
 from django_hitcount.db.tables import HitSlot
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import with_hits
 from django_hitcount.recording import record_hit
-from django_hitcount.totals import get_total, get_totals
+from django_hitcount.totals import get_hits
 from tests.wagtail.bakery.models import HomePage, RecipePage, StoryPage, TipPage
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -42,12 +42,12 @@ def test_page_counts_its_views(buffer, home, visitor, model):
 
     assert [shown(visitor.get("/bread/")) for _ in range(2)] == ["1", "2"]
     assert shown(Client().get("/bread/")) == "2"
-    assert get_total(Page.objects.get(pk=page.pk)) == page.hits == 2
+    assert get_hits(Page.objects.get(pk=page.pk)) == page.hits == 2
 
 
 def test_page_without_the_mixin_counts_too(buffer, home, visitor):
     assert b"<p>1 views</p>" in visitor.get("/").content
-    assert get_total(home) == get_total(Page.objects.get(pk=home.pk)) == 1
+    assert get_hits(home) == get_hits(Page.objects.get(pk=home.pk)) == 1
 
 
 @pytest.mark.parametrize("model", [HomePage, RecipePage, StoryPage, TipPage])
@@ -59,7 +59,7 @@ def test_managers_are_those_of_the_project(recipe):
     assert [page.title for page in RecipePage.objects.live().quick()] == []
     for model in (StoryPage, TipPage):
         assert model.objects.live().public().count() == 0
-    assert with_hits(RecipePage.objects.live()).get().hit_total == 0
+    assert with_hits(RecipePage.objects.live()).get().hits == 0
 
 
 def test_draft_is_not_found_and_counts_nothing(buffer, home, visitor):
@@ -73,7 +73,7 @@ def test_listing_is_ordered_by_hits_and_shows_parents_and_children_alike(buffer,
     pages = [home.add_child(instance=RecipePage(title=title)) for title in ("Bread", "Cake", "Pie")]
     for page, amount in zip(pages, (1, 3, 2), strict=True):
         record_hit(page, amount=amount)
-    flush()
+    flush_hits()
 
     html = visitor.get("/").content.decode()
 
@@ -106,13 +106,13 @@ def test_listing_costs_the_same_for_any_number_of_pages(buffer, home, visitor):
 def test_specific_pages_carry_exact_totals_too(buffer, home, recipe):
     story = home.add_child(instance=StoryPage(title="Story"))
     record_hit(recipe, amount=2)
-    flush()
+    flush_hits()
     record_hit(recipe)
     record_hit(story)
 
     pages = with_hits(Page.objects.child_of(home).specific())
 
-    assert {page: page.hit_total for page in pages} == {recipe: 3, story: 1}
+    assert {page: page.hits for page in pages} == {recipe: 3, story: 1}
     assert {page: page.hits for page in pages} == {recipe: 3, story: 1}
 
 
@@ -139,7 +139,7 @@ def test_copy_begins_at_0(buffer, home, recipe, visitor):
     copy = recipe.copy(update_attrs={"slug": "loaf", "title": "Loaf"})
     alias = recipe.create_alias(update_slug="alias")
 
-    assert get_totals([recipe, copy, alias]) == {recipe: 1, copy: 0, alias: 0}
+    assert get_hits([recipe, copy, alias]) == {recipe: 1, copy: 0, alias: 0}
     assert shown(visitor.get("/loaf/")) == "1"
 
 
@@ -165,10 +165,10 @@ def test_deleted_page_and_those_below_lose_their_counts(buffer, home, recipe, wa
     kept = home.add_child(instance=StoryPage(title="Kept"))
     for page in (recipe, below, kept):
         record_hit(page)
-    flush()
+    flush_hits()
     record_hit(recipe)
 
     DELETIONS[way](recipe.pk)
-    flush()
+    flush_hits()
 
     assert {row.object_id for row in HitSlot.objects.all()} == {str(kept.pk)}

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django_hitcount import conf, signals
 from django_hitcount.buffers.base import Buffer
@@ -16,7 +16,7 @@ from django_hitcount.buffers.redis import claiming, held_days, visitors
 from django_hitcount.buffers.redis.catching_up import CatchUp
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.keys import throttle_key
-from django_hitcount.buffers.redis.link import BuiltCommand, ForeignValue, Link
+from django_hitcount.buffers.redis.link import AnswerLost, BuiltCommand, ForeignValue, Link
 from django_hitcount.buffers.redis.page_reads import PageRead, read_for_page
 from django_hitcount.buffers.redis.record_call import (
     HITS_AT_A_TIME,
@@ -40,7 +40,7 @@ from django_hitcount.counters.numbers import NO_NUMBERS, BufferNumbers, UnkeptRa
 from django_hitcount.counters.visitors import DayInTable, MergedDays, Sketch, Visitors
 from django_hitcount.db.failures import is_server_away
 from django_hitcount.db.transactions import DATABASE_ERRORS
-from django_hitcount.exceptions import AnswerLost, BufferUnavailable
+from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages import missed_records
 from django_hitcount.outages.breaker import Breaker
 from django_hitcount.outages.missed_records import CommandId
@@ -57,15 +57,13 @@ class RedisBuffer(Buffer):
     once. When Redis is back, it first gets what it missed. base.py describes the methods of Buffer.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, alias: str) -> None:
         config = conf.get_config()
         self._partitions = config.partitions
         self._threshold = config.flush_threshold or 0
-        self._transport = RedisTransport(
-            config.cache_alias, timeout_seconds=config.redis_timeout_seconds
-        )
+        self._transport = RedisTransport(alias, timeout_seconds=config.redis_timeout_seconds)
         self._breaker = Breaker(
-            f"Redis (cache alias {config.cache_alias!r})",
+            f"Redis (cache alias {alias!r})",
             timeout_seconds=self._transport.timeout_seconds,
             is_failure=lambda error: is_server_away(error) and not isinstance(error, ForeignValue),
         )
@@ -204,10 +202,15 @@ class RedisBuffer(Buffer):
         self._totals.keep(totals, state=state)
 
     def read_days(
-        self, keys: Collection[CounterKey], first_day: datetime.date, last_day: datetime.date
-    ) -> Sequence[HeldHits[CounterDay]]:
+        self,
+        keys: Collection[CounterKey],
+        first_day: datetime.date,
+        last_day: datetime.date,
+        *,
+        by_key: bool = False,
+    ) -> Sequence[HeldHits[Any]]:
         groups = group_by_partition(keys, self._partitions)
-        return held_days.read_of_counters(self.redis, groups, first_day, last_day)
+        return held_days.read_of_counters(self.redis, groups, first_day, last_day, by_key=by_key)
 
     def read_days_of_model(
         self,

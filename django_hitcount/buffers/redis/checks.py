@@ -31,7 +31,7 @@ def check(transport: RedisTransport) -> Iterator[CheckMessage]:
         raise_failures([pong])
     except BufferUnavailable as exc:
         yield CheckWarning(
-            f"{exc} (cache alias {conf.get_config().cache_alias!r})",
+            f"{exc} (cache alias {conf.get_config().redis!r})",
             hint="Start Redis, or correct the LOCATION of the alias. Until you fix it, each hit is "
             "written to the database.",
             id="django_hitcount.W001",
@@ -65,7 +65,7 @@ def check(transport: RedisTransport) -> Iterator[CheckMessage]:
 
 def _check_shared() -> Iterator[CheckMessage]:
     """W002: clearing another cache in the same Redis database deletes pending hits."""
-    alias = conf.get_config().cache_alias
+    alias = conf.get_config().redis or ""
     databases = {name: _databases(cache.get("LOCATION")) for name, cache in settings.CACHES.items()}
     sharing = [name for name in databases if name != alias and databases[name] & databases[alias]]
     if alias == "default":
@@ -76,7 +76,7 @@ def _check_shared() -> Iterator[CheckMessage]:
             "cache.clear() would delete all pending hits.",
             hint=(
                 "Give the buffer a cache alias and a Redis database number of its own, and set "
-                "HITCOUNT['CACHE_ALIAS'] to the alias."
+                "HITCOUNT['REDIS'] to the alias."
             ),
             id="django_hitcount.W002",
         )

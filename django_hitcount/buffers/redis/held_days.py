@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from django_hitcount.buffers.redis.claiming import parse_runs, read_held_id
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
@@ -23,9 +24,22 @@ from django_hitcount.counters.keys import CounterKey
 from django_hitcount.exceptions import BufferUnavailable
 
 Wanted = Sequence[str]
-"""The arguments of held_days.lua: the first is the name of the counter."""
+"""The arguments of held_days.lua."""
+
+LabelT = TypeVar("LabelT", bound=Hashable)
 
 PartitionInRun = tuple[int, str]
+
+ObjectsOf = tuple[int, str]
+"""A content type and the name of a counter."""
+
+
+class Question(NamedTuple, Generic[LabelT]):
+    """Which hits of a partition to read, and how to label them."""
+
+    partition: int
+    label: LabelT
+    wanted: Wanted
 
 
 def read_of_counters(
@@ -33,30 +47,34 @@ def read_of_counters(
     groups: Mapping[int, Iterable[CounterKey]],
     first_day: datetime.date,
     last_day: datetime.date,
-) -> list[HeldHits[CounterDay]]:
+    *,
+    by_key: bool,
+) -> list[HeldHits[Any]]:
     """
     Read the hits of counters, which are given by partition; none if Redis does not answer.
+
+    Returns them by day and name of the counter; with ``by_key``, by day and counter of an object.
 
     Costs one round trip. While there are hits of earlier runs of Redis, costs one more.
     """
     wanted = [
-        (partition, _want(*of, first_day, last_day, object_ids))
+        Question(partition, label, _want(*of, first_day, last_day, object_ids))
         for partition, keys in groups.items()
-        for of, object_ids in _group_objects(keys).items()
+        for label, of, object_ids in (_label_each if by_key else _label_by_name)(keys)
     ]
 
     def build(link: Link) -> list[ScriptCall]:
-        return [_build_call((partition, link.run_id), args) for partition, args in wanted]
+        return [_build_call(link.run_id, question) for question in wanted]
 
     with suppress(BufferUnavailable):
         run_id, replies = redis.send_to_run(build)
         earlier = [
-            ((partition, other), args)
-            for (partition, args), reply in zip(wanted, replies, strict=True)
+            (other, question)
+            for question, reply in zip(wanted, replies, strict=True)
             for other in parse_runs(reply[2]) - {run_id}
         ]
-        asked = [*(((p, run_id), args) for p, args in wanted), *earlier]
-        return _parse(asked, [*replies, *redis.send([_build_call(*item) for item in earlier])])
+        replies = [*replies, *redis.send([_build_call(*item) for item in earlier])]
+        return _parse([*wanted, *(question for _, question in earlier)], replies)
     return []
 
 
@@ -74,8 +92,9 @@ def read_of_model(
     """
     wanted = _want(content_type_id, counter, first_day, last_day)
     with suppress(BufferUnavailable):
-        asked = [(place, wanted) for place in read_places(redis)]
-        return _parse(asked, redis.send([_build_call(*item) for item in asked]))
+        asked = [(run, Question(p, counter, wanted)) for p, run in read_places(redis)]
+        replies = redis.send([_build_call(*item) for item in asked])
+        return _parse([question for _, question in asked], replies)
     return []
 
 
@@ -121,33 +140,40 @@ def _want(
     return [counter, first_day.isoformat(), last_day.isoformat(), of, *object_ids]
 
 
-def _group_objects(keys: Iterable[CounterKey]) -> dict[tuple[int, str], list[str]]:
-    """Return the ids of the objects by content type and counter."""
-    groups: dict[tuple[int, str], list[str]] = {}
+def _label_each(keys: Iterable[CounterKey]) -> Iterator[tuple[CounterKey, ObjectsOf, list[str]]]:
+    """Yield each counter as a label, with its content type, its name, and the id of its object."""
+    for key in keys:
+        yield key, (key.content_type_id, key.counter), [key.object_id]
+
+
+def _label_by_name(keys: Iterable[CounterKey]) -> Iterator[tuple[str, ObjectsOf, list[str]]]:
+    """Yield the names of counters as labels, with a content type, the name, and all its objects."""
+    groups: dict[ObjectsOf, list[str]] = {}
     for key in keys:
         groups.setdefault((key.content_type_id, key.counter), []).append(key.object_id)
-    return groups
+    for of, object_ids in groups.items():
+        yield of[1], of, object_ids
 
 
-def _build_call(place: PartitionInRun, wanted: Wanted) -> ScriptCall:
-    names = run_keys(*place)
-    return ScriptCall("held_days", [names.pending, names.batch, names.runs], wanted)
+def _build_call(run_id: str, question: Question[Any]) -> ScriptCall:
+    names = run_keys(question.partition, run_id)
+    return ScriptCall("held_days", [names.pending, names.batch, names.runs], question.wanted)
 
 
 def _parse(
-    asked: Iterable[tuple[PartitionInRun, Wanted]], replies: Iterable[Reply]
-) -> list[HeldHits[CounterDay]]:
+    asked: Iterable[Question[LabelT]], replies: Iterable[Reply]
+) -> list[HeldHits[tuple[LabelT, datetime.date]]]:
     found = []
-    for ((partition, _), (counter, *_)), reply in zip(asked, replies, strict=True):
+    for (partition, label, _), reply in zip(asked, replies, strict=True):
         claimed, next_id, _, pending, batch = reply
         for name, hits in ((claimed, batch), (next_id, pending)):
-            found.append(HeldHits(read_held_id(name, partition), _parse_days(counter, hits)))
+            found.append(HeldHits(read_held_id(name, partition), _parse_days(label, hits)))
     return [held for held in found if held.hits]
 
 
-def _parse_days(counter: str, flat: Sequence[bytes]) -> Counter[CounterDay]:
-    hits: Counter[CounterDay] = Counter()
+def _parse_days(label: LabelT, flat: Sequence[bytes]) -> Counter[tuple[LabelT, datetime.date]]:
+    hits: Counter[tuple[LabelT, datetime.date]] = Counter()
     for day, amount in zip(flat[::2], flat[1::2], strict=True):
         with suppress(ValueError):  # Not a day: we did not write it.
-            hits[counter, datetime.date.fromisoformat(day.decode())] += int(amount)
+            hits[label, datetime.date.fromisoformat(day.decode())] += int(amount)
     return hits

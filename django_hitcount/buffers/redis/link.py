@@ -23,7 +23,7 @@ from django_hitcount.buffers.redis.scripts import (
     ScriptCall,
     pack_with_source,
 )
-from django_hitcount.exceptions import AnswerLost, BufferUnavailable
+from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.missed_records import CommandId
 
 Reply = Any
@@ -55,6 +55,10 @@ FOREIGN_VALUE = "WRONGTYPE"
 INFO: Command = ("INFO", "server")
 
 _INCOMPLETE = object()
+
+
+class AnswerLost(BufferUnavailable):
+    """Redis did not answer after the command was sent, so it may have run it."""
 
 
 class ForeignValue(BufferUnavailable):

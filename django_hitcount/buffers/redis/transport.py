@@ -122,8 +122,8 @@ def _connection_pool(alias: str) -> Any:
         return get_redis_connection(alias).connection_pool
     except (InvalidCacheBackendError, NotImplementedError, ValueError) as exc:
         raise conf.SettingError(
-            "CACHE_ALIAS",
-            f"Invalid value for HITCOUNT['CACHE_ALIAS']: {alias!r} is not a cache of django-redis "
+            "REDIS",
+            f"Invalid value for HITCOUNT['REDIS']: {alias!r} is not a cache of django-redis "
             f"that can be used ({exc}).",
             "Add it to CACHES with the BACKEND 'django_redis.cache.RedisCache' and a LOCATION "
             "such as 'redis://127.0.0.1:6379/1'.",

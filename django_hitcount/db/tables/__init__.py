@@ -101,7 +101,7 @@ class Correction(CounterRow):
 
 class StaleTotal(CounterRow):
     """
-    A counter whose total has changed since its HitTotalField was written.
+    A counter whose total has changed since its HitCountField was written.
 
     A compaction adds the row in the transaction that folds hits of the counter. A counter may have
     several rows.

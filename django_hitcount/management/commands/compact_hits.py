@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from django_hitcount.maintenance import describe_error
-from django_hitcount.maintenance.compaction import run_upkeep
+from django_hitcount.maintenance.compaction import compact_hits
 from django_hitcount.management import count_of
 
 
@@ -14,7 +14,7 @@ class Command(BaseCommand):
 
     def handle(self, *, verbosity: int, **options: Any) -> None:
         try:
-            done = run_upkeep()
+            done = compact_hits()
         except ExceptionGroup as exc:
             raise CommandError(describe_error(exc)) from exc
         if verbosity:

@@ -12,14 +12,14 @@ from django_hitcount.management import count_of
 
 
 class Command(BaseCommand):
-    help = "Write the total of every object into its HitTotalField. May be run again at any time."
+    help = "Write the total of every object into its HitCountField. May be run again at any time."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "models",
             nargs="*",
             metavar="app_label.Model",
-            help="models with a HitTotalField; all of them by default",
+            help="models with a HitCountField; all of them by default",
         )
 
     def handle(self, *, models: list[str], verbosity: int, **options: Any) -> None:
@@ -50,6 +50,6 @@ def _find_model(label: str) -> type[Model]:
     if label.lower() not in models:
         known = ", ".join(sorted(model._meta.label for model in models.values())) or "none"
         raise CommandError(
-            f"Invalid model: {label!r}. Counted models with a HitTotalField: {known}."
+            f"Invalid model: {label!r}. Counted models with a HitCountField: {known}."
         )
     return models[label.lower()]

@@ -6,7 +6,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance import describe_error
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.management import count_of
 
 
@@ -15,7 +15,7 @@ class Command(BaseCommand):
 
     def handle(self, *, verbosity: int, **options: Any) -> None:
         try:
-            done = flush()
+            done = flush_hits()
         except (BufferUnavailable, ExceptionGroup) as exc:
             raise CommandError(describe_error(exc)) from exc
         if verbosity:

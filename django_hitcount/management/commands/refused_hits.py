@@ -5,10 +5,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from django_hitcount.counters.days import last_days
-from django_hitcount.exceptions import InvalidDay
+from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.refusals import reasons_by_name
-from django_hitcount.refused_hits import refused_between
+from django_hitcount.refused_hits import get_refused_hits
 
 
 class Command(BaseCommand):
@@ -19,8 +18,8 @@ class Command(BaseCommand):
 
     def handle(self, *, days: int, **options: Any) -> None:
         try:
-            rows = refused_between(*last_days(days))
-        except InvalidDay as exc:
+            rows = get_refused_hits(days=days)
+        except InvalidArgument as exc:
             raise CommandError(str(exc)) from exc
         if not rows:
             when = "today" if days == 1 else f"in the last {days} days"

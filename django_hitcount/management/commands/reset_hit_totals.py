@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.totals import reset_totals
+from django_hitcount.totals import refresh_hits
 
 
 class Command(BaseCommand):
@@ -16,6 +16,6 @@ class Command(BaseCommand):
 
     def handle(self, **options: Any) -> None:
         try:
-            reset_totals()
+            refresh_hits()
         except BufferUnavailable as exc:
             raise CommandError(f"{exc} Run the command again when Redis answers.") from exc

@@ -14,7 +14,7 @@ from django_hitcount.buffers.redis.link import Link
 from django_hitcount.db import ledger
 from django_hitcount.db.ledger import Applied
 from django_hitcount.db.tables import MissedRecord
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.outages.missed_records import CommandId, MissedHits
 from django_hitcount.recording import record_hit
 from tests.tables import slot_sums
@@ -111,7 +111,7 @@ class TestHitsInDoubt:
     @pytest.fixture(autouse=True)
     def hits(self, article):
         record_hit(article)
-        flush()
+        flush_hits()
         record_hit(article)
 
     def lose_answer(self, article, *, ran):
@@ -121,7 +121,7 @@ class TestHitsInDoubt:
 
     def assert_each_counts(self, article, hits):
         for _ in range(2):
-            flush()
+            flush_hits()
         assert slot_sums([article]) == {article: hits}
         assert not MissedRecord.objects.exists()
 
@@ -198,7 +198,7 @@ class TestHitsInDoubt:
             return read_runs(*args, **kwargs)
 
         with mock.patch.object(catching_up.ledger, "read_runs", flush_and_read):
-            flush()
+            flush_hits()
         self.assert_each_counts(article, 12)
         assert "dropped" not in caplog.text
 
@@ -217,7 +217,7 @@ class TestHitsInDoubt:
             return read_runs(*args, **kwargs)
 
         with mock.patch.object(catching_up.ledger, "read_runs", record_flush_and_read):
-            flush()
+            flush_hits()
         self.assert_each_counts(article, 12)
         assert "dropped" not in caplog.text
 
@@ -231,7 +231,7 @@ class TestHitsInDoubt:
             return read_runs(*args, **kwargs)
 
         with mock.patch.object(catching_up.ledger, "read_runs", lose_and_read):
-            flush()
+            flush_hits()
         assert MissedRecord.objects.count() == 1
         self.assert_each_counts(article, 1)
         assert caplog.text.count("10 hits in doubt are dropped") == 1

@@ -25,7 +25,7 @@ def test_e002_location_that_is_no_url(settings, hitcount, location):
     settings.CACHES = {**settings.CACHES, "other": other}
     assert ids_with(settings) == []
 
-    assert ids_with(settings, CACHE_ALIAS="other") == ["E002"]
+    assert ids_with(settings, REDIS="other") == ["E002"]
 
 
 @pytest.mark.parametrize("spelling", ["{}", "redis://x/1,{}", "{}?health_check_interval=9"])
@@ -48,7 +48,7 @@ def test_w002_another_database_of_the_same_redis_is_fine(settings, hitcount):
 def test_w002_default_cache(settings, hitcount):
     settings.CACHES = {"default": settings.CACHES["hitcount"]}
 
-    assert ids_with(settings, CACHE_ALIAS="default") == ["W002"]
+    assert ids_with(settings, REDIS="default") == ["W002"]
 
 
 @pytest.mark.parametrize(

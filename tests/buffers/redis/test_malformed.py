@@ -8,7 +8,7 @@ from django.core.management import call_command
 
 from django_hitcount.counters.days import day_of
 from django_hitcount.db.counter_keys import counter_key
-from django_hitcount.maintenance.flushing import Flush, flush
+from django_hitcount.maintenance.flushing import Flush, flush_hits
 from django_hitcount.recording import record_hit, record_hits
 from tests.app.models import Plain
 from tests.tables import daily_sums, slot_sums
@@ -66,7 +66,7 @@ def test_field_is_set_aside_and_the_rest_is_flushed(
     assert redis.hgetall(names.malformed) == {field + b"#0": value}
     assert "malformed" in caplog.text
     assert repr(field) in capsys.readouterr().err
-    assert flush() == Flush()
+    assert flush_hits() == Flush()
 
 
 def test_another_spelling_of_a_field_takes_no_hits_away(redis, article, names, key):
@@ -74,7 +74,7 @@ def test_another_spelling_of_a_field_takes_no_hits_away(redis, article, names, k
     field = key.on(day_of()).replace("d:", "d:0", 1)
     redis.hset(names.pending, field, 1)
 
-    assert flush().malformed == (field.encode(),)
+    assert flush_hits().malformed == (field.encode(),)
     assert slot_sums([article]) == {article: 5}
 
 
@@ -83,7 +83,7 @@ def test_total_that_is_no_number_is_loaded_anew(redis, article, names, key):
     redis.set(names.total(key.text), "many")
 
     assert record_hit(article).total == 2
-    flush()
+    flush_hits()
     assert slot_sums([article]) == {article: 2}
 
 
@@ -92,7 +92,7 @@ def test_hits_recorded_over_a_malformed_value_count(redis, article, names, key):
     redis.hset(names.pending, field, "many")
 
     assert record_hit(article).total == 1
-    flush()
+    flush_hits()
     assert slot_sums([article]) == daily_sums([article]) == {article: 1}
     assert redis.hgetall(names.malformed) == {f"?1{field}#0".encode(): b"many"}
 
@@ -101,7 +101,7 @@ def test_nothing_set_aside_is_overwritten(redis, article, names):
     for value in (b"one", b"two"):
         record_hit(article)
         redis.hset(names.pending, "rubbish", value)
-        flush()
+        flush_hits()
 
     assert sorted(redis.hvals(names.malformed)) == [b"one", b"two"]
 
@@ -114,7 +114,7 @@ def test_hits_of_a_removed_model_are_set_aside(redis, article):
     ContentType.objects.get_for_model(Plain).delete()
     ContentType.objects.clear_cache()
 
-    done = flush()
+    done = flush_hits()
 
     assert done.malformed == (key.on(day_of()).encode(),)
     assert slot_sums([article]) == {article: 1}

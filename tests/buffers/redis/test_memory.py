@@ -7,8 +7,8 @@ import datetime
 import pytest
 import time_machine
 
-from django_hitcount.maintenance.compaction import run_upkeep
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.compaction import compact_hits
+from django_hitcount.maintenance.flushing import flush_hits
 from tests.app.models import Article
 from tests.visiting import NOON, visit
 
@@ -45,8 +45,8 @@ def test_month_of_visitors_takes_no_more_than_two_weeks(redis, redis_rule, repea
         for _ in range(DAYS):
             for article in [*articles, Article.objects.create()]:
                 visit(article, range(VISITORS))
-            flush()
-            run_upkeep()
+            flush_hits()
+            compact_hits()
             used.append(keys_and_bytes(redis))
             clock.shift(DAY)
             let_a_day_pass(redis)

@@ -11,7 +11,7 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import day_of
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.daily_visitors import read_days
-from django_hitcount.maintenance.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import DailyVisitors
 from django_hitcount.recording import record_hits
 from django_hitcount.unique_visitors import get_visitors
@@ -29,12 +29,12 @@ def test_range_is_merged_after_redis_lost_its_sketches(redis, redis_rule):
     for n in range(3):
         visitors = range(20 * n, 20 * n + 50)
         visit(article, visitors, at=DAY + datetime.timedelta(days=n))
-    flush()
+    flush_hits()
     redis.flushall()
 
-    found = article.visitors_between(DAY, DAY + datetime.timedelta(days=2))
+    found = article.get_visitors(first_day=DAY, last_day=DAY + datetime.timedelta(days=2))
     assert (is_about(90, found), found.spans) == (True, 1)
-    assert is_about(50, article.visitors_on(DAY))
+    assert is_about(50, article.get_visitors(first_day=DAY, last_day=DAY))
 
 
 @pytest.mark.parametrize("key_id", ["", "v1"])
@@ -49,7 +49,7 @@ def test_foreign_sketch_is_left_out(redis, redis_rule, key_id):
     redis.pfadd(stranger, "x", "y")
     redis.sadd(name, stranger)
 
-    found = article.visitors_between(day_of(), day_of())
+    found = article.get_visitors(first_day=day_of(), last_day=day_of())
     assert found == (3 if key_id == "v1" else 1)
 
 
@@ -57,14 +57,14 @@ def test_what_redis_lost_is_not_lost(redis, redis_rule):
     redis_rule(visitors=True)
     article = Article.objects.create(title="Tea")
     visit(article, range(10))
-    flush()
+    flush_hits()
     redis.flushall()
     visit(article, range(5, 13))
-    flush()
+    flush_hits()
 
-    assert is_about(13, article.visitors_on(day_of()))
+    assert is_about(13, article.get_visitors(first_day=day_of(), last_day=day_of()))
     redis.flushall()
-    assert is_about(13, article.visitors_on(day_of()))
+    assert is_about(13, article.get_visitors(first_day=day_of(), last_day=day_of()))
 
 
 def test_left_over_batch_does_not_overwrite_what_the_table_has(redis, redis_rule):
@@ -72,16 +72,16 @@ def test_left_over_batch_does_not_overwrite_what_the_table_has(redis, redis_rule
     redis_rule(visitors=True)
     article = Article.objects.create(title="Tea")
     visit(article, range(20))
-    flush()
+    flush_hits()
     article.record_hit(request_of(100))
     for partition in range(16):
         get_buffer().claim(partition)
     redis.delete(*redis.keys("*:visitors:*"))
     article.record_hit(request_of(101))
-    flush()
+    flush_hits()
 
     assert DailyVisitors.objects.get().count in {20, 21, 22}
-    assert article.visitors_on(day_of()) >= 20
+    assert article.get_visitors(first_day=day_of(), last_day=day_of()) >= 20
 
 
 def test_redis_that_went_back_in_time_is_merged(redis, redis_rule):
@@ -91,10 +91,10 @@ def test_redis_that_went_back_in_time_is_merged(redis, redis_rule):
     (name,) = redis.keys("*:visitors:*")
     old, ttl = redis.dump(name), redis.pttl(name)
     visit(article, range(5, 20))
-    flush()
+    flush_hits()
     redis.restore(name, ttl, old, replace=True)
     article.record_hit(request_of(100))
-    flush()
+    flush_hits()
 
     assert is_about(21, DailyVisitors.objects.get().count)
 
@@ -103,12 +103,12 @@ def test_full_redis_is_flushed_though_a_sketch_is_to_be_merged(redis, redis_rule
     redis_rule(visitors=True)
     article = Article.objects.create(title="Tea")
     article.record_hit(request_of(1))
-    flush()
+    flush_hits()
     redis.delete(*redis.keys("*:visitors:*"))
     article.record_hit(request_of(2))
     redis.config_set("maxmemory", 1)
     try:
-        flush()
+        flush_hits()
     finally:
         redis.config_set("maxmemory", 0)
 
@@ -121,7 +121,7 @@ def test_what_is_no_sketch_does_not_keep_hits_from_the_tables(redis, redis_rule)
     article = Article.objects.create(title="Tea")
     article.record_hit(request_of(1))
     redis.set(redis.keys("*:visitors:*")[0], "somebody else's")
-    flush()
+    flush_hits()
 
     assert slot_sums([article]) == {article: 1}
 
@@ -150,13 +150,13 @@ def test_list_of_merged_ranges_costs_no_query_more(
     for day in days:
         record_hits(articles, request_of(1), at=day)
     record_hits(articles[:1], request_of(2), at=DAY)
-    flush()
+    flush_hits()
     redis.flushall()
     record_hits(articles, request_of(1), at=DAY)
 
-    get_visitors(articles, days[-1], days[0])
+    get_visitors(articles, first_day=days[-1], last_day=days[0])
     with sends() as sent, django_assert_num_queries(1):
-        found = get_visitors(articles, days[-1], days[0])
+        found = get_visitors(articles, first_day=days[-1], last_day=days[0])
     assert [found[article] for article in articles] == [2] + [1] * (objects - 1)
     assert {visitors.spans for visitors in found.values()} == {1}
     assert sent() == trips
@@ -169,7 +169,7 @@ def test_sketches_that_cannot_be_merged_are_not_read(redis_rule, rotation, sketc
     days = [DAY + datetime.timedelta(days=n) for n in range(3)]
     for day in days:
         visit(article, range(20), at=day)
-    flush()
+    flush_hits()
     key = counter_key(article, counter="views")
 
     for start, day in enumerate(days):
@@ -186,11 +186,11 @@ def test_days_before_keys_rotated_daily_are_merged(redis, redis_rule, django_ass
     redis_rule(visitors=True, VISITOR_KEY_ROTATION="day")
     for n in range(3, 5):
         visit(article, range(20), at=DAY + datetime.timedelta(days=n))
-    flush()
+    flush_hits()
     redis.flushall()
 
     with django_assert_num_queries(1):
-        found = article.visitors_between(DAY, DAY + datetime.timedelta(days=4))
+        found = article.get_visitors(first_day=DAY, last_day=DAY + datetime.timedelta(days=4))
     assert (is_about(60, found), found.spans) == (True, 3)
 
 
@@ -215,7 +215,7 @@ class TestMonth:
                 for visitor in range(3):
                     record_hits([*articles, new], request_of(visitor))
                 if flushes:
-                    flush()
+                    flush_hits()
                 found = {key: redis.memory_usage(key) for key in redis.keys("*")}
                 about_visitors = {
                     key: size

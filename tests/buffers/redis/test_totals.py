@@ -7,7 +7,7 @@ import pytest
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.numbers import Wanted
 from django_hitcount.db.counter_keys import counter_key
-from django_hitcount.totals import get_total
+from django_hitcount.totals import get_hits
 from tests.app.models import Article
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_buffer")]
@@ -23,4 +23,4 @@ def test_total_from_before_redis_lost_its_memory_is_not_kept(redis):
     buffer.discard_totals([key])
 
     buffer.keep_totals({key: 5}, state=state)
-    assert get_total(article) == 0
+    assert get_hits(article) == 0

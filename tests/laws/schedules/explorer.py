@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from django_hitcount.flushing import flush
+from django_hitcount.maintenance.flushing import flush_hits
 from tests.laws.schedules import judge
 from tests.laws.schedules.faults import NO_FAULT, Fault, find_faults, find_losses
 from tests.laws.schedules.judge import End, Facts, Problem
@@ -45,7 +45,7 @@ class Explorer:
         scripts = [
             *scenario.actors.items(),
             ("setup", scenario.setup),
-            ("end", flush),
+            ("end", flush_hits),
             ("end, totals", read_all),
         ]
         self.actors = [

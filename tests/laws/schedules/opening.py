@@ -14,7 +14,6 @@ from django.contrib.contenttypes.models import ContentType, ContentTypeManager
 from django.test import override_settings
 
 from tests.app.models import Article
-from tests.conftest import REDIS_BUFFER
 from tests.laws.schedules.explorer import Explorer
 from tests.laws.schedules.processes import stage
 from tests.laws.schedules.scenarios import KEYS, Scenario
@@ -51,7 +50,7 @@ def opened(scenario: Scenario, server: Server) -> Iterator[Explorer]:
 
 def _settings(scenario: Scenario) -> dict[str, Any]:
     """Return settings with few partitions and slots, and with the timeouts that sites have."""
-    own = {"BUFFER": REDIS_BUFFER, "PARTITIONS": 1, "SLOTS": 1, **scenario.options}
+    own = {"REDIS": "hitcount", "PARTITIONS": 1, "SLOTS": 1, **scenario.options}
     alias = {**settings.CACHES["hitcount"], "OPTIONS": {}}
     return {
         "HITCOUNT": {**settings.HITCOUNT, **own},

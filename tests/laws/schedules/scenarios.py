@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from django_hitcount.compaction import compact
-from django_hitcount.flushing import flush
+from django_hitcount.maintenance.compaction import compact
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hits
-from django_hitcount.totals import get_total, get_totals
+from django_hitcount.totals import get_hits
 from tests.app.models import Article
 from tests.laws.schedules.processes import ask, pass_time
 
@@ -36,7 +36,7 @@ def record(*chosen: int) -> None:
 def read(chosen: int) -> None:
     """Read the total of an object, and tell it."""
     ask("begin", ())
-    ask("told", ((chosen, False, get_total(articles()[chosen])),))
+    ask("told", ((chosen, False, get_hits(articles()[chosen])),))
 
 
 def one_hit() -> None:
@@ -66,14 +66,14 @@ def nothing() -> None:
 def warm_up() -> None:
     """Redis knows the scripts, the totals and a generation; the ledger knows a batch."""
     record(FIRST)
-    flush()
+    flush_hits()
     read(FIRST)
 
 
 def read_all() -> tuple[int, ...]:
     """Read the totals of all objects."""
     objs = articles()
-    totals = get_totals(objs)
+    totals = get_hits(objs)
     return tuple(totals[obj] for obj in objs)
 
 
@@ -111,29 +111,37 @@ TWO_PARTITIONS = {"PARTITIONS": 2}
 EVERYONE = {
     "writer": two_hits,
     "page": hits_on_both,
-    "flusher": flush,
-    "flusher 2": flush,
+    "flusher": flush_hits,
+    "flusher 2": flush_hits,
     "reader": two_reads,
 }
 
 SCENARIOS: Sequence[Scenario] = (
-    Scenario("a hit, a flush", {"writer": one_hit, "flusher": flush}),
-    Scenario("two hits, a flush", {"writer": two_hits, "flusher": flush}),
-    Scenario("a hit, two flushes", {"writer": one_hit, "flusher": flush, "flusher 2": flush}),
-    Scenario("two writers, a flush", {"writer": one_hit, "page": hits_on_both, "flusher": flush}),
-    Scenario("a first hit, a flush", {"writer": one_hit, "flusher": flush}, setup=nothing),
-    Scenario("a hit, a flush, reads", {"writer": one_hit, "flusher": flush, "reader": two_reads}),
-    Scenario("two partitions", {"page": hits_on_both, "flusher": flush}, options=TWO_PARTITIONS),
+    Scenario("a hit, a flush", {"writer": one_hit, "flusher": flush_hits}),
+    Scenario("two hits, a flush", {"writer": two_hits, "flusher": flush_hits}),
+    Scenario(
+        "a hit, two flushes", {"writer": one_hit, "flusher": flush_hits, "flusher 2": flush_hits}
+    ),
+    Scenario(
+        "two writers, a flush", {"writer": one_hit, "page": hits_on_both, "flusher": flush_hits}
+    ),
+    Scenario("a first hit, a flush", {"writer": one_hit, "flusher": flush_hits}, setup=nothing),
+    Scenario(
+        "a hit, a flush, reads", {"writer": one_hit, "flusher": flush_hits, "reader": two_reads}
+    ),
+    Scenario(
+        "two partitions", {"page": hits_on_both, "flusher": flush_hits}, options=TWO_PARTITIONS
+    ),
     Scenario("all", EVERYONE),
     Scenario("all, and Redis loses nothing", EVERYONE, faults=LOSSLESS),
     Scenario(
         "a hit, a flush, a compaction, reads",
-        {"writer": one_hit, "flusher": flush, "compactor": compact, "reader": two_reads},
+        {"writer": one_hit, "flusher": flush_hits, "compactor": compact, "reader": two_reads},
     ),
     *(
         Scenario(
             f"a hit in doubt, a flusher's clock {seconds:+} s",
-            {"writer": one_hit, "flusher": flush},
+            {"writer": one_hit, "flusher": flush_hits},
             clocks={"flusher": seconds},
             faults={"lost", "flushall", "restart", "rewind"},
             most_cost=3,

@@ -25,7 +25,7 @@ class HomePage(Page):
         recipes = RecipePage.objects.live().child_of(self)
         return {
             **super().get_context(request, *args, **kwargs),
-            "recipes": with_hits(recipes).order_by("-hit_total", "title"),
+            "recipes": with_hits(recipes).order_by("-hits", "title"),
             "pages": with_hits(Page.objects.live().child_of(self)).order_by("title"),
         }
 
