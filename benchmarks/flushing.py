@@ -20,8 +20,9 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db.counter_keys import content_type_id_of
+from django_hitcount.db.tables import LastBatch
 from django_hitcount.maintenance.flushing import flush_hits
-from django_hitcount.models import DailyHitSlot, HitSlot, LastBatch
+from django_hitcount.models import DailyHitSlot, HitSlot
 
 PARTITIONS = 16
 ONLY_SLOT = 1

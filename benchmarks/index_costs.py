@@ -22,9 +22,10 @@ from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db import slots
 from django_hitcount.db.counter_keys import content_type_id_of
+from django_hitcount.db.tables import LastBatch
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush_hits
-from django_hitcount.models import DailyHitSlot, LastBatch
+from django_hitcount.models import DailyHitSlot
 
 INDEX = "hitcount_daily_most"
 FLUSHES, QUICK_FLUSHES = 4, 1

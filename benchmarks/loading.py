@@ -11,7 +11,8 @@ from django.db import connections, models
 from benchmarks import databases
 from benchmarks.app.models import Story
 from benchmarks.traffic_files import TrafficFiles
-from django_hitcount.models import DailyHitSlot, DailyModelHits, HitSlot, StaleTotal
+from django_hitcount.db.tables import DailyModelHits, StaleTotal
+from django_hitcount.models import DailyHitSlot, HitSlot
 
 TABLES = (HitSlot, DailyHitSlot, DailyModelHits)
 

@@ -19,9 +19,10 @@ from benchmarks.app.models import Article
 from benchmarks.options import Options, buffer
 from benchmarks.report import Target, print_table, thousands
 from benchmarks.serving import Pages, Phases, Served
+from django_hitcount.db.tables import DailyVisitors
 from django_hitcount.exceptions import HitCountError
 from django_hitcount.maintenance import flushing
-from django_hitcount.models import DailyHitSlot, DailyVisitors, HitSlot
+from django_hitcount.models import DailyHitSlot, HitSlot
 from django_hitcount.recording import record_hits
 from tests.proxies import Proxy
 from tests.servers import HOST, Valkey, wait_until

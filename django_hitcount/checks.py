@@ -21,7 +21,8 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from django_hitcount import conf
-from django_hitcount.counters.primary_keys import HINT, InvalidKey, key_type
+from django_hitcount.counters.keys import InvalidKey
+from django_hitcount.counters.primary_keys import HINT, key_type
 
 VENDORS = ("sqlite", "postgresql", "mysql")
 """Vendors, as Django calls them, whose upserts and locks the tests cover."""

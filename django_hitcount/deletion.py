@@ -22,12 +22,10 @@ from django.db.models.signals import class_prepared, post_delete, pre_delete
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters import primary_keys
-from django_hitcount.counters.keys import ObjectKey
+from django_hitcount.counters.keys import InvalidKey, ObjectKey
 from django_hitcount.counters.primary_keys import (
-    InvalidKey,
     counted_model,
     deleted_object_id,
-    object_id_of,
 )
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.routing import hits_alias
@@ -229,7 +227,7 @@ def forget_hits(obj: models.Model | Iterable[models.Model]) -> None:
     fails.
     """
     objs = [obj] if isinstance(obj, models.Model) else obj
-    keys = [(content_type_id_of(obj), object_id_of(obj)) for obj in objs]
+    keys = [(content_type_id_of(obj), deleted_object_id(obj)) for obj in objs]
     using = hits_alias()
     rows = [
         DeletedObject(content_type_id=content_type_id, object_id=object_id, database=database)

@@ -65,10 +65,10 @@ class HitCountMixin(models.Model):
         The exact hits of the counter "views", of all time.
 
         Reading it never writes. Costs what get_hits() costs, and nothing for ten seconds after
-        prefetch_hits() or record_hit(), which leave the number on the object.
+        with_hits(), prefetch_hits() or record_hit(), which leave the number on the object.
 
-        On an object of ``with_hits()``, ``popular()`` or ``trending()``, it is the number that was
-        read there, until record_hit() or refresh_from_db().
+        On an object that comes from popular(), it is the number of that ranking, until record_hit()
+        or refresh_from_db().
         """
         key = counter_key(self, counter=DEFAULT_COUNTER)
         total: int | None = numbers_of(self).recall(key)

@@ -26,7 +26,7 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
 from django_hitcount.counters.days import last_days
 from django_hitcount.counters.keys import CounterRange, check_counter, valid_visitor_counter
-from django_hitcount.counters.numbers import Wanted, numbers_of
+from django_hitcount.counters.numbers import Wanted, numbers_of, set_hits
 from django_hitcount.counters.primary_keys import is_unsaved
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.expressions import HitsInTables, VisitorsInTables
@@ -213,30 +213,33 @@ class _ExactIterable(BaseIterable):  # type: ignore[type-arg]
             objs = [row for row in chunk if isinstance(row, Model)]
             found = read_of_objects(objs, counters, of_days, for_later_pages=size is None)
             if not keeps_hits:
-                self._remember_totals_of_tables(objs, hit_totals)
-            for name, counter in hit_totals.items() if keeps_hits else ():
+                found = {**found, **self._totals_of_tables(objs, hit_totals)}
+            for name, counter in hit_totals.items():
                 for obj, total in zip(objs, found[counter], strict=True):
                     if total is not None:
-                        setattr(obj, name, total)
+                        set_hits(obj, name, total, counter=counter)
             for name, wanted in visitors.items():
                 for obj, count in zip(objs, found[wanted], strict=True):
                     if count is not None:
                         setattr(obj, name, count)
             yield from chunk
 
-    def _remember_totals_of_tables(
+    def _totals_of_tables(
         self, objs: Sequence[Model], counters: Mapping[str, str]
-    ) -> None:
+    ) -> dict[Any, list[Any]]:
         """
-        Remember the totals of the tables for ``article.hits``. Without Redis, they are exact.
+        Return the totals that the query has found, by counter. Without Redis, they are exact.
 
-        Does nothing if they come from another database: it may be a replica that is not up to date.
+        Leaves them out if they come from another database: it may be a replica that is not up to
+        date.
         """
-        if self.queryset.db == hits_alias():
-            for name, counter in counters.items():
-                for obj in objs:
-                    key = counter_key(obj, counter=counter)
-                    numbers_of(obj).remember({key: getattr(obj, name)})
+        if self.queryset.db != hits_alias():
+            return {counter: [None] * len(objs) for counter in counters.values()}
+        for name, counter in counters.items():
+            for obj in objs:
+                key = counter_key(obj, counter=counter)
+                numbers_of(obj).remember({key: getattr(obj, name)})
+        return {counter: [getattr(o, name) for o in objs] for name, counter in counters.items()}
 
 
 aprefetch_hits = async_twin(prefetch_hits)

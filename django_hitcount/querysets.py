@@ -152,14 +152,53 @@ class HitCountQuerySet(models.QuerySet[ModelT]):
     atrending = async_twin(trending)
     """See trending()."""
 
-    hits_by_day = series.hits_by_day
+    def hits_by_day(
+        self,
+        *,
+        days: int | None = None,
+        first_day: datetime.date | None = None,
+        last_day: datetime.date | None = None,
+        counter: str = DEFAULT_COUNTER,
+    ) -> dict[datetime.date, int]:
+        """Return the hits of each day of a range; see series.hits_by_day()."""
+        return series.hits_by_day(
+            self, days=days, first_day=first_day, last_day=last_day, counter=counter
+        )
+
     ahits_by_day = async_twin(hits_by_day)
+    """See hits_by_day()."""
 
-    hits_by_week = series.hits_by_week
+    def hits_by_week(
+        self,
+        *,
+        days: int | None = None,
+        first_day: datetime.date | None = None,
+        last_day: datetime.date | None = None,
+        counter: str = DEFAULT_COUNTER,
+    ) -> dict[datetime.date, int]:
+        """Return the hits of each week of a range; see series.hits_by_week()."""
+        return series.hits_by_week(
+            self, days=days, first_day=first_day, last_day=last_day, counter=counter
+        )
+
     ahits_by_week = async_twin(hits_by_week)
+    """See hits_by_week()."""
 
-    hits_by_month = series.hits_by_month
+    def hits_by_month(
+        self,
+        *,
+        days: int | None = None,
+        first_day: datetime.date | None = None,
+        last_day: datetime.date | None = None,
+        counter: str = DEFAULT_COUNTER,
+    ) -> dict[datetime.date, int]:
+        """Return the hits of each month of a range; see series.hits_by_month()."""
+        return series.hits_by_month(
+            self, days=days, first_day=first_day, last_day=last_day, counter=counter
+        )
+
     ahits_by_month = async_twin(hits_by_month)
+    """See hits_by_month()."""
 
     @property
     def _iterable_class(self) -> IterableClass:

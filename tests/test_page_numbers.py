@@ -23,10 +23,10 @@ from django_hitcount.counters.keys import CounterRange
 from django_hitcount.counters.numbers import Wanted
 from django_hitcount.db import daily_visitors
 from django_hitcount.db.counter_keys import counter_key
+from django_hitcount.db.tables import DailyVisitors
 from django_hitcount.maintenance import flushing
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush_hits
-from django_hitcount.models import DailyVisitors
 from django_hitcount.page_numbers import read_numbers
 from django_hitcount.recording import record_hit, record_hits
 from django_hitcount.unique_visitors import get_visitors

@@ -10,7 +10,7 @@ from django.template import Context, Template
 from django.test import RequestFactory
 
 from django_hitcount.counters.days import day_of
-from django_hitcount.exceptions import InvalidArgument, UnknownCounter
+from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hit
 from tests.app.models import Article
@@ -97,5 +97,5 @@ def test_invalid_number_of_days(article, days):
 
 
 def test_unknown_counter(article):
-    with pytest.raises(UnknownCounter):
+    with pytest.raises(InvalidArgument):
         show("{% hits article counter='likes' days=7 %}", article)

@@ -9,9 +9,9 @@ from asgiref.sync import sync_to_async
 from django.db.models import Count, Prefetch, QuerySet, Value, Window
 from django.db.models.functions import RowNumber
 
-from django_hitcount.counters.primary_keys import InvalidKey
+from django_hitcount.counters.keys import InvalidKey
 from django_hitcount.db.counter_keys import content_type_id_of
-from django_hitcount.exceptions import InvalidArgument, UnknownCounter
+from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import HitCountMixin, HitCountQuerySet
@@ -405,23 +405,16 @@ class TestInvalid:
             popular(Article, 1, **period)
 
     @pytest.mark.parametrize(
-        ("period", "fix"),
-        [
-            ({"first_day": TODAY}, r"last_day=None\. Pass last_day, too"),
-            ({"last_day": TODAY}, r"first_day=None, .*\. Pass first_day, too"),
-        ],
+        "period",
+        [{"last_day": TODAY}, {"days": 7, "last_day": TODAY}, {"days": 7, "first_day": TODAY}],
     )
-    def test_one_day_of_a_range(self, db, period, fix):
-        with pytest.raises(InvalidArgument, match=f"Invalid period: .*{fix}"):
+    def test_days_that_are_no_range(self, db, period):
+        with pytest.raises(InvalidArgument, match=r"Invalid range: .*Pass (days, or )?first_day"):
             popular(Article, 1, **period)
-
-    def test_days_and_a_range(self, db):
-        with pytest.raises(InvalidArgument, match=r"days=7.*Pass either"):
-            popular(Article, 1, days=7, first_day=TODAY, last_day=TODAY)
 
     def test_counter(self, db):
         for rank in (popular, trending):
-            with pytest.raises(UnknownCounter, match="'viewz'"):
+            with pytest.raises(InvalidArgument, match="'viewz'"):
                 rank(Article, 1, counter="viewz")
 
     @pytest.mark.parametrize("model", [Host, Seat])

@@ -9,9 +9,9 @@ import time_machine
 from django.core.management import CommandError, call_command
 from django.test import RequestFactory
 
+from django_hitcount.db.tables import RefusedHitSlot
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush_hits
-from django_hitcount.models import RefusedHitSlot
 from django_hitcount.recording import Hit, record_hit, record_hits
 from django_hitcount.refused_hits import RefusedHits, get_refused_hits
 from tests.app.models import Article

@@ -14,12 +14,12 @@ from django.utils.functional import SimpleLazyObject
 from django_hitcount import series
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import day_of, list_days
-from django_hitcount.counters.primary_keys import InvalidKey
+from django_hitcount.counters.keys import InvalidKey
 from django_hitcount.db import slots
 from django_hitcount.db import sums as daily_sums
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import DailyHitSlot, DailyModelHits, LastBatch
-from django_hitcount.exceptions import InvalidArgument, UnknownCounter, UnsavedObject
+from django_hitcount.exceptions import InvalidArgument, UnsavedObject
 from django_hitcount.maintenance import flushing
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush_hits
@@ -458,21 +458,21 @@ def test_source_that_is_not_counted(db, source, error):
 )
 def test_invalid_source(db, function, source):
     with pytest.raises(InvalidArgument, match=r"Invalid source: .*Pass a saved object, a model"):
-        function(source, FIRST, LAST)
+        function(source, first_day=FIRST, last_day=LAST)
 
 
-@pytest.mark.parametrize("days", [(LAST, FIRST), (FIRST, "today"), (FIRST, None)])
+@pytest.mark.parametrize("days", [(LAST, FIRST), (FIRST, "today"), (None, FIRST), (None, None)])
 @pytest.mark.parametrize(
     "function", [series.hits_by_day, series.hits_by_week, series.hits_by_month]
 )
 def test_invalid_days(function, days):
     with pytest.raises(InvalidArgument):
-        function(Article, *days)
+        function(Article, first_day=days[0], last_day=days[1])
 
 
 @pytest.mark.parametrize("source", [Article, None, []])
 def test_unknown_counter(source):
-    with pytest.raises(UnknownCounter):
+    with pytest.raises(InvalidArgument):
         series.hits_by_day(source, first_day=FIRST, last_day=LAST, counter="likes")
 
 

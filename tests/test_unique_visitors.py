@@ -13,10 +13,10 @@ from django.template import Context, Template
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.keys import CounterRange
 from django_hitcount.db.counter_keys import counter_key
+from django_hitcount.db.tables import DailyVisitors, SeenVisitor
 from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush_hits
-from django_hitcount.models import DailyVisitors, SeenVisitor
 from django_hitcount.recording import record_hits
 from django_hitcount.unique_visitors import Visitors, get_visitors, get_visitors_of_ranges
 from tests.app.models import Article

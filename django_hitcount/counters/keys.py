@@ -14,6 +14,10 @@ CONTENT_TYPE_IDS = range(1, 2**31)
 """The range of primary keys of content types."""
 
 
+class InvalidKey(InvalidArgument):
+    """Hits cannot be counted for the primary key of the object."""
+
+
 class CounterKey(NamedTuple):
     """
     One counter of one object.

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self, overload
 
 from django.db.models import Model
 
+from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.batches import BufferState, FlushPosition
 from django_hitcount.counters.keys import CounterKey, CounterRange, DailyVisitorsKey
 from django_hitcount.counters.visitors import Visitors
@@ -99,7 +100,7 @@ class HitsOfObject(cached_property[int]):
     """
     A property that is never cached, but an object may have an attribute in place of it.
 
-    So with_hits() sets ``hits`` on objects with the mixin as on others.
+    So popular() sets ``hits`` on objects with the mixin as on others.
     """
 
     @overload
@@ -125,9 +126,25 @@ def numbers_of(obj: Model) -> FreshNumbers:
 
 def forget_numbers(obj: Model, *, counter: str | None = None) -> None:
     """Forget what ``obj`` remembers, of ``counter`` or of all counters."""
-    if "hits" in vars(obj) and isinstance(getattr(type(obj), "hits", None), HitsOfObject):
-        del obj.hits  # type: ignore[attr-defined]  # The attribute that hides the property.
+    if "hits" in vars(obj) and _has_property(obj, "hits"):
+        del vars(obj)["hits"]
     remembered: FreshNumbers | None = vars(obj._state).get(_ON_STATE)
     if remembered:
         keys = {n: n if isinstance(n, CounterKey) else n.key for n in remembered}
         remembered.forget(n for n, key in keys.items() if counter in (None, key.counter))
+
+
+def set_hits(obj: Model, name: str, total: int, *, counter: str) -> None:
+    """
+    Set a total as an attribute, unless the object remembers it and has a property for it.
+
+    The property reads it again when it is no longer fresh.
+    """
+    if counter == DEFAULT_COUNTER and _has_property(obj, name):
+        vars(obj).pop(name, None)
+    else:
+        setattr(obj, name, total)
+
+
+def _has_property(obj: Model, name: str) -> bool:
+    return isinstance(getattr(type(obj), name, None), HitsOfObject)

@@ -23,13 +23,10 @@ from django.db.models import Model
 from django.utils.functional import cached_property
 
 from django_hitcount import conf
-from django_hitcount.exceptions import InvalidArgument, UnsavedObject
+from django_hitcount.counters.keys import InvalidKey
+from django_hitcount.exceptions import UnsavedObject
 
 Field: TypeAlias = "models.Field[Any, Any]"
-
-
-class InvalidKey(InvalidArgument):
-    """Hits cannot be counted for the primary key of the object."""
 
 
 class KeyType(Enum):

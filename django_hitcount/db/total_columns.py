@@ -16,8 +16,8 @@ from django.db import connections, models
 from django_hitcount import conf
 from django_hitcount.conf.caches import cached_for_settings
 from django_hitcount.counters import primary_keys
-from django_hitcount.counters.keys import check_counter
-from django_hitcount.counters.primary_keys import InvalidKey, counted_model, key_type
+from django_hitcount.counters.keys import InvalidKey, check_counter
+from django_hitcount.counters.primary_keys import counted_model, key_type
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.sql import Sql, match_rows
 from django_hitcount.db.tables import HitSlot, StaleTotal

@@ -20,8 +20,8 @@ from django.utils import timezone
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import get_config
-from django_hitcount.counters.keys import CounterKey, ObjectKey
-from django_hitcount.counters.primary_keys import InvalidKey, convert_key, find_by_texts
+from django_hitcount.counters.keys import CounterKey, InvalidKey, ObjectKey
+from django_hitcount.counters.primary_keys import convert_key, find_by_texts
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.row_deletion import delete_rows_of
 from django_hitcount.db.savepoints import savepoint

@@ -14,8 +14,8 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_lazy
 
 from django_hitcount import conf
-from django_hitcount.counters.keys import ObjectKey
-from django_hitcount.counters.primary_keys import InvalidKey, convert_key, find_by_texts
+from django_hitcount.counters.keys import InvalidKey, ObjectKey
+from django_hitcount.counters.primary_keys import convert_key, find_by_texts
 from django_hitcount.reports.selection import CountedModel
 
 MOST_MODELS = 3

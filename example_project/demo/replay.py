@@ -16,7 +16,7 @@ from demo.report import Report
 from demo.sending import Outcome, send_all
 from demo.tables import read_tables
 from django_hitcount import compact_hits
-from django_hitcount.models import MissedRecord
+from django_hitcount.db.tables import MissedRecord
 
 FLUSH_SECONDS = 60.0
 POLL_SECONDS = 0.2

@@ -9,7 +9,8 @@ from django.contrib.contenttypes.models import ContentType
 from django.db.models import Sum
 
 from demo.report import Stored
-from django_hitcount.models import DailyHitSlot, DailyVisitors, HitSlot, RefusedHitSlot
+from django_hitcount.db.tables import DailyVisitors, RefusedHitSlot
+from django_hitcount.models import DailyHitSlot, HitSlot
 
 COUNTER = "views"
 

@@ -133,7 +133,7 @@ def test_the_most_that_a_report_can_need(client, user, buffer, settings):
     add_hits(objects, lambda place: 90 if place < 4 else 5)
     record_hits(objects[:4], request_of(1))
     record_hits(objects[:4], visit("curl"))
-    flushing.flush()
+    flushing.flush_hits()
     with_sketch = DailyVisitors.objects.filter(sketch__isnull=False).first()
     sketch = with_sketch and with_sketch.sketch
     add_visitors(objects[:50], 80, visitor_key="v1-2026-11-12345678", sketch=sketch)

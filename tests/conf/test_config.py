@@ -113,7 +113,7 @@ def test_empty_list_of_patterns_finds_nothing(settings, name, text):
         ({"XYZZY": 1}, "Unknown key in HITCOUNT: 'XYZZY'. Use one of REDIS, "),
         ({5: 1}, "Unknown key in HITCOUNT: 5. Use one of "),
         ([], "Invalid value for HITCOUNT: []. Set it to a dict."),
-        ({"REDIS": ""}, "HITCOUNT['REDIS']: ''. Set it to a string."),
+        ({"REDIS": ""}, "HITCOUNT['REDIS']: ''. Set it to a string, or to None."),
         (
             {"SLOTS": 0},
             "Invalid value for HITCOUNT['SLOTS']: 0. Set it to a whole number from 1 to 32767.",

@@ -8,7 +8,7 @@ import pytest
 from django.test import RequestFactory
 
 from django_hitcount.counters import jitter
-from django_hitcount.models import Admission, SeenVisitor
+from django_hitcount.db.tables import Admission, SeenVisitor
 from django_hitcount.recording import record_hits
 from tests.app.models import Article
 from tests.browsers import BROWSER

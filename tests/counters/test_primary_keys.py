@@ -12,7 +12,8 @@ from django.utils.functional import SimpleLazyObject
 
 from django_hitcount import deletion
 from django_hitcount.counters import primary_keys
-from django_hitcount.counters.primary_keys import InvalidKey, convert_key, find_by_texts
+from django_hitcount.counters.keys import InvalidKey
+from django_hitcount.counters.primary_keys import convert_key, find_by_texts
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import HitCountQuerySet
 from django_hitcount.recording import record_hit
@@ -110,7 +111,7 @@ def test_composite_key_is_refused(buffer):
 
 
 def test_object_with_a_refused_key_is_deleted_all_the_same(buffer, monkeypatch):
-    monkeypatch.setattr(primary_keys, "connected", set())
+    monkeypatch.setattr(primary_keys, "registered", set())
     deletion.register(keys.Priced)
     keys.Priced.objects.create(id=1).delete()
 
@@ -120,7 +121,7 @@ def test_object_with_a_refused_key_is_deleted_all_the_same(buffer, monkeypatch):
 @pytest.mark.django_db(databases="__all__")
 @pytest.mark.parametrize("model", [*(type(REFUSED[name]()) for name in REFUSED), *NO_OBJECT])
 def test_e005_a_model_to_be_counted_has_such_a_key(monkeypatch, model):
-    monkeypatch.setattr(primary_keys, "connected", {model})
+    monkeypatch.setattr(primary_keys, "registered", {model})
 
     messages = [message for message in run_checks() if message.id == "django_hitcount.E005"]
 

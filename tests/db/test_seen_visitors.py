@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from django_hitcount.counters.days import day_of
+from django_hitcount.db.tables import DailyVisitors, SeenVisitor
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush_hits
-from django_hitcount.models import DailyVisitors, SeenVisitor
 from django_hitcount.recording import record_hit, record_hits
 from tests.app.models import Article
 from tests.visiting import DAY, request_of, set_rule

@@ -12,9 +12,10 @@ from django.template import Context, Template
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import day_of
+from django_hitcount.db.tables import MissedRecord
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush_hits
-from django_hitcount.models import HitSlot, MissedRecord
+from django_hitcount.models import HitSlot
 from django_hitcount.recording import record_hit, record_hits
 from django_hitcount.status import get_flush_status
 from django_hitcount.throttle import Throttle

@@ -381,7 +381,7 @@ class TestCopiedColumns:
         assert not [query for query in queries.captured_queries if "history" in query["sql"]]
 
     def test_they_are_written_once_their_model_is_connected(self, old, monkeypatch):
-        monkeypatch.setattr(primary_keys, "connected", {Recipe, RecipeHistory})
+        monkeypatch.setattr(primary_keys, "registered", {Recipe, RecipeHistory})
         assert "app.RecipeHistory: 1 object, 2 totals changed." in fill()
         assert self.values(old) == (0, 0)
 

@@ -10,11 +10,11 @@ import pytest
 from django.db import OperationalError, connection, transaction
 from django.db.models.signals import pre_delete
 
-from django_hitcount import deletion
+from django_hitcount import deletion, forget_hits
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import day_of
 from django_hitcount.db import row_deletion
-from django_hitcount.db.counter_keys import content_type_id_of, counter_key
+from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import DeletedObject, HitSlot
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance import forgetting
@@ -272,25 +272,24 @@ class TestWhoLives:
 
 class TestForgetByHand:
     def test_objects_that_were_deleted_past_django(self, article):
-        pair = (content_type_id_of(article), str(article.pk))
         Article.objects.all()._raw_delete("default")
-        deletion.forget([pair])
+        forget_hits(Article(pk=article.pk))
 
         flush_hits()
         assert is_nothing_left()
 
     def test_within_a_transaction_it_waits_for_the_commit(self, article):
-        pair = (content_type_id_of(article), str(article.pk))
         with transaction.atomic():
             Article.objects.all()._raw_delete("default")
-            deletion.forget([pair])
-            assert article.hits == 6
+            forget_hits([article])
+            assert get_hits(article) == 6
 
         flush_hits()
         assert is_nothing_left()
 
     def test_object_of_a_model_that_is_gone(self, article):
-        deletion.forget([(content_type_id_of(article), str(article.pk)), (2**31 - 1, "1")])
+        DeletedObject.objects.create(content_type_id=2**31 - 1, object_id="1", database="default")
+        forget_hits(article)
 
         flush_hits()
         assert is_nothing_left()

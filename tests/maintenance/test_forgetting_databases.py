@@ -10,7 +10,6 @@ from django.db import OperationalError, transaction
 
 from django_hitcount import deletion
 from django_hitcount.buffers import get_buffer
-from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.tables import DeletedObject, HitSlot
 from django_hitcount.maintenance import forgetting
 from django_hitcount.maintenance.compaction import compact_hits
@@ -190,10 +189,9 @@ class TestCountsInADatabaseOfTheirOwn:
         assert article.hits == 1
 
     def test_forgotten_object_whose_transaction_is_rolled_back_keeps_its_hits(self, article):
-        key = (content_type_id_of(article), str(article.pk))
         with pytest.raises(ZeroDivisionError), transaction.atomic():
             Article.objects.filter(pk=article.pk)._raw_delete("default")
-            deletion.forget([key])
+            deletion.forget_hits(article)
             raise ZeroDivisionError
 
         let_pass(2 * KEPT_FOR)

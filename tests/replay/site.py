@@ -18,9 +18,10 @@ from django.template import RequestContext, Template
 from django.test import Client
 from django.urls import path
 
+from django_hitcount.db.tables import DailyVisitors, RefusedHitSlot
 from django_hitcount.maintenance.compaction import compact_hits
 from django_hitcount.maintenance.flushing import flush_hits
-from django_hitcount.models import DailyHitSlot, DailyVisitors, HitSlot, RefusedHitSlot
+from django_hitcount.models import DailyHitSlot, HitSlot
 from django_hitcount.series import hits_by_day
 from django_hitcount.unique_visitors import get_visitors
 from tests.app.models import Article

@@ -44,8 +44,8 @@ def reads(article: Article, day: datetime.date) -> None:
     assert_type(article.get_hits(first_day=day, last_day=day, counter="downloads"), int)
     assert_type(get_hits(article, counter="downloads"), int)
     assert_type(get_hits([article]), dict[Article, int])
-    get_hits(article, "downloads")  # type: ignore[call-arg]
-    get_hits([article], "downloads")  # type: ignore[call-arg]
+    get_hits(article, "downloads")  # type: ignore[call-overload]
+    get_hits([article], "downloads")  # type: ignore[call-overload]
     assert_type(get_hits(article, first_day=day, last_day=day), int)
 
 

@@ -11,9 +11,9 @@ from django.db import transaction
 from django.test import RequestFactory
 
 from django_hitcount.counters.days import day_of
+from django_hitcount.db.tables import CountedAddress, SeenVisitor
 from django_hitcount.maintenance.compaction import prune
 from django_hitcount.maintenance.flushing import flush_hits
-from django_hitcount.models import CountedAddress, SeenVisitor
 from django_hitcount.recording import record_hit, record_hits
 from django_hitcount.refusals import reasons_by_name, refusal
 from django_hitcount.refused_hits import get_refused_hits

@@ -12,7 +12,7 @@ from django_hitcount.counters.days import day_of
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db import salts
-from django_hitcount.models import VisitorSalt
+from django_hitcount.db.tables import VisitorSalt
 from django_hitcount.outages.breaker import Breaker
 from django_hitcount.visitors import hashing
 from django_hitcount.visitors.identity import RequestOrigin

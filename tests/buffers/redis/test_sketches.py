@@ -11,8 +11,8 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import day_of
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.daily_visitors import read_days
+from django_hitcount.db.tables import DailyVisitors
 from django_hitcount.maintenance.flushing import flush_hits
-from django_hitcount.models import DailyVisitors
 from django_hitcount.recording import record_hits
 from django_hitcount.unique_visitors import get_visitors
 from tests.app.models import Article

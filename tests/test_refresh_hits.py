@@ -6,6 +6,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.core.management.commands import flush as flush_command
 
+from django_hitcount.counters.days import last_days
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import DailyHitSlot, HitSlot
 from django_hitcount.maintenance.flushing import flush_hits
@@ -90,7 +91,8 @@ def test_redis_databases_are_swapped(redis, redis_buffer, article):
 
 def test_visitors_are_read_again(redis, redis_buffer, article, settings):
     set_rule(settings, visitors=True)
-    page_visitors(None, article, counter="views", days=7)
+    week = last_days(7)
+    page_visitors(None, article, counter="views", first_day=week[0], last_day=week[1])
     assert [*redis.scan_iter("*:kept_visitors:*")]
 
     refresh_hits()
