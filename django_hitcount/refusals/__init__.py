@@ -43,17 +43,7 @@ from django_hitcount.refusals.built_in import (  # noqa: F401 - REFUSALS names t
 )
 from django_hitcount.signals import hit_refused
 
-__all__ = [
-    "HitContext",
-    "Refusal",
-    "find_refusal",
-    "get_refusals",
-    "is_bot",
-    "log_refused",
-    "reasons_by_name",
-    "refusal",
-    "report_refused",
-]
+__all__ = ["HitContext", "Refusal", "get_refusals", "is_bot", "refusal"]
 
 PLACE = "HITCOUNT['REFUSALS']"
 

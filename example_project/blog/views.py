@@ -13,7 +13,7 @@ from django.views.generic import DetailView, ListView
 
 from blog.models import Article, Page
 from blog.paths import clean_path
-from django_hitcount.recording import arecord_hit, record_hits
+from django_hitcount import arecord_hit, record_hits
 from django_hitcount.views import HitCountDetailMixin
 
 ORDERS = {"newest": "Newest", "popular": "Most hits"}

@@ -14,7 +14,7 @@ from django.core import signing
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
-from django_hitcount.recording import record_hit
+from django_hitcount import record_hit
 
 HEADER = "X-Replayed-At"
 SIGNER = signing.Signer(salt="demo.replayed_days")

@@ -15,8 +15,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from demo.made_up_visits import BROWSERS, DAYS, Readable, Visit, make_visits
-from django_hitcount import compact_hits, flush_hits
-from django_hitcount.recording import record_hit, record_hits
+from django_hitcount import compact_hits, flush_hits, record_hit, record_hits
 
 DOWNLOAD_SHARE = 0.06
 APPLAUSE_SHARE = 0.04
