@@ -163,6 +163,12 @@ class TestTags:
 
         assert show(tags + "," + tags) == f"{hits} {visitors},{hits} {visitors}"
 
+    def test_redis_keeps_no_visitors_of_a_range_that_is_over(self, show, redis):
+        """What it keeps are ranges that end today: it knows which of their days are open."""
+        show("{% visitors article first_day=first last_day=last %}")
+
+        assert not [*redis.scan_iter("*:kept_visitors:*")]
+
     def test_popular_objects(self, show):
         flush_hits()
 

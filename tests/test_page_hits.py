@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
+from django.db import transaction
 from django.test import RequestFactory
 
+from django_hitcount.counters.days import day_of
+from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.recording import Hit, record_hit
 from django_hitcount.totals import get_hits
 from tests.app.models import Article
 from tests.browsers import BROWSER
+from tests.redis_server import sends
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -37,6 +43,47 @@ def test_page_counts_once_per_request_and_object(buffer, article):
 
     assert totals == [1, 1, 1]
     assert get_hits([article, other]) == {article: 1, other: 1}
+
+
+def test_once_per_request_takes_the_other_arguments(buffer, article):
+    request, yesterday = RequestFactory(headers=BROWSER).get("/"), day_of() - timedelta(days=1)
+    refused = record_hit(
+        article, request, once_per_request=True, counter="downloads", refuse=lambda context: True
+    )
+    hit = record_hit(article, request, once_per_request=True, amount=3, at=yesterday)
+
+    assert refused == Hit(False, "caller", 0)
+    assert hit == Hit(True, None, 3)
+    assert article.get_hits(first_day=yesterday, last_day=yesterday) == 3
+    with pytest.raises(InvalidArgument, match="Invalid amount: 0"):
+        record_hit(
+            article, RequestFactory(headers=BROWSER).get("/"), once_per_request=True, amount=0
+        )
+
+
+def test_the_total_is_left_on_the_object(buffer, article, django_assert_num_queries):
+    hit = record_hit(article, RequestFactory(headers=BROWSER).get("/"))
+
+    with sends() as sent, django_assert_num_queries(0):
+        assert article.hits == hit.total == 1
+    assert sent() == 0
+
+
+def test_not_while_it_waits_for_a_commit(buffer, article):
+    """It would stay there after a rollback."""
+    with transaction.atomic():
+        hit = record_hit(article)
+        assert (hit.total, article.hits) == (1, 0)
+        transaction.set_rollback(True)
+
+    assert article.hits == 0
+
+
+async def test_async_code_may_read_it_then(buffer):
+    article = await Article.objects.acreate(title="Tea")
+    await article.arecord_hit()
+
+    assert article.hits == 1
 
 
 def test_page_hit_after_an_explicit_one_counts_nothing_more(buffer, article):
