@@ -122,8 +122,12 @@ class Buffer(ABC):
         """Drop the totals of ``keys`` that the buffer keeps, so that they are read again."""
         return
 
-    def discard_all_totals(self) -> None:
-        """As discard_totals(), for all counters. Raises BufferUnavailable."""
+    def discard_all_totals(self, partitions: Collection[int] | None = None) -> None:
+        """
+        As discard_totals(), for all counters, or for those of some partitions.
+
+        Raises BufferUnavailable.
+        """
         return
 
     def count_visitors(

@@ -71,13 +71,31 @@ def _advance(batch_id: BatchId, claim: int, using: str) -> bool:
     rows = LastBatch.objects.using(using).filter(
         partition=batch_id.partition, generation=batch_id.generation, number__lt=batch_id.number
     )
-    changes = {"number": batch_id.number, "claim": claim, "flushed_at": timezone.now()}
-    return bool(rows.update(**changes))
+    return bool(
+        rows.update(
+            number=batch_id.number, claim=claim, flushed_at=timezone.now(), is_settled=False
+        )
+    )
+
+
+def mark_settled(batch_ids: Iterable[BatchId]) -> None:
+    """Note that Redis has no more of batches in the slots. Costs a transaction of a statement."""
+    using = hits_alias()
+    last = [models.Q(partition=p, generation=g, number=n) for p, g, n in batch_ids]
+    rows = LastBatch.objects.using(using).filter(reduce(or_, last))
+    mark = partial(rows.update, is_settled=True)
+    in_transaction(mark, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True)
+
+
+def read_unsettled() -> list[BatchId]:
+    """Read the last batches that were applied, and not settled since. Costs a query."""
+    rows = LastBatch.objects.using(hits_alias()).filter(is_settled=False)
+    return [BatchId(*row) for row in rows.values_list("partition", "generation", "number")]
 
 
 def _insert(batch_id: BatchId, using: str) -> None:
-    values = [batch_id.partition, batch_id.generation, *Applied()]
-    sql.insert_or_ignore(LastBatch, COLUMNS, values, using)
+    values = [batch_id.partition, batch_id.generation, *Applied(), True]
+    sql.insert_or_ignore(LastBatch, (*COLUMNS, "is_settled"), values, using)
 
 
 def read_runs(runs: Iterable[tuple[int, str]], *, using: str) -> dict[Generation, Applied]:

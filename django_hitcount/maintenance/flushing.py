@@ -78,9 +78,11 @@ def flush_hits(partitions: Iterable[int] | None = None) -> Flush:
     Costs for each partition that holds hits:
 
     - four round trips or more;
-    - one transaction, of an update, and two statements per thousand counters.
+    - one transaction, of an update, and two statements per thousand counters;
+    - an update in a transaction of its own.
 
-    Forgetting costs a query if no deleted object is due.
+    A flush of all partitions also costs two queries: for batches that were never settled, and for
+    deleted objects.
 
     Raises BufferUnavailable if Redis does not answer at all, and an ExceptionGroup of the errors
     of single steps. No hit is lost: flush again.
@@ -101,9 +103,25 @@ def flush_hits(partitions: Iterable[int] | None = None) -> Flush:
             with step(f"flushing partition {partition}"):
                 done += flush_partition(buffer, partition)
                 unflushed.remove(partition)
+        if partitions is None and not unflushed:
+            with step("dropping the totals that may lack a batch"):
+                drop_wrong_totals(buffer)
         with step("forgetting deleted objects"):
             forgetting.forget_deleted(deleted, unflushed=unsent | unflushed)
     return done
+
+
+def drop_wrong_totals(buffer: Buffer) -> None:
+    """
+    Drop the totals of partitions with a batch that was applied, but never settled.
+
+    All partitions were flushed before, so Redis has lost that batch. It may have loaded totals
+    between the loss and the COMMIT. Costs a query, and if there are such batches, what
+    discard_all_totals() costs, and an update.
+    """
+    if lost := ledger.read_unsettled():
+        buffer.discard_all_totals({batch.partition for batch in lost})
+        ledger.mark_settled(lost)
 
 
 def flush_partition(buffer: Buffer, partition: int) -> Flush:
@@ -131,8 +149,10 @@ def flush_batch(buffer: Buffer, batch: Batch) -> Flush:
     is_settled_here = buffer.settle(batch)
     if is_applied_here and not is_settled_here:
         # Redis may have lost the batch, and then loaded totals before the batch was applied. These
-        # totals lack its hits.
+        # totals lack its hits. If this process dies before it drops them, the next flush does so.
         buffer.discard_totals(batch.totals)
+    if is_applied_here or is_settled_here:
+        ledger.mark_settled([batch.id])
     malformed = tuple(batch.malformed) if is_settled_here else ()
     if malformed:
         message = "Partition %d had %d malformed fields. They are set aside: %r"

@@ -94,6 +94,7 @@ class Migration(migrations.Migration):
                 ('number', models.BigIntegerField(verbose_name='number')),
                 ('claim', models.BigIntegerField(default=0, verbose_name='claim')),
                 ('flushed_at', models.DateTimeField(null=True, verbose_name='flushed at')),
+                ('is_settled', models.BooleanField(default=True, verbose_name='settled')),
             ],
             options={
                 'verbose_name': 'last batch',

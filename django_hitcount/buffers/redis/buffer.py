@@ -226,8 +226,8 @@ class RedisBuffer(Buffer):
     def discard_totals(self, keys: Collection[CounterKey]) -> None:
         self._totals.discard(keys)
 
-    def discard_all_totals(self) -> None:
-        self._totals.discard_all()
+    def discard_all_totals(self, partitions: Collection[int] | None = None) -> None:
+        self._totals.discard_all(partitions)
 
     def discard_objects(self, objects: Collection[ObjectKey]) -> None:
         counters = conf.get_config().counters

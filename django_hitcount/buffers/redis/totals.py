@@ -28,7 +28,7 @@ KEYS_AT_A_TIME = 500
 SCANNED_AT_A_TIME = 1000
 """Keys that Redis looks at in one round trip."""
 
-VOIDABLE = re.compile(rb"{\d+}:[^:]*:(total|kept_visitors):")
+VOIDABLE = re.compile(rb"{(\d+)}:[^:]*:(?:total|kept_visitors):")
 """The names, after the prefix, of what is read from the tables again if it is dropped."""
 
 Groups = Mapping[int, Sequence[CounterKey]]
@@ -132,26 +132,30 @@ class RunningTotals:
             lambda link: build_discard_calls(*of, link.run_id, with_sketches=with_sketches)
         )
 
-    def discard_all(self) -> None:
+    def discard_all(self, partitions: Collection[int] | None = None) -> None:
         """
-        Drop all totals and kept numbers of visitors. Costs a round trip per thousand keys in Redis.
+        Drop all totals and kept numbers of visitors, or those of some partitions.
 
         Totals that are read from the tables meanwhile are not kept, unless that began after this.
+        Costs a round trip per thousand keys in Redis.
         """
-        partitions = range(self._partitions)
+        wanted = range(self._partitions) if partitions is None else partitions
         self._redis.send_to_run(
-            lambda link: [
-                ScriptCall("discard", [run_keys(p, link.run_id).epoch]) for p in partitions
-            ]
+            lambda link: [ScriptCall("discard", [run_keys(p, link.run_id).epoch]) for p in wanted]
         )
         prefix = database_prefix()
         cursor: bytes | int = 0
         while cursor != b"0":
             command = ("SCAN", cursor, "MATCH", f"{prefix}{{*", "COUNT", SCANNED_AT_A_TIME)
             ((cursor, names),) = self._redis.send([command])
-            found = [name for name in names if VOIDABLE.match(name, len(prefix))]
-            if found:
-                self._redis.send([("UNLINK", *found)])
+            found = [(name, VOIDABLE.match(name, len(prefix))) for name in names]
+            gone = [
+                name
+                for name, match in found
+                if match and (partitions is None or int(match[1]) in partitions)
+            ]
+            if gone:
+                self._redis.send([("UNLINK", *gone)])
 
 
 def build_state_reads(groups: Groups, run_id: str) -> list[ScriptCall]:

@@ -36,6 +36,10 @@ class LastBatch(Row):
     """The random number of the claim that set this batch aside."""
 
     flushed_at = models.DateTimeField(_("flushed at"), null=True)
+    is_settled = models.BooleanField(_("settled"), default=True)
+    """
+    False from the COMMIT of this batch until Redis has dropped it, or the totals that may lack it.
+    """
 
     KEY = ("partition", "generation")
 
