@@ -26,6 +26,7 @@ class HitCountConfig(AppConfig):
     def ready(self) -> None:
         register(checks.check_project)
         register(checks.check_buffer, Tags.caches)
+        register(checks.check_deployment, Tags.caches, deploy=True)
         register(checks.check_keys, Tags.models)
         post_migrate.connect(_reset_totals, sender=self)
         if find_spec("celery"):

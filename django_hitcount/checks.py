@@ -9,6 +9,7 @@ problem. docs/checks.rst explains them all.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from os import environ
 from typing import Any
@@ -67,7 +68,7 @@ def _error(error: conf.SettingError, **more: Any) -> CheckMessage:
 
 
 def check_buffer(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Iterator[CheckMessage]:
-    """E002: the buffer cannot be created. If it can, run its own checks, and W004."""
+    """E002: the buffer cannot be created. If it can, check its settings (W002), and W004."""
     from django_hitcount.buffers import get_buffer
 
     if conf.find_setting_errors():
@@ -78,27 +79,45 @@ def check_buffer(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Iter
         yield _error(exc, id="django_hitcount.E002")
         return
     yield from buffer.check()
-    if buffer.keeps_hits and find_spec("celery") and not _is_flush_scheduled():
+    missing = _unscheduled() if buffer.keeps_hits and find_spec("celery") else []
+    if missing:
         yield CheckWarning(
-            "Hits wait in the buffer, but the schedule of Celery beat has no entry that flushes "
-            "them.",
+            "Hits wait in Redis, but the schedule of Celery beat has no entry for "
+            f"{' and '.join(missing)}.",
             hint="Add the entries: app.conf.beat_schedule |= "
             "django_hitcount.tasks.beat_schedule(), and import the Celery app in the package "
-            "of your settings. If you run the command flush_hits in another way, silence "
-            "this check.",
+            "of your settings. If you run the commands in another way, silence this check.",
             id="django_hitcount.W004",
         )
 
 
-def _is_flush_scheduled() -> bool:
+def check_deployment(
+    app_configs: Sequence[AppConfig] | None, **kwargs: Any
+) -> Iterator[CheckMessage]:
+    """
+    Check the server of the buffer (W001, W003, W005, W006) and the database's timeouts (W009).
+
+    Only ``check --deploy`` runs it: a site in development needs no perfect server, and
+    ``makemigrations`` and an image that is being built have none.
+    """
+    from django_hitcount.buffers import get_buffer
+
+    if not conf.find_setting_errors():
+        with suppress(conf.SettingError):  # check_buffer() reports it.
+            yield from get_buffer().check(with_server=True)
+    yield from _check_timeouts()
+
+
+def _unscheduled() -> list[str]:
+    """Return the names of our tasks that the schedule of Celery beat lacks."""
     from celery import current_app
 
-    from django_hitcount.tasks import flush_hits
+    from django_hitcount.tasks import compact_hits, flush_hits
 
     if apps.is_installed("django_celery_beat"):
-        return True  # Its schedule is in the database, which checks do not query.
-    entries = (current_app.conf.beat_schedule or {}).values()
-    return any(entry["task"] == flush_hits.name for entry in entries)
+        return []  # Its schedule is in the database, which checks do not query.
+    scheduled = {entry["task"] for entry in (current_app.conf.beat_schedule or {}).values()}
+    return [task.name for task in (flush_hits, compact_hits) if task.name not in scheduled]
 
 
 def _check_visitors() -> Iterator[CheckMessage]:
@@ -132,15 +151,11 @@ def _check_proxies() -> Iterator[CheckMessage]:
 
 
 def _check_database() -> Iterator[CheckMessage]:
-    """
-    E003: the database's vendor is not supported. E006: the database has no autocommit.
-
-    W009: no timeout limits how long a page waits for the database of the counts.
-    """
+    """E003: the database's vendor is not supported. E006: the database has no autocommit."""
     from django_hitcount.db.routing import hits_alias
 
     connection = connections[hits_alias()]
-    alias, advised = connection.alias, ADVISED.get(connection.vendor)
+    alias = connection.alias
     if connection.vendor not in VENDORS:
         yield Error(
             f"The counts are stored in the database {alias!r}, whose vendor "
@@ -157,6 +172,14 @@ def _check_database() -> Iterator[CheckMessage]:
             "autocommit, of the same database or of another one.",
             id="django_hitcount.E006",
         )
+
+
+def _check_timeouts() -> Iterator[CheckMessage]:
+    """W009: no timeout limits how long a page waits for the database of the counts."""
+    from django_hitcount.db.routing import hits_alias
+
+    connection = connections[hits_alias()]
+    alias, advised = connection.alias, ADVISED.get(connection.vendor)
     if advised and not _has_timeout(connection):
         yield CheckWarning(
             f"No timeout limits how long a page waits for the database {alias!r}, which stores "

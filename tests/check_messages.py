@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from django.core.checks import CheckMessage, run_checks
 
 
-def hitcount_messages() -> list[CheckMessage]:
+def hitcount_messages(*, deploy: bool = False) -> list[CheckMessage]:
     """The messages of django_hitcount, with the settings as they are."""
-    return [m for m in run_checks() if "hitcount" in str(m.id)]
+    found = run_checks(include_deployment_checks=deploy)
+    return [m for m in found if "hitcount" in str(m.id)]
 
 
 def ids(messages: Iterable[CheckMessage]) -> list[str]:
@@ -21,3 +22,9 @@ def ids_with(settings, **changes: object) -> list[str]:
     """The ids of the messages after some changes of ``HITCOUNT``."""
     settings.HITCOUNT = {**settings.HITCOUNT, **changes}
     return ids(run_checks())
+
+
+def ids_of_deployment() -> list[str]:
+    """The ids of those messages that only ``check --deploy`` shows."""
+    shown = ids(run_checks())
+    return [name for name in ids(run_checks(include_deployment_checks=True)) if name not in shown]

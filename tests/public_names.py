@@ -16,6 +16,7 @@ MODULES = (
     "tasks",
     "signals",
     "exceptions",
+    "defaults",
     "refusals",
 )
 

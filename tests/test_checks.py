@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from celery import current_app
 from django.core.checks import run_checks
 from django.core.management import call_command
 from django.core.management.base import SystemCheckError
@@ -187,7 +188,15 @@ class TestW004:
 
         (message,) = hitcount_messages()
         assert ids([message]) == ["W004"]
+        assert "no entry for django_hitcount.flush_hits and django_hitcount.c" in message.msg
         assert "app.conf.beat_schedule |= django_hitcount" in message.hint
+
+    @pytest.mark.parametrize("name", ["flush_hits", "compact_hits"])
+    def test_one_task_is_missing(self, settings, hitcount, name):
+        del current_app.conf.beat_schedule[f"django_hitcount.{name}"]
+
+        (message,) = hitcount_messages()
+        assert f"no entry for django_hitcount.{name}." in message.msg
 
     def test_without_a_buffer_nothing_needs_to(self, settings):
         settings.HITCOUNT = {}

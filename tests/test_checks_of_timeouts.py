@@ -20,13 +20,18 @@ class TestW009:
 
     def found_with(self, monkeypatch, options):
         monkeypatch.setitem(connection.settings_dict, "OPTIONS", options)
-        return [message for message in hitcount_messages() if "W009" in str(message.id)]
+        return [m for m in hitcount_messages(deploy=True) if "W009" in str(m.id)]
 
     @pytest.mark.skipif(connection.vendor == "sqlite", reason="It waits 5 s by default")
     def test_nothing_is_set(self, monkeypatch):
         (message,) = self.found_with(monkeypatch, {})
 
         assert repr(dict(ADVISED[connection.vendor])) in message.hint
+
+    def test_silent_without_deploy(self, monkeypatch):
+        monkeypatch.setitem(connection.settings_dict, "OPTIONS", {})
+
+        assert not hitcount_messages()
 
     def test_silent_on_sqlite(self, monkeypatch):
         if connection.vendor == "sqlite":

@@ -26,7 +26,11 @@ WINGS = (
 )
 """From top to bottom. A wing imports only wings below it; the root may import all of them."""
 
-BELOW_ALL_WINGS = {"django_hitcount.exceptions", "django_hitcount.signals"}
+BELOW_ALL_WINGS = {
+    "django_hitcount.defaults",
+    "django_hitcount.exceptions",
+    "django_hitcount.signals",
+}
 
 FOLDERS_OF_THE_ROOT = {
     *("admin", "management", "migrations", "templatetags"),

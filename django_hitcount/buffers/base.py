@@ -178,6 +178,6 @@ class Buffer(ABC):
         """Take in what the buffer missed while it was away. Return how many records that were."""
         return 0
 
-    def check(self) -> list[CheckMessage]:
-        """Return the messages of this buffer's system checks."""
+    def check(self, *, with_server: bool = False) -> list[CheckMessage]:
+        """Return what is wrong with the settings of this buffer, or else with its server."""
         return []

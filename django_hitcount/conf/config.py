@@ -19,6 +19,7 @@ from django.conf import settings
 from django_hitcount.conf import kinds
 from django_hitcount.conf.caches import cached_for_settings
 from django_hitcount.conf.kinds import COUNTER_MAX_LENGTH, Kind, SettingError
+from django_hitcount.defaults import default_identities, default_refusals
 
 T = TypeVar("T")
 
@@ -37,11 +38,10 @@ The largest value of PARTITIONS. A flush looks at this number of partitions, bec
 have been larger before. It does so in one round trip.
 """
 
-HITS_PER_ADDRESS = 100
+HITS_PER_ADDRESS = 20
 """
-The default limit of counters with a ``repeat`` rule.
-
-It is far above what an office or a school needs, and far below what an attacker needs.
+The default limit of counters with a ``repeat`` rule: above what a network of readers needs, and far
+below what an attacker needs. docs/identifying.rst has the figures.
 """
 
 
@@ -128,8 +128,6 @@ COUNTERS = Kind[Mapping[str, CounterOptions]](
     _convert_counters,
 )
 
-DEFAULT_REFUSALS = [f"django_hitcount.refusals.{name}" for name in ("method", "prefetch", "bot")]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Config:
@@ -144,7 +142,7 @@ class Config:
     counters: Mapping[str, CounterOptions] = setting({}, COUNTERS)
     """The names of your counters, each with a dict of options."""
 
-    refusals: tuple[tuple[str, kinds.Options], ...] = setting(DEFAULT_REFUSALS, kinds.REFUSALS)
+    refusals: tuple[tuple[str, kinds.Options], ...] = setting([*default_refusals], kinds.REFUSALS)
     """
     Why hits are not counted: dotted paths of refusals, in the order in which they are tried.
     """
@@ -161,9 +159,7 @@ class Config:
     their networks.
     """
 
-    visitor_identity: tuple[str, ...] = setting(
-        ["user", "session", "cookie", "address"], kinds.IDENTITIES
-    )
+    visitor_identity: tuple[str, ...] = setting([*default_identities], kinds.IDENTITIES)
     """How visitors are identified: a list of identities. The first one with an answer is used."""
 
     visitor_cookie: str | None = setting(None, kinds.or_none(kinds.TEXT))

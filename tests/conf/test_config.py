@@ -38,8 +38,8 @@ def test_counter_has_defaults_and_options(settings):
 
     assert conf.get_config().counters == {
         "views": CounterOptions(repeat="always", visitors=False),
-        "downloads": CounterOptions(repeat="daily", visitors=True, per_address=100),
-        "likes": CounterOptions(repeat=60, visitors=False, per_address=100),
+        "downloads": CounterOptions(repeat="daily", visitors=True, per_address=20),
+        "likes": CounterOptions(repeat=60, visitors=False, per_address=20),
     }
 
 

@@ -70,12 +70,12 @@ def test_one_address_counts_up_to_its_limit(article, limit, repeat):
 
 
 @pytest.mark.parametrize("repeat", [3600, "daily"])
-def test_rules_have_a_limit_by_default_that_an_office_does_not_meet(article, settings, repeat):
+def test_rules_have_a_limit_by_default(article, settings, repeat):
     settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": {"repeat": repeat}}}
     with time_machine.travel(NOON):
-        counted = sum(article.record_hit(request_of(n)).counted for n in range(120))
+        counted = sum(article.record_hit(request_of(n)).counted for n in range(50))
 
-    assert counted == 100
+    assert counted == 20
 
 
 def test_always_has_no_limit_by_default(article):

@@ -294,7 +294,7 @@ class RedisBuffer(Buffer):
     def catch_up(self) -> int:
         return self._catch_up.deliver_all()
 
-    def check(self) -> list[CheckMessage]:
+    def check(self, *, with_server: bool = False) -> list[CheckMessage]:
         from django_hitcount.buffers.redis import checks
 
-        return [*checks.check(self._transport)]
+        return [*(checks.check_server(self._transport) if with_server else checks.check_alias())]

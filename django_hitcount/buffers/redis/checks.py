@@ -10,24 +10,20 @@ from django.core.checks import Warning as CheckWarning
 from redis.connection import parse_url
 
 from django_hitcount import conf
-from django_hitcount.buffers.redis.link import UNKNOWN_RUN, Reply
+from django_hitcount.buffers.redis.link import UNKNOWN_RUN
 from django_hitcount.buffers.redis.transport import RedisTransport, raise_failures
 from django_hitcount.exceptions import BufferUnavailable
 
 
-def check(transport: RedisTransport) -> Iterator[CheckMessage]:
+def check_server(transport: RedisTransport) -> Iterator[CheckMessage]:
     """
-    Check the cache alias, then its server. Costs one round trip.
+    Check the server. Costs one round trip.
 
     W001: Redis is away. W003: it may evict pending hits; they have no TTL, so only allkeys policies
-    do so. W005: after a crash, it starts from its last snapshot. W006: a restart from an older
-    state goes unnoticed.
+    do so. W005: a crash loses hits. W006: a restart from an older state goes unnoticed.
     """
-    yield from _check_shared()
     try:
-        run_id, (pong, info, save) = transport.send(
-            lambda link: [("PING",), ("INFO",), ("CONFIG", "GET", "save")]
-        )
+        run_id, (pong, info) = transport.send(lambda link: [("PING",), ("INFO",)])
         raise_failures([pong])
     except BufferUnavailable as exc:
         yield CheckWarning(
@@ -47,10 +43,10 @@ def check(transport: RedisTransport) -> Iterator[CheckMessage]:
             hint="Set maxmemory-policy to noeviction.",
             id="django_hitcount.W003",
         )
-    if _has_snapshots(save) and values.get("aof_enabled") == "0":
+    if values.get("aof_enabled") == "0":
         yield CheckWarning(
-            "Redis only keeps hits in snapshots (save is on, appendonly is off). A crash loses the "
-            "hits since the last snapshot that were not flushed.",
+            "Redis does not write each change to disk (appendonly is off). A crash loses the hits "
+            "since its last snapshot, if it makes any, that were not flushed.",
             hint="Set appendonly to yes.",
             id="django_hitcount.W005",
         )
@@ -63,7 +59,7 @@ def check(transport: RedisTransport) -> Iterator[CheckMessage]:
         )
 
 
-def _check_shared() -> Iterator[CheckMessage]:
+def check_alias() -> Iterator[CheckMessage]:
     """W002: clearing another cache in the same Redis database deletes pending hits."""
     alias = conf.get_config().redis or ""
     databases = {name: _databases(cache.get("LOCATION")) for name, cache in settings.CACHES.items()}
@@ -95,11 +91,3 @@ def _databases(location: object) -> set[tuple[object, ...]]:
             server = options.get("path") or (options.get("host"), options.get("port", 6379))
             found.add((server, options.get("db", 0)))
     return found
-
-
-def _has_snapshots(reply: Reply) -> bool:
-    """Read the reply of CONFIG GET: a list or, in version 3 of the protocol, a map."""
-    if isinstance(reply, BufferUnavailable):
-        return False  # CONFIG is not allowed.
-    values = reply.values() if isinstance(reply, dict) else reply[1::2]
-    return any(values)

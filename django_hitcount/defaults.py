@@ -1,0 +1,19 @@
+"""
+Defaults of settings that a project may want to extend::
+
+    from django_hitcount.defaults import default_refusals
+
+    HITCOUNT = {"REFUSALS": [*default_refusals, "django_hitcount.refusals.staff"]}
+"""
+
+from __future__ import annotations
+
+__all__ = ["default_identities", "default_refusals"]
+
+default_refusals = tuple(
+    f"django_hitcount.refusals.{name}" for name in ("method", "prefetch", "bot")
+)
+"""HITCOUNT["REFUSALS"]: hits that are no views."""
+
+default_identities = ("user", "session", "cookie", "address")
+"""HITCOUNT["VISITOR_IDENTITY"]: how visitors are identified."""
