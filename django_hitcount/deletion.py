@@ -32,6 +32,7 @@ from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import run_after_commit, savepoint
 from django_hitcount.db.tables import DeletedObject
 from django_hitcount.db.transactions import DATABASE_ERRORS, take_write_lock
+from django_hitcount.exceptions import UnsavedObject
 from django_hitcount.maintenance import forgetting
 from django_hitcount.twins import async_twin
 
@@ -56,9 +57,8 @@ def register(model: type[models.Model]) -> None:
     HitCountMixin does this itself. For other models, call it in AppConfig.ready().
 
     A child model counts as its parent, and a proxy as its model. So registers that parent or model,
-    with all its proxies. A child that is deleted with ``keep_parents=True``
-    leaves its counts to the parent. When a queryset deletes objects of a registered model, Django
-    reads them first.
+    with all its proxies. A child that is deleted with ``keep_parents=True`` leaves its counts to
+    the parent. When a queryset deletes objects of a registered model, Django reads them first.
     """
     counted = counted_model(model)
     primary_keys.registered.add(counted)
@@ -226,8 +226,8 @@ def forget_hits(obj: models.Model | Iterable[models.Model]) -> None:
     Raises InvalidArgument if an object has no primary key, and the database's error if the INSERT
     fails.
     """
-    objs = [obj] if isinstance(obj, models.Model) else obj
-    keys = [(content_type_id_of(obj), deleted_object_id(obj)) for obj in objs]
+    objs: Any = obj if isinstance(obj, Iterable) and not isinstance(obj, str) else [obj]
+    keys = [_find_key(obj) for obj in objs]
     using = hits_alias()
     rows = [
         DeletedObject(content_type_id=content_type_id, object_id=object_id, database=database)
@@ -238,6 +238,12 @@ def forget_hits(obj: models.Model | Iterable[models.Model]) -> None:
     elsewhere = [row.object_key for row in rows if row.database != using]
     databases = {using, *(row.database for row in rows)}
     run_after_commit(partial(forget_now, keys, elsewhere=elsewhere), databases=databases)
+
+
+def _find_key(obj: Any) -> ObjectKey:
+    if not isinstance(obj, models.Model) or obj.pk is None:
+        raise UnsavedObject(f"Invalid object: {obj!r}. Pass an object with its primary key.")
+    return content_type_id_of(obj), deleted_object_id(obj)
 
 
 def _database_of(content_type_id: int) -> str:

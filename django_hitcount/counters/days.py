@@ -87,10 +87,9 @@ def find_range(
     days: int | None, first_day: datetime.date | None, last_day: datetime.date | None
 ) -> tuple[datetime.date, datetime.date] | None:
     """
-    Return the first and the last day of what a caller asks for; None if he names no days.
+    Return the first and the last day that the arguments mean; None if there are none.
 
-    He names a number of days, today included, or the first day and the last one, which is today by
-    default.
+    ``days`` is a number of days, today included. Without it, ``last_day`` is today by default.
     """
     if days is None and first_day is None and last_day is None:
         return None
@@ -113,7 +112,7 @@ def find_range(
 def need_range(
     days: int | None, first_day: datetime.date | None, last_day: datetime.date | None
 ) -> tuple[datetime.date, datetime.date]:
-    """As find_range(), but raise InvalidArgument if the caller names no days."""
+    """As find_range(), but raise InvalidArgument if there are no arguments."""
     ends = find_range(days, first_day, last_day)
     if ends is None:
         raise InvalidArgument("The range is missing. Pass days, or first_day and last_day.")

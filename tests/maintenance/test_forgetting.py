@@ -16,7 +16,7 @@ from django_hitcount.counters.days import day_of
 from django_hitcount.db import row_deletion
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import DeletedObject, HitSlot
-from django_hitcount.exceptions import BufferUnavailable
+from django_hitcount.exceptions import BufferUnavailable, UnsavedObject
 from django_hitcount.maintenance import forgetting
 from django_hitcount.maintenance.compaction import compact_hits
 from django_hitcount.maintenance.flushing import flush_hits
@@ -277,6 +277,12 @@ class TestForgetByHand:
 
         flush_hits()
         assert is_nothing_left()
+
+    @pytest.mark.parametrize("obj", [None, "text", 5, Article, Article(), [None], [Article()]])
+    def test_what_has_no_key(self, db, obj):
+        with pytest.raises(UnsavedObject, match=r"Invalid object: .*Pass an object with its prim"):
+            forget_hits(obj)
+        assert not DeletedObject.objects.exists()
 
     def test_within_a_transaction_it_waits_for_the_commit(self, article):
         with transaction.atomic():
