@@ -226,8 +226,9 @@ def forget_hits(obj: models.Model | Iterable[models.Model]) -> None:
     Raises InvalidArgument if an object has no primary key, and the database's error if the INSERT
     fails.
     """
-    objs: Any = obj if isinstance(obj, Iterable) and not isinstance(obj, str) else [obj]
-    keys = [_find_key(obj) for obj in objs]
+    given: Any = obj
+    is_many = isinstance(given, Iterable) and not isinstance(given, str)
+    keys = [_find_key(one) for one in (given if is_many else [given])]
     using = hits_alias()
     rows = [
         DeletedObject(content_type_id=content_type_id, object_id=object_id, database=database)
