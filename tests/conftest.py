@@ -26,6 +26,8 @@ from tests.registers import ApartHashes
 from tests.servers import SERVERS, Server, ServerMissing, Valkey
 from tests.visiting import forget_keys, set_rule
 
+pytest_plugins = ["django_hitcount.pytest_plugin", "pytester"]
+
 # A busy machine may stop a test at any time, for longer than Hypothesis allows by default.
 hypothesis_settings.register_profile(
     "busy", deadline=None, suppress_health_check=[HealthCheck.too_slow]

@@ -18,6 +18,7 @@ MODULES = (
     "exceptions",
     "defaults",
     "refusals",
+    "testing",
 )
 
 

@@ -1,0 +1,176 @@
+"""
+Helpers for the tests of a project::
+
+    from django.test import TestCase
+    from django_hitcount.testing import BrowserClient, assert_hits
+
+    class ArticleTests(TestCase):
+        client_class = BrowserClient
+
+        def test_page_counts_a_view(self):
+            self.client.get(article.get_absolute_url())
+            assert_hits(article, 1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connections
+from django.db.models import Model
+from django.test import (
+    AsyncClient,
+    AsyncRequestFactory,
+    Client,
+    RequestFactory,
+    TestCase,
+    override_settings,
+)
+
+from django_hitcount import conf
+from django_hitcount.conf import DEFAULT_COUNTER
+from django_hitcount.counters.days import day_of
+from django_hitcount.refused_hits import get_refused_hits
+from django_hitcount.totals import get_hits
+from django_hitcount.twins import async_twin
+
+__all__ = [
+    "AsyncBrowserClient",
+    "AsyncBrowserRequestFactory",
+    "BrowserClient",
+    "BrowserRequestFactory",
+    "aassert_hits",
+    "assert_hits",
+    "override_hitcount",
+]
+
+USER_AGENT = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+
+
+def _commit_requests() -> ExitStack:
+    """
+    Let what a request leaves to the COMMIT be done at the end of the block, in a TestCase.
+
+    A TestCase wraps each test in a transaction that it rolls back. Does nothing for a database in
+    which the test has begun a transaction itself, or has none open.
+    """
+    stack = ExitStack()
+    for connection in connections.all(initialized_only=True):
+        blocks: Any = connection.atomic_blocks
+        if blocks and all(block._from_testcase for block in blocks):
+            stack.enter_context(
+                TestCase.captureOnCommitCallbacks(using=connection.alias, execute=True)
+            )
+    return stack
+
+
+class _Browser:
+    """Sends the User-Agent of a browser, unless the test gives another one."""
+
+    def generic(self, *args: Any, headers: Mapping[str, str] | None = None, **more: Any) -> Any:
+        """See RequestFactory.generic(), which makes all requests."""
+        given = {name.lower(): value for name, value in (headers or {}).items()}
+        if "HTTP_USER_AGENT" not in {*vars(self)["defaults"], *more}:
+            given.setdefault("user-agent", USER_AGENT)
+        return super().generic(*args, headers=given, **more)  # type: ignore[misc]
+
+
+class BrowserRequestFactory(_Browser, RequestFactory):
+    """Django's RequestFactory. Its requests come from a browser, so that their hits count."""
+
+
+class AsyncBrowserRequestFactory(_Browser, AsyncRequestFactory):
+    """See BrowserRequestFactory."""
+
+
+class BrowserClient(_Browser, Client):
+    """
+    Django's test client as a browser. Its hits count, in a TestCase, too.
+
+    After a request in a TestCase, it runs all that waits for the COMMIT of this request.
+    """
+
+    def request(self, **request: Any) -> Any:
+        """See Client.request()."""
+        with _commit_requests():
+            return super().request(**request)
+
+
+class AsyncBrowserClient(_Browser, AsyncClient):
+    """See BrowserClient."""
+
+    async def request(self, **request: Any) -> Any:
+        """See AsyncClient.request()."""
+        stack = await sync_to_async(_commit_requests)()
+        try:
+            return await super().request(**request)
+        finally:
+            await sync_to_async(stack.close)()
+
+
+class override_hitcount(override_settings):  # noqa: N801  # As in Django.
+    """
+    Override keys of HITCOUNT, and leave the others: a decorator and a context manager::
+
+        @override_hitcount(COUNTERS={"views": {"repeat": "daily"}})
+        def test_reload(self): ...
+
+    Raises ImproperlyConfigured for an unknown key or a wrong value.
+    """
+
+    def __init__(self, **changes: Any) -> None:
+        super().__init__()
+        self._changes = changes
+
+    def enable(self) -> None:
+        """See override_settings.enable()."""
+        self._change(getattr(settings, "HITCOUNT", {}))
+        super().enable()
+        try:
+            conf.get_config()
+        except ImproperlyConfigured:
+            self.disable()
+            raise
+
+    def save_options(self, test_func: Any) -> None:
+        """See override_settings.save_options(). Called for a class of tests."""
+        earlier = test_func._overridden_settings or {}
+        self._change(earlier.get("HITCOUNT", getattr(settings, "HITCOUNT", {})))
+        super().save_options(test_func)
+
+    def _change(self, earlier: dict[str, Any]) -> None:
+        self.options = {"HITCOUNT": {**earlier, **self._changes}}
+
+
+def assert_hits(obj: Model, hits: int, *, counter: str = DEFAULT_COUNTER, **days: Any) -> None:
+    """
+    Assert that an object has so many hits, and say why it may have others.
+
+    The arguments are those of get_hits(). Raises AssertionError.
+    """
+    found = get_hits(obj, counter=counter, **days)
+    if found != hits:
+        message = f"{obj!r} has {found} hits of {counter!r}, and should have {hits}."
+        raise AssertionError(message + _explain())
+
+
+def _explain() -> str:
+    """Say why hits of this test may not be counted."""
+    reasons = [f"{row.hits} x {row.refusal}" for row in get_refused_hits(days=1)]
+    why = f" Refused on {day_of()}: {', '.join(reasons)}." if reasons else ""
+    open_ones = [c for c in connections.all(initialized_only=True) if c.in_atomic_block]
+    if any(connection.run_on_commit for connection in open_ones):
+        why += (
+            " Hits may wait for a COMMIT: use BrowserClient, or "
+            "TestCase.captureOnCommitCallbacks(execute=True)."
+        )
+    return why
+
+
+aassert_hits = async_twin(assert_hits)
+"""See assert_hits()."""

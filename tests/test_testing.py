@@ -1,0 +1,197 @@
+"""The helpers for tests of projects, used as projects use them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.db import transaction
+from django.http import HttpResponse
+from django.test import TestCase, TransactionTestCase
+
+from django_hitcount import conf, get_hits, record_hit
+from django_hitcount.testing import (
+    AsyncBrowserClient,
+    BrowserClient,
+    BrowserRequestFactory,
+    aassert_hits,
+    assert_hits,
+    override_hitcount,
+)
+from tests.app.models import Article
+
+ROOT = Path(__file__).parent.parent
+
+
+class InATestCase(TestCase):
+    """Nothing is committed here."""
+
+    client_class = BrowserClient
+    async_client_class = AsyncBrowserClient
+
+    @classmethod
+    def setUpTestData(cls) -> None:
+        cls.article = Article.objects.create(title="Tea")
+
+    def test_a_page_counts(self):
+        for visits in (1, 2):
+            self.client.get(f"/articles/{self.article.pk}/")
+            assert_hits(self.article, visits)
+
+    def test_in_a_transaction_of_the_view(self):
+        self.client.get(f"/atomic/{self.article.pk}/")
+
+        assert_hits(self.article, 1)
+
+    def test_a_view_that_rolls_back_counts_nothing(self):
+        self.client.get(f"/rolls-back/{self.article.pk}/")
+
+        assert_hits(self.article, 0)
+
+    async def test_an_async_page_counts(self):
+        await self.async_client.get(f"/async/{self.article.pk}/")
+
+        await aassert_hits(self.article, 1)
+
+    def test_a_hit_outside_of_a_page_waits(self):
+        record_hit(self.article)
+
+        with self.assertRaisesMessage(AssertionError, "wait for a COMMIT: use BrowserClient"):
+            assert_hits(self.article, 1)
+
+    def test_a_transaction_of_the_test_is_its_own(self):
+        with transaction.atomic():
+            self.client.get(f"/articles/{self.article.pk}/")
+            assert_hits(self.article, 0)
+
+
+class WithCommits(TransactionTestCase):
+    client_class = BrowserClient
+
+    def test_a_page_counts_once(self):
+        article = Article.objects.create(title="Tea")
+        with transaction.atomic():
+            self.client.get(f"/articles/{article.pk}/")
+
+        assert_hits(article, 1)
+
+    def test_what_waits_for_a_transaction_of_the_test_is_done_once(self):
+        article, done = Article.objects.create(title="Tea"), []
+
+        def answer(*args: object) -> HttpResponse:
+            transaction.on_commit(lambda: done.append("sent a mail"))
+            return HttpResponse()
+
+        with mock.patch("tests.urls.render", answer), transaction.atomic():
+            self.client.get(f"/articles/{article.pk}/")
+            assert done == []
+        assert done == ["sent a mail"]
+
+
+@pytest.mark.django_db
+class TestAssertion:
+    @pytest.fixture
+    def article(self):
+        return Article.objects.create(title="Tea")
+
+    def test_says_what_was_found(self, article):
+        with pytest.raises(AssertionError, match=r"Article object.* has 0 hits of 'downloads'"):
+            assert_hits(article, 1, counter="downloads")
+
+    def test_takes_days(self, article, browser_client):
+        browser_client.get(f"/articles/{article.pk}/")
+
+        assert_hits(article, 1, days=7)
+        with pytest.raises(AssertionError, match="has 1 hits"):
+            assert_hits(article, 2, days=1)
+
+    def test_says_what_was_refused(self, article, client, browser_client):
+        with transaction.atomic():
+            browser_client.get(f"/articles/{article.pk}/", headers={"user-agent": "Googlebot/2.1"})
+        with pytest.raises(AssertionError, match=r"Refused on .*: 1 x bot\."):
+            browser_client.get(f"/articles/{article.pk}/", headers={"user-agent": "Googlebot/2.1"})
+            assert_hits(article, 1)
+
+
+class TestFixtures:
+    def test_requests_are_of_a_browser(self, db, browser_rf, async_browser_rf):
+        article = Article.objects.create(title="Tea")
+
+        for factory in (browser_rf, async_browser_rf):
+            assert record_hit(article, factory.get("/")).counted
+            bot = factory.get("/", headers={"User-Agent": "Googlebot/2.1"})
+            assert record_hit(article, bot).refusal == "bot"
+        bot = browser_rf.get("/", HTTP_USER_AGENT="Googlebot/2.1")
+        assert record_hit(article, bot).refusal == "bot"
+        bot = BrowserClient(headers={"user-agent": "Googlebot/2.1"})
+        assert bot.get("/").wsgi_request.headers["user-agent"] == "Googlebot/2.1"
+        assert not record_hit(article, browser_rf.post("/")).counted
+
+    async def test_clients(self, transactional_db, browser_client, async_browser_client):
+        article = await Article.objects.acreate(title="Tea")
+        await async_browser_client.get(f"/async/{article.pk}/")
+
+        await aassert_hits(article, 1)
+        assert isinstance(browser_client, BrowserClient)
+
+    def test_plugin_alone_imports_no_django(self, pytester):
+        pytester.makepyfile(
+            """
+            import sys
+
+            def test(request):
+                assert "django" not in sys.modules
+                plugins = request.config.pluginmanager
+                assert plugins.has_plugin("django_hitcount.pytest_plugin")
+            """
+        )
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "django_hitcount.pytest_plugin"]
+        own = {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        environment = {**os.environ, **own}
+        environment.pop("DJANGO_SETTINGS_MODULE", None)
+        subprocess.run(command, cwd=pytester.path, env=environment, check=True)
+
+
+class TestOverride:
+    def test_other_keys_stay(self):
+        counters = settings.HITCOUNT["COUNTERS"]
+        with override_hitcount(SLOTS=7), override_hitcount(PARTITIONS=3):
+            config = conf.get_config()
+            assert (config.slots, config.partitions) == (7, 3)
+            assert settings.HITCOUNT["COUNTERS"] == counters
+        assert conf.get_config().slots == 64
+
+    @override_hitcount(SLOTS=7)
+    @override_hitcount(PARTITIONS=3)
+    def test_decorator(self):
+        assert (conf.get_config().slots, conf.get_config().partitions) == (7, 3)
+
+    @pytest.mark.parametrize("changes", [{"SLOT": 7}, {"SLOTS": "many"}])
+    def test_wrong_value_is_an_error(self, changes):
+        before = settings.HITCOUNT
+        with pytest.raises(ImproperlyConfigured, match="SLOT"), override_hitcount(**changes):
+            pass
+        assert settings.HITCOUNT is before
+
+    def test_headless_browser_may_count(self, db):
+        article = Article.objects.create(title="Tea")
+        agent = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 HeadlessChrome/140.0.0.0"
+        request = BrowserRequestFactory(headers={"user-agent": agent}).get("/")
+
+        assert record_hit(article, request).refusal == "bot"
+        with override_hitcount(NOT_BOT_USER_AGENTS=["HeadlessChrome"]):
+            assert record_hit(article, request).counted
+
+
+@override_hitcount(SLOTS=7)
+@override_hitcount(PARTITIONS=3)
+class OfAClass(TestCase):
+    def test_it_overrides(self):
+        assert (conf.get_config().slots, conf.get_config().partitions) == (7, 3)
+        assert get_hits([]) == {}
