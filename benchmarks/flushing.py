@@ -1,4 +1,4 @@
-"""Compare flush() with the raw upsert of the same rows through the same driver."""
+"""Compare flush_hits() with the raw upsert of the same rows through the same driver."""
 
 from __future__ import annotations
 
@@ -47,22 +47,22 @@ def run(options: Options) -> list[Target]:
                 raw, ours = _rates(alias, size, is_fresh=is_fresh, turns=turns)
                 where = f"{alias}, {size:,} {'fresh' if is_fresh else 'existing'} rows"
                 rows.append([where, thousands(raw), thousands(ours), times(ours / raw)])
-                what = f"{where}: flush() / raw upsert"
+                what = f"{where}: flush_hits() / raw upsert"
                 targets.append(Target(what=what, ratio=ours / raw, at_least=0.5))
     print_table(
         "Flush: counters per second, each a row in both tables",
-        ["", "raw upsert", "flush()", "ratio"],
+        ["", "raw upsert", "flush_hits()", "ratio"],
         rows,
     )
     return targets
 
 
 def _rates(alias: str, size: int, *, is_fresh: bool, turns: int) -> tuple[float, float]:
-    """Counters per second by raw upserts and by flush()."""
+    """Counters per second by raw upserts and by flush_hits()."""
     with databases.using(alias), buffer("redis", SLOTS=ONLY_SLOT, PARTITIONS=PARTITIONS):
         hits = pending_hits(size)
         transactions = _transactions(hits)
-        # The garbage collector must not walk through this test data while flush() runs.
+        # The garbage collector must not walk through this test data while flush_hits() runs.
         gc.freeze()
         _set_up(transactions)
         set_up = partial(_set_up, []) if is_fresh else _leave

@@ -185,7 +185,7 @@ def _articles() -> list[Article]:
     articles = [Article.objects.create(title="Measured") for _ in range(max(TAGS))]
     hits = record_hits(articles)
     assert all(hit.counted for hit in hits)
-    flushing.flush()
+    flushing.flush_hits()
     for model in (HitSlot, DailyHitSlot):
         for row in model.objects.filter(object_id__in=[str(a.pk) for a in articles]):
             copies = [_copy(row, slot) for slot in range(SLOTS + 1) if slot != row.slot]
@@ -200,7 +200,7 @@ def _copy(row: HitSlot | DailyHitSlot, slot: int) -> HitSlot | DailyHitSlot:
 
 def _is_flushed() -> bool:
     try:
-        flushing.flush()
+        flushing.flush_hits()
     except (HitCountError, DatabaseError, ExceptionGroup):  # A server is not back yet.
         return False
     return True

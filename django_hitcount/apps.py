@@ -28,13 +28,13 @@ class HitCountConfig(AppConfig):
         register(checks.check_buffer, Tags.caches)
         register(checks.check_deployment, Tags.caches, deploy=True)
         register(checks.check_keys, Tags.models)
-        post_migrate.connect(_reset_totals, sender=self)
+        post_migrate.connect(_refresh_hits, sender=self)
         if find_spec("celery"):
             signals.partition_full.connect(_flush_early)
 
 
-def _reset_totals(using: str, **kwargs: object) -> None:
-    """Reset the totals in Redis after ``migrate`` or ``flush``, which may have changed the rows."""
+def _refresh_hits(using: str, **kwargs: object) -> None:
+    """Refresh the hits in Redis after ``migrate`` or ``flush``, which may have changed the rows."""
     from django_hitcount.db.routing import hits_alias
     from django_hitcount.totals import refresh_hits
 

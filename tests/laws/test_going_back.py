@@ -132,7 +132,7 @@ class GoingBack(Machine):
         }
 
     def teardown(self) -> None:
-        flushing.flush()
+        flushing.flush_hits()
         expected = {obj: len(hits) for obj, hits in self.left.items()}
         found = slot_sums(self.objs), daily_sums(self.objs)
         super().teardown()
