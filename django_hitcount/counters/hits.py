@@ -40,7 +40,7 @@ REASONS: dict[str, str | Promise] = {
         "django.template.context_processors.request."
     ),
     REPEAT: _("The visitor has been counted already."),
-    UNAVAILABLE: _("Neither the buffer nor the database takes hits."),
+    UNAVAILABLE: _("Neither Redis nor the database took the hit."),
     UNSAVED: _("The object is not saved: a preview."),
 }
 """

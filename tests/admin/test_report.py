@@ -268,8 +268,8 @@ def test_refused_hits_are_shown_by_reason(admin, text):
     page = text(admin.get(URL))
 
     assert "Refused hits 4 80.0% of all hits, counted or refused" in page
-    assert "method The request is not a GET, so it does not show a page. 3 75.0%" in page
-    assert "bot The user agent is that of a bot, or empty. 1 25.0%" in page
+    assert "The request is not a GET, so it does not show a page. method 3 75.0%" in page
+    assert "The user agent is that of a bot, or empty. bot 1 25.0%" in page
     assert "Refused hits 4 of all models together" in text(admin.get(f"{URL}?model=app.article"))
 
 
@@ -450,7 +450,7 @@ def test_it_says_how_to_record_hits_of_the_chosen_counter(admin, text):
 def test_without_refused_hits_it_says_which_would_be(admin, text):
     make(Article, 1)
 
-    assert 'HITCOUNT["REFUSALS"] says which hits are' in html.unescape(text(admin.get(URL)))
+    assert 'The settings of the site say which hits are' in html.unescape(text(admin.get(URL)))
 
 
 def test_a_period_without_objects_says_why(admin, text):
