@@ -450,7 +450,7 @@ def test_it_says_how_to_record_hits_of_the_chosen_counter(admin, text):
 def test_without_refused_hits_it_says_which_would_be(admin, text):
     make(Article, 1)
 
-    assert 'The settings of the site say which hits are' in html.unescape(text(admin.get(URL)))
+    assert "The settings of the site say which hits are" in html.unescape(text(admin.get(URL)))
 
 
 def test_a_period_without_objects_says_why(admin, text):

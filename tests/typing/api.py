@@ -10,24 +10,49 @@ from django.db import models
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from django_hitcount.corrections import correct_hits
-from django_hitcount.db.tables import Correction
+from django_hitcount import (
+    Hit,
+    Throttle,
+    Visitors,
+    acorrect_hits,
+    aforget_hits,
+    aget_hits,
+    apopular,
+    arecord_hit,
+    atrending,
+    compact_hits,
+    correct_hits,
+    flush_hits,
+    forget_hits,
+    get_flush_status,
+    get_hits,
+    get_refused_hits,
+    get_visitors,
+    hits_by_day,
+    hits_by_month,
+    hits_by_week,
+    popular,
+    prefetch_hits,
+    record_hit,
+    record_hits,
+    refresh_hits,
+    register,
+    trending,
+    visitors_by_day,
+)
+from django_hitcount.counters.days import day_of
 from django_hitcount.fields import HitCountField
-from django_hitcount.maintenance.flushing import Flush, flush_hits
+from django_hitcount.maintenance.flushing import Flush
 from django_hitcount.models import (
+    Correction,
     HitCountManager,
     HitCountMixin,
     HitCountQuerySet,
     HitCountSum,
     with_hits,
 )
-from django_hitcount.prefetching import prefetch_hits
-from django_hitcount.rankings import atrending, popular, trending
-from django_hitcount.recording import Hit, arecord_hit, record_hit, record_hits
-from django_hitcount.series import hits_by_day, hits_by_month, hits_by_week, visitors_by_day
-from django_hitcount.status import FlushStatus, get_flush_status
-from django_hitcount.totals import aget_hits, get_hits
-from django_hitcount.unique_visitors import Visitors
+from django_hitcount.status import FlushStatus
+from django_hitcount.testing import BrowserClient, assert_hits, override_hitcount
 from tests.app import models as app
 from tests.app.models import LiveHitCountQuerySet
 
@@ -123,3 +148,27 @@ def managers() -> None:
     assert_type(app.Reader.objects, UserManager[app.Reader])
     assert_type(with_hits(app.Reader.objects.all()), QuerySet[app.Reader, app.Reader])
     assert_type(app.Novel.published.with_hits(), LiveHitCountQuerySet)
+
+
+async def the_rest(article: Article, user: User) -> None:
+    register(User)
+    forget_hits(article)
+    forget_hits([article])
+    await aforget_hits(article)
+    forget_hits("5")  # type: ignore[arg-type]
+    assert_type(Throttle("mail", 60).admit(), bool)
+    assert_type(get_refused_hits(days=7)[0].hits, int)
+    compact_hits()
+    refresh_hits()
+    assert_type(await acorrect_hits(article, 1, day=day_of(), reason="x", user=user), Correction)
+    assert_type(await apopular(Article, 3, days=7), list[Any])
+    assert_type(get_visitors(article), Visitors)
+    assert_type(get_visitors([article], days=7), dict[Article, Visitors])
+    assert_type(await aget_hits(article, days=7), int)
+    assert_type(await aget_hits([article]), dict[Article, int])
+    assert_type(article.get_hits(days=7), int)
+    assert_type(await article.aget_hits(), int)
+    assert_type(record_hit(article, once_per_request=True), Hit)
+    with override_hitcount(SLOTS=2):
+        assert_hits(article, 1, days=7)
+    BrowserClient().get("/")
