@@ -79,6 +79,7 @@ def test_not_while_it_waits_for_a_commit(buffer, article):
     assert article.hits == 0
 
 
+@pytest.mark.usefixtures("no_connection_of_the_thread_is_left")
 async def test_async_code_may_read_it_then(buffer):
     article = await Article.objects.acreate(title="Tea")
     await article.arecord_hit()

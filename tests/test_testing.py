@@ -133,6 +133,7 @@ class TestFixtures:
         assert bot.get("/").wsgi_request.headers["user-agent"] == "Googlebot/2.1"
         assert not record_hit(article, browser_rf.post("/")).counted
 
+    @pytest.mark.usefixtures("no_connection_of_the_thread_is_left")
     async def test_clients(self, transactional_db, browser_client, async_browser_client):
         article = await Article.objects.acreate(title="Tea")
         await async_browser_client.get(f"/async/{article.pk}/")
