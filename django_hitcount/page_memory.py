@@ -78,8 +78,7 @@ class PageMemory:
         """Forget the visitors and hits of days of counters that the page is about to record."""
         if self._numbers:
             keys = {hit.key for hit in hits}
-            days = [n for n in self._numbers if not isinstance(n, CounterKey) and n.key in keys]
-            self._numbers.forget(days)
+            self._numbers.forget(lambda n: not isinstance(n, CounterKey) and n.key in keys)
 
 
 def memory_of(request: HttpRequest) -> PageMemory:

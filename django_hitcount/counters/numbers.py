@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import monotonic
@@ -74,7 +74,7 @@ class FreshNumbers(dict[Number, tuple[Any, float]]):
     """
     Numbers, and when they were read. Forgets them after ten seconds.
 
-    Pickling, as a cache does, empties it.
+    Threads may share it, as they may share an object. Pickling, as a cache does, empties it.
     """
 
     def remember(self, numbers: Mapping[Any, Any]) -> None:
@@ -88,9 +88,11 @@ class FreshNumbers(dict[Number, tuple[Any, float]]):
         value, read_at = self.get(number, (None, 0.0))
         return value if monotonic() - read_at <= FRESH_SECONDS else None
 
-    def forget(self, numbers: Iterable[Number]) -> None:
-        for number in [*numbers]:
-            del self[number]
+    def forget(self, is_meant: Callable[[Number], bool]) -> None:
+        """Forget the numbers for which ``is_meant`` returns True."""
+        for number in [*self]:
+            if is_meant(number):
+                self.pop(number, None)
 
     def __reduce__(self) -> tuple[type[FreshNumbers], tuple[()]]:
         return FreshNumbers, ()
@@ -127,11 +129,14 @@ def numbers_of(obj: Model) -> FreshNumbers:
 def forget_numbers(obj: Model, *, counter: str | None = None) -> None:
     """Forget what ``obj`` remembers, of ``counter`` or of all counters."""
     if "hits" in vars(obj) and _has_property(obj, "hits"):
-        del vars(obj)["hits"]
+        vars(obj).pop("hits", None)
     remembered: FreshNumbers | None = vars(obj._state).get(_ON_STATE)
     if remembered:
-        keys = {n: n if isinstance(n, CounterKey) else n.key for n in remembered}
-        remembered.forget(n for n, key in keys.items() if counter in (None, key.counter))
+        remembered.forget(lambda number: counter in (None, _key_of(number).counter))
+
+
+def _key_of(number: Number) -> CounterKey:
+    return number if isinstance(number, CounterKey) else number.key
 
 
 def set_hits(obj: Model, name: str, total: int, *, counter: str) -> None:

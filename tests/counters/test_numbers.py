@@ -10,6 +10,7 @@ from django.core.cache import cache
 from django.test import RequestFactory
 
 from django_hitcount.counters import numbers
+from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import with_hits
@@ -137,3 +138,18 @@ def test_copy_with_a_key_of_its_own_begins_at_zero(found):
     found.save()
 
     assert found.hits == 0
+
+
+def test_another_thread_may_change_what_is_being_forgotten():
+    fresh = numbers.FreshNumbers()
+    keys = [CounterKey(1, str(pk), "views") for pk in range(4)]
+    fresh.remember(dict.fromkeys(keys[:3], 5))
+
+    def forget_meanwhile(number: numbers.Number) -> bool:
+        fresh.pop(keys[1], None)
+        fresh.remember({keys[3]: 7})
+        return True
+
+    fresh.forget(forget_meanwhile)
+
+    assert [fresh.recall(key) for key in keys] == [None, None, None, 7]
