@@ -17,8 +17,9 @@ from django_hitcount.visitors import identity
 from tests import public_names
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([*ROOT.glob("*.rst"), *ROOT.glob("docs/*.rst"), *ROOT.glob("*/README.rst")])
-DOCS = "\n".join(path.read_text() for path in PAGES)
+PAGES = sorted([*ROOT.glob("*.rst"), *ROOT.glob("*/README.rst")])
+"""What package indexes and code hosts show. Sphinx checks the others: ``tox -e docs``."""
+DOCS = "\n".join(path.read_text() for path in [*PAGES, *ROOT.glob("docs/*.rst")])
 REFUSALS = [
     *(r.name for r in vars(refusals).values() if isinstance(r, refusals.Refusal)),
     # Made by functions that take options.
@@ -59,13 +60,6 @@ def test_links_to_sections_lead_to_one():
         if not target.startswith("http")
         and section not in ids[(page.parent / target).resolve() if target else page]
     ]
-
-
-def test_every_page_is_in_the_index():
-    index = (ROOT / "docs" / "index.rst").read_text()
-    pages = {page.name for page in ROOT.glob("docs/*.rst")} - {"index.rst"}
-
-    assert pages == {page for page in pages if f"<{page}>" in index}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -139,7 +133,7 @@ def test_version_is_in_the_changelog():
     version = re.search(r"^version = (\S+)$", (ROOT / "setup.cfg").read_text(), re.MULTILINE)
 
     assert version
-    changelog = (ROOT / "CHANGELOG.rst").read_text()
+    changelog = (ROOT / "docs" / "changelog.rst").read_text()
     assert re.search(rf"^{re.escape(version[1])} ", changelog, re.MULTILINE)
 
 
@@ -181,8 +175,12 @@ def test_wheel_has_all_that_is_needed_and_nothing_else():
 
 def test_design_names_places_that_exist():
     design = (ROOT / "docs" / "design.rst").read_text()
-    places = re.sub(r"\s+", " ", design.split("\nWhere things are\n")[1].split("\nWords\n")[0])
-    files = re.findall(r"``([\w/]+\.(?:py|lua))``(?:: ``([\w.]+)\(\)``)?", places)
+    places = re.sub(
+        r"\s+", " ", design.split("\nWhere things are\n")[1].split("\nWords of the code\n")[0]
+    )
+    files = re.findall(
+        r"``([\w/]+\.(?:py|lua))``(?:: ``([\w.]+)\(\)``)?", re.sub(r"\s+", " ", places)
+    )
 
     assert len(files) > 10
     for file, function in files:

@@ -30,9 +30,12 @@ pytestmark = [
 
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"^( *)\.\. code-block:: (\S+)\n\n((?:\1   .*\n|\n)+)", re.MULTILINE)
-FILE = re.compile(r"\A(?:# |\{# )(\S+)(?: #\})?\n")
+FILE = re.compile(r"\A(?:# |\{# )(\S+)( \(the whole file\))?(?: #\})?\n")
 README = ROOT / "README.rst"
+TUTORIAL = ROOT / "docs" / "tutorial.rst"
 REDIS_PAGE = ROOT / "docs" / "redis.rst"
+SKIPPED = ("pip ", "python manage.py runserver", "python manage.py createsuperuser")
+"""Everything is installed here, serve() chooses a port, and nobody types a password."""
 PASTED_REDIS = "127.0.0.1:6379"
 SECONDS = 300
 
@@ -65,15 +68,15 @@ class Project:
         assert file, f"no file is named for this block:\n{block}"
         path = self.directory / file[1]
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a") as target:
+        with path.open("w" if file[2] else "a") as target:
             target.write("\n" + block.replace(PASTED_REDIS, self.redis))
 
     def type(self, commands: str) -> None:
-        """Everything is installed here. The worker does not end, and serve() chooses a port."""
+        """Run commands, and start the worker, which does not end."""
         for command in commands.splitlines():
             if command.startswith("celery "):
                 self.start(command)
-            elif not command.startswith(("pip ", "python manage.py runserver")):
+            elif not command.startswith(SKIPPED):
                 self.run(command)
 
     def run(self, command: str) -> str:
@@ -171,6 +174,46 @@ def test_blocks_pasted_one_after_the_other_make_a_site_that_counts(project, redi
     second = {"user-agent": BROWSER["user-agent"].replace("140", "141")}
     assert get(page, **second).startswith(" <h1>Tea</h1> <p>4 views</p> ")
     wait_until(lambda: in_tables(project) == 4, "the flush by Celery's beat")
+    project.stop()
+
+
+READ_ADMIN = """
+from django.contrib.auth.models import User
+from django.test import Client
+User.objects.create_superuser("ann")
+client = Client(headers={"host": "127.0.0.1"})
+client.force_login(User.objects.get())
+for path in ("articles/article/", "articles/article/1/statistics/", "django_hitcount/hitslot/"):
+    print(path, client.get(f"/admin/{path}").status_code)
+"""
+
+
+def test_tutorial_ends_with_visitors_a_popular_list_and_the_admin(project):
+    project.section(TUTORIAL, "A blog")
+    page = project.serve()
+    assert get(page) == " <h1>Tea</h1> "
+    project.stop()
+
+    project.section(TUTORIAL, "Count views")
+    assert "No changes detected" in project.run("python manage.py makemigrations")
+    page = project.serve()
+    assert [get(page), get(page)] == [
+        " <h1>Tea</h1> <p>1 views</p> ",
+        " <h1>Tea</h1> <p>2 views</p> ",
+    ]
+    project.stop()
+
+    project.section(TUTORIAL, "Count visitors")
+    project.section(TUTORIAL, "List what is popular")
+    project.section(TUTORIAL, "Look at the numbers")
+    page = project.serve()
+    shown = " <h1>Tea</h1> <p>3 views</p> <p>1 readers today, 3 views this week</p> "
+    assert [get(page), get(page)] == [shown] * 2
+    start = get(page.removesuffix("articles/1/"))
+    assert start.endswith(" <h2>Popular this week</h2> <p>Tea: 3 views</p> ")
+    read = shlex.quote(READ_ADMIN)
+    assert re.findall(r"/ (\d+)", project.run(f"python manage.py shell -c {read}")) == ["200"] * 3
+    assert "django_hitcount." not in project.run("python manage.py check")
     project.stop()
 
 

@@ -123,30 +123,37 @@ def global_privacy_control(context: HitContext) -> bool:
 
 def previews(cookie: str | None = None, header: str | None = None) -> Refusal:
     """
-    Refuse previews of unpublished pages.
+    Refuse previews of unpublished pages, and pages that an editor is editing.
 
     Args:
         cookie: the name of a cookie. Requests that have it, with a value that is not empty, are
             previews.
         header: the name of a header, with the same meaning.
 
-    For Wagtail's previews, neither is needed: Wagtail sets ``request.is_preview``. Raises
-    ValueError for a wrong name.
+    Wagtail and django CMS need neither: the one sets ``request.is_preview``, and the toolbar of the
+    other says which mode it is in. Raises ValueError for a wrong name.
     """
     _check_name(cookie, "cookie")
     _check_name(header, "header")
     header_key = "HTTP_" + header.upper().replace("-", "_") if header else None
 
-    @refusal("preview", _("The page is a preview."), uses_database=False)
+    @refusal("preview", _("The page is a preview, or is being edited."), uses_database=False)
     def is_preview(context: HitContext) -> bool:
         request = context.request
         return bool(
             getattr(request, "is_preview", False)
+            or _is_edited(getattr(request, "toolbar", None))
             or (cookie and request.COOKIES.get(cookie))
             or (header_key and request.META.get(header_key))
         )
 
     return is_preview
+
+
+def _is_edited(toolbar: Any) -> bool:
+    """Return whether a toolbar of django CMS shows more than visitors see."""
+    modes = ("edit_mode_active", "structure_mode_active", "preview_mode_active")
+    return any(getattr(toolbar, mode, False) for mode in modes)
 
 
 def _check_name(value: object, option: str) -> None:

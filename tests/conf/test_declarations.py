@@ -41,9 +41,9 @@ def sections_of(text: str, heading: str) -> dict[str, str]:
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
-SECTIONS = sections_of(DOCS, r"^``([A-Z_]+)``\n=+\n")
+SECTIONS = sections_of(DOCS, r"^([A-Z_]+)\n=+\n")
 OPTION_SECTIONS = sections_of(
-    SECTIONS["COUNTERS"].split("`Identifying visitors")[0], r"^``\"(\w+)\"``\n"
+    SECTIONS["COUNTERS"].split(":doc:`Identifying visitors")[0], r"^``\"(\w+)\"``\n"
 )
 
 DECLARED = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import RequestFactory
@@ -58,6 +60,14 @@ class TestPreviews:
         request.is_preview = is_preview
 
         assert reason(request) == ("preview" if is_preview else None)
+
+    @pytest.mark.parametrize("mode", ["edit", "structure", "preview", "content"])
+    def test_the_toolbar_of_django_cms_says_so_without_options(self, refuse, mode):
+        refuse(f"{BUILT_IN}previews")
+        request = get()
+        request.toolbar = SimpleNamespace(**{f"{mode}_mode_active": True})
+
+        assert reason(request) == (None if mode == "content" else "preview")
 
     def test_without_options_neither_a_cookie_nor_a_header_does(self, refuse):
         refuse(f"{BUILT_IN}previews")
