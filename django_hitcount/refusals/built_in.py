@@ -112,9 +112,7 @@ def do_not_track(context: HitContext) -> bool:
 
 
 @refusal(
-    "global_privacy_control",
-    _("The browser asks for its data not to be shared."),
-    uses_database=False,
+    "global_privacy_control", _("The browser asks not to share its data."), uses_database=False
 )
 def global_privacy_control(context: HitContext) -> bool:
     """Refuse requests with the header ``Sec-GPC: 1``."""
@@ -140,9 +138,10 @@ def previews(cookie: str | None = None, header: str | None = None) -> Refusal:
     @refusal("preview", _("The page is a preview, or is being edited."), uses_database=False)
     def is_preview(context: HitContext) -> bool:
         request = context.request
+        toolbar = getattr(request, "toolbar", None)
         return bool(
             getattr(request, "is_preview", False)
-            or _is_edited(getattr(request, "toolbar", None))
+            or any(getattr(toolbar, f"{mode}_mode_active", False) for mode in _CMS_MODES)
             or (cookie and request.COOKIES.get(cookie))
             or (header_key and request.META.get(header_key))
         )
@@ -150,10 +149,7 @@ def previews(cookie: str | None = None, header: str | None = None) -> Refusal:
     return is_preview
 
 
-def _is_edited(toolbar: Any) -> bool:
-    """Return whether a toolbar of django CMS shows more than visitors see."""
-    modes = ("edit_mode_active", "structure_mode_active", "preview_mode_active")
-    return any(getattr(toolbar, mode, False) for mode in modes)
+_CMS_MODES = ("edit", "structure", "preview")
 
 
 def _check_name(value: object, option: str) -> None:
