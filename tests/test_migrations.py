@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.contrib.contenttypes.models import ContentType
 from django.core.management import call_command
 from django.db import connection
@@ -148,3 +149,14 @@ class TestIndexes:
         assert {"hitcount_hitslot_most", "hitcount_hitslot_compact"} <= constraints.keys()
 
         assert compaction.compact().rows == 60
+
+
+@pytest.mark.django_db
+def test_permissions_are_those_that_the_admin_asks_for():
+    permissions = Permission.objects.filter(content_type__app_label="django_hitcount")
+
+    assert {*permissions.values_list("codename", flat=True)} == {
+        "view_hitslot",
+        "add_correction",
+        "view_correction",
+    }

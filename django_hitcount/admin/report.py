@@ -58,7 +58,7 @@ LATE_AFTER = datetime.timedelta(minutes=15)
 
 class HitReportAdmin(ReadOnlyAdmin):
     """
-    The report, in place of a list of slots. It needs the permission to view hit slots.
+    The report, in place of a list of slots. It needs the permission to view it.
 
     Register it with an AdminSite of your own: ``site.register(HitSlot, HitReportAdmin)``.
     """

@@ -27,16 +27,16 @@ class LastBatch(Row):
     than this one, and writes nothing.
     """
 
-    partition = models.SmallIntegerField(_("partition"))
-    generation = models.CharField(_("generation"), max_length=conf.GENERATION_MAX_LENGTH)
-    number = models.BigIntegerField(_("number"))
+    partition = models.SmallIntegerField()
+    generation = models.CharField(max_length=conf.GENERATION_MAX_LENGTH)
+    number = models.BigIntegerField()
     """0 until the first batch of the generation is in the slots."""
 
-    claim = models.BigIntegerField(_("claim"), default=0)
+    claim = models.BigIntegerField(default=0)
     """The random number of the claim that set this batch aside."""
 
-    flushed_at = models.DateTimeField(_("flushed at"), null=True)
-    is_settled = models.BooleanField(_("settled"), default=True)
+    flushed_at = models.DateTimeField(null=True)
+    is_settled = models.BooleanField(default=True)
     """
     False from the COMMIT of this batch until Redis has dropped it, or the totals that may lack it.
     """
@@ -44,8 +44,7 @@ class LastBatch(Row):
     KEY = ("partition", "generation")
 
     class Meta:
-        verbose_name = _("last batch")
-        verbose_name_plural = _("last batches")
+        default_permissions = ()
         constraints = [
             models.UniqueConstraint(
                 fields=["partition", "generation"], name="hitcount_lastbatch_key"
@@ -62,17 +61,16 @@ class MissedRecord(Row):
     again with the same recorder and sequence, and Redis runs these at most once.
     """
 
-    recorder = models.UUIDField(_("recorder"), null=True, editable=False)
-    sequence = models.BigIntegerField(_("sequence"), null=True, editable=False)
-    run_id = models.CharField(_("run of Redis"), max_length=conf.RUN_ID_MAX_LENGTH, editable=False)
-    hits = models.JSONField(_("hits"), editable=False)
-    missed_at = models.DateTimeField(_("missed at"), default=timezone.now)
+    recorder = models.UUIDField(null=True, editable=False)
+    sequence = models.BigIntegerField(null=True, editable=False)
+    run_id = models.CharField(max_length=conf.RUN_ID_MAX_LENGTH, editable=False)
+    hits = models.JSONField(editable=False)
+    missed_at = models.DateTimeField(default=timezone.now)
 
     KEY = ("recorder", "sequence", "missed_at")
 
     class Meta:
-        verbose_name = _("missed record")
-        verbose_name_plural = _("missed records")
+        default_permissions = ()
 
 
 class Correction(CounterRow):
@@ -91,7 +89,11 @@ class Correction(CounterRow):
     class Meta:
         verbose_name = _("correction")
         verbose_name_plural = _("corrections")
-        default_permissions = ("add", "view")
+        default_permissions = ()
+        permissions = [
+            ("add_correction", "Can correct hits"),
+            ("view_correction", "Can view corrections of hits"),
+        ]
         indexes = [
             models.Index(
                 fields=["content_type", "object_id", "counter"], name="hitcount_correction_object"
@@ -112,8 +114,7 @@ class StaleTotal(CounterRow):
     """
 
     class Meta:
-        verbose_name = _("stale total")
-        verbose_name_plural = _("stale totals")
+        default_permissions = ()
 
 
 class DeletedObject(Row):
@@ -124,31 +125,28 @@ class DeletedObject(Row):
     no foreign key, so it locks no row of another table.
     """
 
-    content_type_id = models.IntegerField(_("content type id"))
-    object_id = ObjectIdField(_("object id"), max_length=conf.OBJECT_ID_MAX_LENGTH)
-    database = models.CharField(_("database"), max_length=conf.DATABASE_ALIAS_MAX_LENGTH)
+    content_type_id = models.IntegerField()
+    object_id = ObjectIdField(max_length=conf.OBJECT_ID_MAX_LENGTH)
+    database = models.CharField(max_length=conf.DATABASE_ALIAS_MAX_LENGTH)
     """The database that the object was deleted from."""
 
-    saved_in = models.CharField(
-        _("saved in"), max_length=conf.DATABASE_ALIAS_MAX_LENGTH, blank=True
-    )
+    saved_in = models.CharField(max_length=conf.DATABASE_ALIAS_MAX_LENGTH, blank=True)
     """The database that the object was last read from or saved to. Differs if it was moved."""
 
-    was_gone = models.BooleanField(_("was gone"), default=False)
+    was_gone = models.BooleanField(default=False)
     """Whether no database had the object after the COMMIT. If it exists, it was created again."""
 
-    deleted_at = models.DateTimeField(_("deleted at"), default=timezone.now)
-    due_at = models.DateTimeField(_("due at"), default=timezone.now)
+    deleted_at = models.DateTimeField(default=timezone.now)
+    due_at = models.DateTimeField(default=timezone.now)
     """When to look for counts of the object again."""
 
-    forgotten_at = models.DateTimeField(_("forgotten at"), null=True)
+    forgotten_at = models.DateTimeField(null=True)
     """When the counts of the object were last deleted. Hits may still come after that."""
 
     KEY = ("content_type_id", "object_id")
 
     class Meta:
-        verbose_name = _("deleted object")
-        verbose_name_plural = _("deleted objects")
+        default_permissions = ()
         indexes = [
             models.Index(fields=["content_type_id", "object_id"], name="hitcount_deleted_object"),
             models.Index(fields=["due_at"], name="hitcount_deleted_due"),
@@ -163,17 +161,16 @@ class DeletedObject(Row):
 class DailyVisitors(CounterRow):
     """How many visitors a counter had on one day, under one visitor key."""
 
-    day = models.DateField(_("day"))
-    visitor_key = models.CharField(_("visitor key"), max_length=conf.VISITOR_KEY_MAX_LENGTH)
-    count = models.BigIntegerField(_("visitors"))
-    sketch = models.BinaryField(_("sketch"), null=True)
+    day = models.DateField()
+    visitor_key = models.CharField(max_length=conf.VISITOR_KEY_MAX_LENGTH)
+    count = models.BigIntegerField()
+    sketch = models.BinaryField(null=True)
     """The visitors as a HyperLogLog of Redis; NULL if they were counted one by one."""
 
     KEY = (*CounterRow.KEY, "day", "visitor_key")
 
     class Meta:
-        verbose_name = _("daily visitors")
-        verbose_name_plural = _("daily visitors")
+        default_permissions = ()
         constraints = [
             models.UniqueConstraint(
                 fields=["content_type", "object_id", "counter", "day", "visitor_key"],
@@ -190,16 +187,15 @@ class SeenVisitor(CounterRow):
     objects have nothing in common, not even neighboring primary keys.
     """
 
-    day = models.DateField(_("day"))
-    visitor_key = models.CharField(_("visitor key"), max_length=conf.VISITOR_KEY_MAX_LENGTH)
-    visitor = models.CharField(_("visitor"), max_length=32, editable=False)
+    day = models.DateField()
+    visitor_key = models.CharField(max_length=conf.VISITOR_KEY_MAX_LENGTH)
+    visitor = models.CharField(max_length=32, editable=False)
     """128 bits in hexadecimal: MariaDB accepts only some of these values as a UUID."""
 
     KEY = DailyVisitors.KEY
 
     class Meta:
-        verbose_name = _("seen visitor")
-        verbose_name_plural = _("seen visitors")
+        default_permissions = ()
         constraints = [
             models.UniqueConstraint(
                 fields=["content_type", "object_id", "counter", "day", "visitor"],
@@ -212,15 +208,14 @@ class SeenVisitor(CounterRow):
 class VisitorSalt(Row):
     """The random half of a visitor key; the other half is SECRET_KEY. Deleted once it is old."""
 
-    period = models.CharField(_("period"), max_length=conf.VISITOR_KEY_MAX_LENGTH, primary_key=True)
-    salt = models.BinaryField(_("salt"), editable=False)
-    made_at = models.DateTimeField(_("made at"), default=timezone.now)
+    period = models.CharField(max_length=conf.VISITOR_KEY_MAX_LENGTH, primary_key=True)
+    salt = models.BinaryField(editable=False)
+    made_at = models.DateTimeField(default=timezone.now)
 
     KEY = ("period",)
 
     class Meta:
-        verbose_name = _("visitor salt")
-        verbose_name_plural = _("visitor salts")
+        default_permissions = ()
 
 
 class Admission(Row):
@@ -230,18 +225,17 @@ class Admission(Row):
     A throttle admits callers. A counter whose ``repeat`` is a number of seconds admits visitors.
     """
 
-    name = ObjectIdField(_("name"), max_length=conf.ADMISSION_NAME_MAX_LENGTH, primary_key=True)
-    admitted_at = models.BigIntegerField(_("admitted at"))
+    name = ObjectIdField(max_length=conf.ADMISSION_NAME_MAX_LENGTH, primary_key=True)
+    admitted_at = models.BigIntegerField()
     """In microseconds since 1970."""
 
-    expires_at = models.BigIntegerField(_("expires at"))
+    expires_at = models.BigIntegerField()
     """When the interval ends. After that, the row has no effect."""
 
     KEY = ("name",)
 
     class Meta:
-        verbose_name = _("admission")
-        verbose_name_plural = _("admissions")
+        default_permissions = ()
         indexes = [models.Index(fields=["expires_at"], name="hitcount_admission_expires")]
 
 
@@ -254,11 +248,10 @@ class CountedAddress(Row):
     days after their interval.
     """
 
-    name = ObjectIdField(_("name"), max_length=conf.ADDRESS_NAME_LENGTH, primary_key=True)
-    hits = models.BigIntegerField(_("hits"))
+    name = ObjectIdField(max_length=conf.ADDRESS_NAME_LENGTH, primary_key=True)
+    hits = models.BigIntegerField()
 
     KEY = ("name",)
 
     class Meta:
-        verbose_name = _("counted address")
-        verbose_name_plural = _("counted addresses")
+        default_permissions = ()

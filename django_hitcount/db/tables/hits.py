@@ -35,7 +35,6 @@ class ModelRow(Row):
         # A unique constraint or an index starts with it. Not so in StaleTotal, but that has few
         # rows: compact_hits deletes them once it has written the totals.
         db_index=False,
-        verbose_name=_("content type"),
     )
 
     class Meta:
@@ -45,7 +44,7 @@ class ModelRow(Row):
 class CounterRow(ModelRow):
     """A row about one counter of one object."""
 
-    object_id = ObjectIdField(_("object id"), max_length=conf.OBJECT_ID_MAX_LENGTH)
+    object_id = ObjectIdField(max_length=conf.OBJECT_ID_MAX_LENGTH)
     counter = models.CharField(_("counter"), max_length=conf.COUNTER_MAX_LENGTH)
 
     KEY: ClassVar[tuple[str, ...]] = ("content_type_id", "object_id", "counter")
@@ -57,13 +56,12 @@ class CounterRow(ModelRow):
 class SlotRow(Row):
     """One of several rows that share a sum, so that writers do not wait for a single row."""
 
-    slot = models.SmallIntegerField(_("slot"))
-    hits = models.BigIntegerField(_("hits"))
+    slot = models.SmallIntegerField()
+    hits = models.BigIntegerField()
     is_compacted = models.GeneratedField(
         expression=models.ExpressionWrapper(models.Q(slot=0), models.BooleanField()),
         output_field=models.BooleanField(),
         db_persist=True,
-        verbose_name=_("is compacted"),
     )
     """
     Whether the row is in slot 0.
@@ -87,8 +85,10 @@ class HitSlot(HitRow):
     """One of the rows that add up to the all-time total of a counter."""
 
     class Meta:
-        verbose_name = _("hit slot")
+        verbose_name = _("hits")
         verbose_name_plural = _("hits")
+        default_permissions = ()
+        permissions = [("view_hitslot", "Can view the report of hits")]
         constraints = [
             models.UniqueConstraint(
                 fields=["content_type", "object_id", "counter", "slot"],
@@ -112,13 +112,12 @@ class HitSlot(HitRow):
 class DailyHitSlot(HitRow):
     """One of the rows that add up to the hits of a counter on one day."""
 
-    day = models.DateField(_("day"))
+    day = models.DateField()
 
     KEY = (*CounterRow.KEY, "day")
 
     class Meta:
-        verbose_name = _("daily hit slot")
-        verbose_name_plural = _("daily hit slots")
+        default_permissions = ()
         constraints = [
             models.UniqueConstraint(
                 fields=["content_type", "object_id", "counter", "day", "slot"],
@@ -146,15 +145,14 @@ class DailyModelHits(ModelRow):
     waits for it.
     """
 
-    counter = models.CharField(_("counter"), max_length=conf.COUNTER_MAX_LENGTH)
-    day = models.DateField(_("day"))
-    hits = models.BigIntegerField(_("hits"))
+    counter = models.CharField(max_length=conf.COUNTER_MAX_LENGTH)
+    day = models.DateField()
+    hits = models.BigIntegerField()
 
     KEY = ("content_type_id", "counter", "day")
 
     class Meta:
-        verbose_name = _("daily hits of a model")
-        verbose_name_plural = _("daily hits of models")
+        default_permissions = ()
         constraints = [
             models.UniqueConstraint(
                 fields=["content_type", "counter", "day"], name="hitcount_dailymodelhits_key"
@@ -165,15 +163,14 @@ class DailyModelHits(ModelRow):
 class RefusedHitSlot(SlotRow):
     """One of the rows that add up to the hits refused on one day for one reason."""
 
-    day = models.DateField(_("day"))
-    counter = models.CharField(_("counter"), max_length=conf.COUNTER_MAX_LENGTH)
-    refusal = models.CharField(_("refusal"), max_length=conf.REFUSAL_MAX_LENGTH)
+    day = models.DateField()
+    counter = models.CharField(max_length=conf.COUNTER_MAX_LENGTH)
+    refusal = models.CharField(max_length=conf.REFUSAL_MAX_LENGTH)
 
     KEY = ("day", "counter", "refusal")
 
     class Meta:
-        verbose_name = _("refused hit slot")
-        verbose_name_plural = _("refused hit slots")
+        default_permissions = ()
         constraints = [
             models.UniqueConstraint(
                 fields=["day", "counter", "refusal", "slot"], name="hitcount_refusedhitslot_key"
