@@ -34,7 +34,7 @@ BELOW_ALL_WINGS = {
 
 FOLDERS_OF_THE_ROOT = {
     *("admin", "management", "migrations", "templatetags"),
-    *("static", "templates"),
+    *("locale", "static", "templates"),
 }
 
 LONGEST_FILE = 300

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from io import BytesIO, StringIO
 from pathlib import Path
 
+import django
 import pytest
 from babel.messages.catalog import Catalog, Message
 from babel.messages.extract import extract_python
@@ -109,6 +110,24 @@ def test_placeholders_are_the_same(language):
             is_one = not isinstance(message.id, str) and number <= 1
             # The form for one object may leave its number out, as the original does.
             assert names == expected or (is_one and {*names} <= {*expected}), text
+
+
+@each_language
+def test_django_says_the_same(language):
+    """The catalogue of the admin comes before ours. What means something else has a context."""
+    theirs: dict[tuple[str | None, str], list[list[str]]] = {}
+    for path in Path(django.__file__).parent.rglob(f"locale/{language}/LC_MESSAGES/django.mo"):
+        if "admindocs" not in path.parts:
+            with path.open("rb") as file:
+                for message in read_mo(file):
+                    theirs.setdefault(key_of(message), []).append(texts_of(message))
+
+    assert (None, "Yes") in theirs
+    assert not [
+        (message.id, theirs[key_of(message)])
+        for message in messages(language)
+        if texts_of(message) not in theirs.get(key_of(message), [texts_of(message)])
+    ]
 
 
 @each_language

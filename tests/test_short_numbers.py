@@ -46,7 +46,11 @@ def test_numbers_are_rounded_to_few_digits(number, text):
 
 @pytest.mark.parametrize(
     ("language", "texts"),
-    [("en", ["1.2K", "1,235T"]), ("de", ["1,2K", "1.235T"]), ("pl", ["1,2K", "1\xa0235T"])],
+    [
+        ("en", ["1.2K", "1,235T"]),
+        ("de", ["1,2\xa0Tsd.", "1.235\xa0Bio."]),
+        ("pl", ["1,2K", "1\xa0235T"]),
+    ],
 )
 def test_separators_are_those_of_the_language(language, texts):
     with override(language):

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from django.db.models import Model
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
 
 from django_hitcount.counters.keys import ObjectKey
 from django_hitcount.reports.charts import BarChart, bar_chart
@@ -248,7 +249,7 @@ def objects_csv(rows: Iterable[ObjectRow], *, has_shares: bool) -> Iterator[str]
     return write_csv(
         [
             *(_("Rank"), _("Object"), _("Model"), _("Primary key"), _("Hits")),
-            *(*more, _("Hits before"), _("Change")),
+            *(*more, _("Hits before"), pgettext("of hits", "Change")),
         ],
         (
             (

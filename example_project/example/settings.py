@@ -37,6 +37,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -100,6 +101,14 @@ if REDIS_URL:
     CELERY_TASK_IGNORE_RESULT = True
 
 LANGUAGE_CODE = "en"
+# Those of django_hitcount. The admin has that of the browser; the articles are in English.
+LANGUAGES = [
+    ("en", "English"),
+    ("ar", "Arabic"),
+    ("de", "German"),
+    ("es", "Spanish"),
+    ("fr", "French"),
+]
 TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "/static/"

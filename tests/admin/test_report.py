@@ -456,7 +456,7 @@ def test_without_refused_hits_it_says_which_would_be(admin, text):
 def test_a_period_without_objects_says_why(admin, text):
     make(Article, 5, days_ago=31)
 
-    assert "No object has hits in these days. If hits were recorded" in text(admin.get(URL))
+    assert "No object has hits in these days. Hits that were recorded" in text(admin.get(URL))
 
 
 # CSV

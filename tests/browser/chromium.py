@@ -42,13 +42,19 @@ def run_chromium() -> Iterator[Browser]:
 
 
 def open_context(
-    browser: Browser, site: DemoSite, *, width: int = 1200, height: int = 800, is_dark: bool = False
+    browser: Browser,
+    site: DemoSite,
+    *,
+    width: int = 1200,
+    height: int = 800,
+    is_dark: bool = False,
+    language: str = "en-GB",
 ) -> BrowserContext:
     """Open a window of its own, with no cookies."""
     context = browser.new_context(
         base_url=site.address,
         color_scheme="dark" if is_dark else "light",
-        locale="en-GB",
+        locale=language,
         reduced_motion="reduce",
         user_agent=USER_AGENT,
         viewport={"width": width, "height": height},
@@ -60,8 +66,8 @@ def open_context(
 def log_in(context: BrowserContext, site: DemoSite) -> None:
     page = context.new_page()
     page.goto("/admin/login/?next=/admin/")
-    page.get_by_label("Username").fill(site.user)
-    page.get_by_label("Password").fill(site.password)
-    page.get_by_role("button", name="Log in").click()
-    page.get_by_role("button", name="Log out").wait_for()
+    page.locator("[name=username]").fill(site.user)
+    page.locator("[name=password]").fill(site.password)
+    page.locator("#login-form [type=submit]").click()
+    page.locator("#logout-form").wait_for()
     page.close()

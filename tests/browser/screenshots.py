@@ -29,10 +29,16 @@ class Picture(NamedTuple):
     width: int
     height: int
     is_dark: bool = False
+    language: str = "en-GB"
 
     @property
     def window(self) -> dict[str, Any]:
-        return {"width": self.width, "height": self.height, "is_dark": self.is_dark}
+        return {
+            "width": self.width,
+            "height": self.height,
+            "is_dark": self.is_dark,
+            "language": self.language,
+        }
 
 
 PICTURES = [
@@ -40,6 +46,8 @@ PICTURES = [
     Picture("example-article", ARTICLE, 760, 900),
     Picture("admin-report", f"{REPORT}?period=30", 1100, 1000),
     Picture("admin-report-dark", f"{REPORT}?period=30", 1100, 1000, is_dark=True),
+    Picture("admin-report-german", f"{REPORT}?period=30", 900, 700, language="de-DE"),
+    Picture("admin-statistics-arabic", STATISTICS, 900, 700, is_dark=True, language="ar"),
     Picture("admin-list", ARTICLES_IN_ADMIN, 1100, 640),
     Picture("admin-statistics", STATISTICS, 1100, 1000),
 ]
