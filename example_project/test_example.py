@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -21,11 +24,31 @@ from demo.running import Options, serve
 from demo.sending import headers_of, is_right_answer
 from django.test import RequestFactory
 
+ROOT = Path(__file__).parent.parent
 AGENT = "Mozilla/5.0 (X11; Linux x86_64) Gecko/20100101 Firefox/29.0"
 
 
 def log_line(request: str = "GET /tea HTTP/1.1", status: int = 200, agent: str = AGENT) -> str:
     return f'203.0.113.9 - - [17/May/2015:10:05:03 +0000] "{request}" {status} 512 "-" "{agent}"\n'
+
+
+def test_what_its_pages_count() -> None:
+    """Its own tests, with its own settings."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    del environment["DJANGO_SETTINGS_MODULE"]
+    command = [
+        sys.executable,
+        "-W",
+        "error",
+        ROOT / "example_project" / "manage.py",
+        "test",
+        "blog",
+    ]
+
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    assert "Ran 7 tests" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,9 @@ def test_wheel_has_all_that_is_needed_and_nothing_else():
     scripts = {str(p.relative_to(ROOT)) for p in ROOT.glob("django_hitcount/**/*.lua")}
 
     assert "django_hitcount/buffers/redis/lua/record.lua" in scripts
-    assert scripts | {"django_hitcount/py.typed"} <= shipped
+    messages = {str(p.relative_to(ROOT)) for p in ROOT.glob("django_hitcount/**/*.mo")}
+    assert len(messages) == 4
+    assert scripts | messages | {"django_hitcount/py.typed"} <= shipped
     assert {str(path.relative_to(ROOT)) for path in SOURCE} <= shipped
     assert not [name for name in shipped if name.startswith(("tests", "example", "benchmarks"))]
 
