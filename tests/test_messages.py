@@ -160,6 +160,28 @@ def test_templates_have_no_text_that_is_not_marked(path):
     assert re.findall(r"[^\W\d_]{2,}", " ".join([shown, *spoken])) == []
 
 
+SHOWN = {"description", "empty_label", "help_text", "label", "message", "reason", "title"}
+"""Keywords of Django and of ours whose values people read."""
+
+
+@pytest.mark.parametrize("folder", ["admin", "reports", "refusals"])
+def test_code_has_no_text_that_is_not_marked(folder):
+    for path in (PACKAGE / folder).glob("*.py"):
+        tree = ast.parse(path.read_text())
+        shown = [
+            node.value.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.keyword | ast.Assign)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+            and SHOWN
+            & {getattr(node, "arg", "")}.union(
+                getattr(t, "id", "") for t in getattr(node, "targets", [])
+            )
+        ]
+        assert [text for text in shown if re.search(r"[^\W\d_]{2,}", text)] == [], path
+
+
 def test_no_message_is_put_together_before_it_is_translated():
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
