@@ -164,6 +164,13 @@ SHOWN = {"description", "empty_label", "help_text", "label", "message", "reason"
 """Keywords of Django and of ours whose values people read."""
 
 
+def names_of(node: ast.keyword | ast.Assign) -> set[str]:
+    """What a value is passed as, or assigned to."""
+    if isinstance(node, ast.keyword):
+        return {node.arg or ""}
+    return {target.id for target in node.targets if isinstance(target, ast.Name)}
+
+
 @pytest.mark.parametrize("folder", ["admin", "reports", "refusals"])
 def test_code_has_no_text_that_is_not_marked(folder):
     for path in (PACKAGE / folder).glob("*.py"):
@@ -174,10 +181,7 @@ def test_code_has_no_text_that_is_not_marked(folder):
             if isinstance(node, ast.keyword | ast.Assign)
             and isinstance(node.value, ast.Constant)
             and isinstance(node.value.value, str)
-            and SHOWN
-            & {getattr(node, "arg", "")}.union(
-                getattr(t, "id", "") for t in getattr(node, "targets", [])
-            )
+            and SHOWN & names_of(node)
         ]
         assert [text for text in shown if re.search(r"[^\W\d_]{2,}", text)] == [], path
 
