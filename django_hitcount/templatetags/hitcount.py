@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import logging
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
@@ -13,6 +14,9 @@ from django.db.models import Model
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import find_range, last_days
 from django_hitcount.counters.primary_keys import is_unsaved
+from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.savepoints import savepoint
+from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.outages.waits import CurrentPage
 from django_hitcount.page_numbers import page_hits_of_days, page_total, page_visitors
@@ -23,6 +27,8 @@ from django_hitcount.short_numbers import format_short
 from django_hitcount.unique_visitors import Visitors
 
 register = template.Library()
+
+logger = logging.getLogger("django_hitcount")
 
 
 @register.simple_tag(takes_context=True)
@@ -110,14 +116,20 @@ def popular_objects(
 
         {% popular_objects "blog.Article" 5 days=7 as articles %}
 
-    The source is the name of a model, or what popular() takes. The other arguments, the errors and
-    the costs are those of popular().
+    The source is the name of a model, or what popular() takes. The other arguments and the costs
+    are those of popular(), and so are the errors of wrong arguments. The list is empty if it cannot
+    be read now.
     """
     if isinstance(source, str):
         source = _find_model(source)
-    return popular(
-        source, limit, counter=counter, days=days, first_day=first_day, last_day=last_day
-    )
+    try:
+        with savepoint(hits_alias()):
+            return popular(
+                source, limit, counter=counter, days=days, first_day=first_day, last_day=last_day
+            )
+    except DATABASE_ERRORS as exc:
+        logger.error("A ranking cannot be read: %s", exc)
+        return []
 
 
 def _find_model(label: str) -> type[Model]:

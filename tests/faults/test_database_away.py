@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from itertools import chain
 from unittest import mock
 
@@ -15,6 +16,7 @@ from django.template import Context, Template
 from django.test import Client, RequestFactory
 from django.utils.functional import SimpleLazyObject
 
+from django_hitcount import rankings
 from django_hitcount.buffers import get_buffer
 from django_hitcount.db import counter_keys, slots, sums
 from django_hitcount.outages.breaker import Breaker
@@ -46,6 +48,29 @@ class LockConflict(OperationalError):
 
 def away(*args, **kwargs):
     raise OperationalError("server has gone away")
+
+
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_page_is_served_without_what_is_popular(article, caplog, in_transaction):
+    template = Template(
+        "{% load hitcount %}{% popular_objects 'app.Article' 5 as found %}{{ found|length }}"
+    )
+    record_hit(article)
+
+    with (
+        transaction.atomic() if in_transaction else nullcontext(),
+        mock.patch.object(rankings, "read_rankings", a_wrong_statement),
+    ):
+        assert template.render(Context()) == "0"
+        assert Article.objects.get() == article
+
+    assert template.render(Context()) == "1"
+    assert "A ranking cannot be read" in caplog.text
+
+
+def a_wrong_statement(*args, **kwargs):
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT nothing FROM nowhere")
 
 
 def test_page_is_served_without_a_count(article, settings, caplog):
