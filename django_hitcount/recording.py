@@ -2,8 +2,8 @@
 Record hits. Every hit takes this path:
 
 1. record_hits() checks the arguments and runs the refusals.
-2. If the counter identifies visitors or limits addresses, _record() finds out the visitor and the
-   address of the request.
+2. If the counter needs them, record_new_hits() finds out the visitor and the address of the
+   request.
 3. If a transaction is open, the hits wait for its COMMIT.
 4. The buffer takes the hits in, and returns which are repeats, and the totals: _record_now().
 """
@@ -149,7 +149,7 @@ def record_hits(
         ]
         if refusals := [hit.refusal for hit in hits if hit.refusal]:
             log_refused(refusals, counter, request)
-    return _record(objs, hits, request) if hits else []
+    return record_new_hits(objs, hits, request) if hits else []
 
 
 def record_page_hit(
@@ -177,10 +177,10 @@ def record_page_hit(
     if refusal := find_refusal(HitContext(request, obj, counter), refuse):
         log_refused([refusal], counter, request)
     new = NewHits(key, day_of(at), check_amount(amount), refusal)
-    return _record([obj], [new], request)[0]
+    return record_new_hits([obj], [new], request)[0]
 
 
-def _record(
+def record_new_hits(
     objs: Sequence[Model], hits: Sequence[NewHits], request: HttpRequest | None
 ) -> list[Hit]:
     """

@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.urls import path
+from django.urls import include, path
 from django.views.generic import DetailView
 
 from django_hitcount.recording import arecord_hit
@@ -63,4 +63,5 @@ urlpatterns = [
     path("async/<int:pk>/", counted_async),
     path("detail/<int:pk>/", ArticleView.as_view()),
     path("both/<int:pk>/", BothView.as_view()),
+    path("seen/", include("django_hitcount.urls")),
 ]

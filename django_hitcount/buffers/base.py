@@ -17,11 +17,11 @@ from django_hitcount.counters.batches import (
     RecordResult,
     Waiting,
 )
-from django_hitcount.counters.hits import NewHits
+from django_hitcount.counters.hits import AddressHash, NewHits
 from django_hitcount.counters.keys import CounterKey, CounterRange, DailyVisitorsKey, ObjectKey
 from django_hitcount.counters.numbers import NO_NUMBERS, BufferNumbers, UnkeptRange, Wanted
 from django_hitcount.counters.visitors import DayInTable, MergedDays, Sketch, Visitors
-from django_hitcount.db import admissions
+from django_hitcount.db import admissions, seen_visitors
 from django_hitcount.db.routing import hits_alias
 
 
@@ -173,6 +173,14 @@ class Buffer(ABC):
         By default, the database keeps the intervals.
         """
         return admissions.admit(f"throttle:{name}", milliseconds * 1000, using=hits_alias())
+
+    def count_of_address(self, address: AddressHash, amount: int, *, milliseconds: int) -> int:
+        """
+        Add to the hits of an address in its interval, and return the sum.
+
+        The interval must be over after ``milliseconds``. By default, the database keeps the sums.
+        """
+        return seen_visitors.count_of_address(address, amount, using=hits_alias())
 
     def catch_up(self) -> int:
         """Take in what the buffer missed while it was away. Return how many records that were."""

@@ -147,6 +147,17 @@ class Config:
     Why hits are not counted: dotted paths of refusals, in the order in which they are tried.
     """
 
+    beacon_origins: tuple[str, ...] = setting([], kinds.ORIGINS)
+    """Other sites whose pages may send hits with ``{% hit_beacon %}``, as browsers write them."""
+
+    beacon_hits_per_minute: int | None = setting(
+        600, kinds.or_none(kinds.whole_number(1, 1_000_000))
+    )
+    """
+    How many hits the pages of one address may send in a minute with ``{% hit_beacon %}``, on all
+    objects.
+    """
+
     bot_user_agents: tuple[re.Pattern[str], ...] = setting([], kinds.PATTERNS)
     """User agents to treat as bots, in addition to those that the library knows."""
 

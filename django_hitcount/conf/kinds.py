@@ -25,6 +25,8 @@ Patterns = tuple[re.Pattern[str], ...]
 Options = Mapping[str, object]
 """The options of a refusal."""
 
+_ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]+)?")
+
 _COUNTER_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 COUNTER_MAX_LENGTH = 50
@@ -187,6 +189,16 @@ def _convert_patterns(place: str, items: list[object]) -> Patterns:
         hint = "Correct it. Put a backslash before special characters that you mean literally."
         raise SettingError(place, f"{place} contains an {exc}.", hint) from exc
 
+
+def _is_origin(value: object) -> bool:
+    return isinstance(value, str) and bool(_ORIGIN.fullmatch(value))
+
+
+ORIGINS = Kind[tuple[str, ...]](
+    lambda value: is_list(value) and all(map(_is_origin, value)),
+    'Set it to a list of origins, without a slash at the end: ["https://www.example.com"].',
+    lambda place, value: tuple(value),
+)
 
 PATTERNS = Kind[Patterns](
     is_list, 'Set it to a list of regular expressions: ["^Monitor/"].', _convert_patterns

@@ -17,11 +17,17 @@ AMOUNT_LIMIT = 1_000_000_000
 ADDRESS_LIMIT = "address_limit"
 """The client's address has reached the limit that the counter's ``per_address`` sets."""
 
+BAD_TOKEN = "bad_token"  # noqa: S105
+"""A cached page has sent a token that this site did not make, or not with its SECRET_KEY."""
+
 CALLER = "caller"
 """The callable that was passed to record_hit() as ``refuse`` refused the hit."""
 
 NO_REQUEST = "no_request"
 """A template was rendered without a request, so there is no visitor."""
+
+OTHER_SITE = "other_site"
+"""A page of another site, which HITCOUNT["BEACON_ORIGINS"] does not name, has sent a token."""
 
 REPEAT = "repeat"
 """The visitor has been counted already, and the counter's ``repeat`` rule forbids another hit."""
@@ -34,11 +40,13 @@ UNSAVED = "unsaved"
 
 REASONS: dict[str, str | Promise] = {
     ADDRESS_LIMIT: _("Enough hits of the client's address have been counted."),
+    BAD_TOKEN: _("A cached page sent a token that this site did not make."),
     CALLER: _("The view that recorded the hit said so."),
     NO_REQUEST: _(
         "The template has no request: list the context processor "
         "django.template.context_processors.request."
     ),
+    OTHER_SITE: _("A page of another site sent the hit."),
     REPEAT: _("The visitor has been counted already."),
     UNAVAILABLE: _("Neither Redis nor the database took the hit."),
     UNSAVED: _("The object is not saved: a preview."),

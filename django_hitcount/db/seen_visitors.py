@@ -97,6 +97,16 @@ def _add_hit(address: AddressHash, known: int | None, limit: int, using: str) ->
     return row.values_list("hits", flat=True).get() <= limit
 
 
+def count_of_address(address: AddressHash, amount: int, *, using: str) -> int:
+    """
+    Add to the hits of an address, without a limit, and return the sum. Costs two statements.
+
+    The sum may include hits that other sessions add meanwhile.
+    """
+    sql.insert_or_add(CountedAddress, ("name", "hits"), [(_name(address), amount)], using)
+    return _row_of_address(address, using).values_list("hits", flat=True).get()
+
+
 def _row_of_address(address: AddressHash, using: str) -> AddressRows:
     return CountedAddress.objects.using(using).filter(name=_name(address))
 

@@ -25,6 +25,9 @@ class HitContext(NamedTuple):
 
     counter: str
 
+    is_beacon: bool = False
+    """Whether a page from a cache has sent the hit: see ``{% hit_beacon %}``."""
+
 
 @dataclass(frozen=True, slots=True)
 class Refusal:

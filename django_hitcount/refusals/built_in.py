@@ -51,8 +51,8 @@ Browsers send at most 300. Each further 100 would cost 0.4 ms for each new user 
 
 @refusal("method", _("The request is not a GET, so it does not show a page."), uses_database=False)
 def method(context: HitContext) -> bool:
-    """Refuse all methods except GET. HEAD is refused, too."""
-    return context.request.method != "GET"
+    """Refuse all methods except GET, and the POST of a cached page. HEAD is refused, too."""
+    return context.request.method != "GET" and not context.is_beacon
 
 
 @refusal(
@@ -68,8 +68,11 @@ def prefetch(context: HitContext) -> bool:
     return any(_is_ahead(headers.get(name, "")) for name in _PURPOSES)
 
 
-_PURPOSES = ("HTTP_SEC_PURPOSE", "HTTP_PURPOSE", "HTTP_X_PURPOSE", "HTTP_X_MOZ")
-_is_ahead = re.compile("prefetch|prerender|preview", re.IGNORECASE).search
+_PURPOSES = (
+    *("HTTP_SEC_PURPOSE", "HTTP_X_SEC_PURPOSE", "HTTP_PURPOSE", "HTTP_X_PURPOSE", "HTTP_X_MOZ"),
+    "HTTP_HX_PRELOADED",
+)
+_is_ahead = re.compile("prefetch|prerender|preview|^true$", re.IGNORECASE).search
 
 
 @refusal("bot", _("The user agent is that of a bot, or empty."), uses_database=False)

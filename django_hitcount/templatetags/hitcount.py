@@ -10,7 +10,11 @@ from typing import Any, Literal
 from django import template
 from django.apps import apps
 from django.db.models import Model
+from django.templatetags.static import static
+from django.utils.html import format_html
 
+from django_hitcount.beacon.tags import IMAGE, SCRIPT, SCRIPT_FILE, beacon_url, is_preview
+from django_hitcount.beacon.tokens import beacon_token as make_beacon_token
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import find_range, last_days
 from django_hitcount.counters.primary_keys import is_unsaved
@@ -99,6 +103,54 @@ def visitors(
     with CurrentPage(request):
         found = page_visitors(request, obj, counter=counter, first_day=ends[0], last_day=ends[1])
     return "" if found is None else found
+
+
+@register.simple_tag(takes_context=True)
+def hit_beacon(
+    context: template.Context, obj: Model | None = None, *, counter: str = DEFAULT_COUNTER
+) -> str:
+    """
+    Let this page count its hit on ``obj`` when somebody sees it, even if it comes from a cache.
+
+    Prints the script with the token of the hit, and an image for readers without JavaScript.
+    Without ``obj``, prints the script alone, for a page that only shows numbers: see beacon_token.
+    Prints nothing on a preview, in edit mode, and if ``obj`` is not saved. Costs what
+    beacon_token() costs.
+    """
+    request = context.get("request")
+    if obj is None:
+        return format_html(SCRIPT, static(SCRIPT_FILE), beacon_url("count_views"))
+    if is_unsaved(obj) or (request is not None and is_preview(request, obj, counter)):
+        return ""
+    token = make_beacon_token(obj, counter=counter)
+    return format_html(
+        '<span data-hit="{}" hidden></span>' + SCRIPT + IMAGE,
+        token,
+        static(SCRIPT_FILE),
+        beacon_url("count_views"),
+        beacon_url("count_image", token),
+    )
+
+
+@register.simple_tag
+def beacon_token(
+    obj: Model,
+    *,
+    counter: str = DEFAULT_COUNTER,
+    show: Literal["hits", "visitors"] | None = None,
+    days: int = 1,
+) -> str:
+    """
+    Print the token for an element that shows a number on a cached page::
+
+        <b data-hits="{% beacon_token article show="hits" %}"></b>
+
+    The arguments and costs are those of django_hitcount.beacon_token(). Prints nothing if ``obj``
+    is not saved.
+    """
+    if is_unsaved(obj):
+        return ""
+    return make_beacon_token(obj, counter=counter, show=show, days=days)
 
 
 @register.simple_tag

@@ -102,6 +102,17 @@ def add_visitors(hits: Sequence[NewHits], origin: RequestOrigin) -> Sequence[New
     ]
 
 
+def hash_address(address: str, interval: AddressInterval) -> AddressHash:
+    """
+    Hash an address for all counters of an interval that begins and ends on the same day.
+
+    Costs what add_visitors() costs, and raises BufferUnavailable or a database error instead of
+    logging it.
+    """
+    text = f"address\0{address}\0{interval.name}".encode()
+    return AddressHash(interval, _hash(text, _read_key(_period_of(interval.first_day))))
+
+
 @cached_for_settings("HITCOUNT", "SECRET_KEY", maxsize=16)
 def _read_keys_of_day(day: datetime.date) -> _Keys:
     """Read the keys if ``repeat`` is not a number of seconds."""

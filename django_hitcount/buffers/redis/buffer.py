@@ -6,7 +6,9 @@ import datetime
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from django.core.checks import CheckMessage
 
 from django_hitcount import conf, signals
 from django_hitcount.buffers.base import Buffer
@@ -34,7 +36,7 @@ from django_hitcount.counters.batches import (
     RecordResult,
     Waiting,
 )
-from django_hitcount.counters.hits import NewHits
+from django_hitcount.counters.hits import AddressHash, NewHits
 from django_hitcount.counters.keys import CounterKey, CounterRange, DailyVisitorsKey, ObjectKey
 from django_hitcount.counters.numbers import NO_NUMBERS, BufferNumbers, UnkeptRange, Wanted
 from django_hitcount.counters.visitors import DayInTable, MergedDays, Sketch, Visitors
@@ -44,9 +46,6 @@ from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages import missed_records
 from django_hitcount.outages.breaker import Breaker
 from django_hitcount.outages.missed_records import CommandId
-
-if TYPE_CHECKING:
-    from django.core.checks import CheckMessage
 
 
 class RedisBuffer(Buffer):
@@ -126,7 +125,6 @@ class RedisBuffer(Buffer):
         return restore_order(partitions, results), sent
 
     def _group(self, hits: Sequence[NewHits]) -> Mapping[int, Sequence[NewHits]]:
-        """Group hits by partition."""
         partitions = [hit.key.partition(self._partitions) for hit in hits]
         return {partitions[0]: hits} if len(hits) == 1 else group_items(partitions, hits)
 
@@ -220,8 +218,7 @@ class RedisBuffer(Buffer):
         *,
         counter: str,
     ) -> Sequence[HeldHits[CounterDay]]:
-        of = content_type_id, counter
-        return held_days.read_of_model(self.redis, *of, first_day, last_day)
+        return held_days.read_of_model(self.redis, content_type_id, counter, first_day, last_day)
 
     def discard_totals(self, keys: Collection[CounterKey]) -> None:
         self._totals.discard(keys)
@@ -230,8 +227,7 @@ class RedisBuffer(Buffer):
         self._totals.discard_all(partitions)
 
     def discard_objects(self, objects: Collection[ObjectKey]) -> None:
-        counters = conf.get_config().counters
-        keys = [CounterKey(*of, counter) for of in objects for counter in counters]
+        keys = [CounterKey(*of, name) for of in objects for name in conf.get_config().counters]
         self._totals.discard(keys, with_sketches=True)
 
     def read_waiting(self) -> Waiting:
@@ -287,9 +283,13 @@ class RedisBuffer(Buffer):
             return [None] * len(merges)
 
     def admit(self, name: str, *, milliseconds: int) -> bool:
-        """Keeps a key for each interval. Costs one round trip. Raises BufferUnavailable."""
-        (reply,) = self.redis.send([("SET", throttle_key(name), "1", "NX", "PX", milliseconds)])
-        return reply is not None
+        command = ("SET", throttle_key(name), "1", "NX", "PX", milliseconds)
+        return bool(self.redis.send([command])[0])
+
+    def count_of_address(self, address: AddressHash, amount: int, *, milliseconds: int) -> int:
+        key = throttle_key(f"{address.interval.name}:{address.hash.hex()}")
+        begin, add = ("SET", key, "0", "NX", "PX", milliseconds), ("INCRBY", key, amount)
+        return int(self.redis.send([begin, add])[1])
 
     def catch_up(self) -> int:
         return self._catch_up.deliver_all()

@@ -1,0 +1,1 @@
+"""Pages from a cache, which send their hits themselves."""
