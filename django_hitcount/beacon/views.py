@@ -98,7 +98,6 @@ def count_views(request: HttpRequest) -> HttpResponse:
     if origin := named_origin(request):
         response["Access-Control-Allow-Origin"] = origin
         patch_vary_headers(response, ["Origin"])
-    response["Cache-Control"] = "no-store"
     return response
 
 
@@ -121,9 +120,7 @@ def count_image(request: HttpRequest, token: str) -> HttpResponse:
             count_tokens(request, [found], None)
         except DATABASE_ERRORS as exc:
             logger.error("The hit of a cached page is not counted: %s", exc)
-    response = HttpResponse(GIF, content_type="image/gif")
-    response["Cache-Control"] = "no-store"
-    return response
+    return HttpResponse(GIF, content_type="image/gif")
 
 
 def read_body(request: HttpRequest) -> Body:

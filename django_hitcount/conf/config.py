@@ -150,13 +150,8 @@ class Config:
     beacon_origins: tuple[str, ...] = setting([], kinds.ORIGINS)
     """Other sites whose pages may send hits with ``{% hit_beacon %}``, as browsers write them."""
 
-    beacon_hits_per_minute: int | None = setting(
-        600, kinds.or_none(kinds.whole_number(1, 1_000_000))
-    )
-    """
-    How many hits the pages of one address may send in a minute with ``{% hit_beacon %}``, on all
-    objects.
-    """
+    beacon_hits_per_minute: int | None = setting(600, kinds.or_none(kinds.MANY))
+    """How many hits of one address ``{% hit_beacon %}`` counts in a minute, on all objects."""
 
     bot_user_agents: tuple[re.Pattern[str], ...] = setting([], kinds.PATTERNS)
     """User agents to treat as bots, in addition to those that the library knows."""
@@ -211,7 +206,7 @@ class Config:
     """
 
     # A flush of so many counters takes about a minute.
-    flush_threshold: int | None = setting(None, kinds.or_none(kinds.whole_number(1, 1_000_000)))
+    flush_threshold: int | None = setting(None, kinds.or_none(kinds.MANY))
     """
     Flush a partition early, without waiting for the schedule, if it holds more pending counters
     than this.

@@ -258,3 +258,5 @@ REFUSALS = Kind[tuple[tuple[str, Options], ...]](
     "Set it to a list of dotted paths of refusals, in the order in which they are tried.",
     _convert_refusals,
 )
+
+MANY = whole_number(1, 1_000_000)

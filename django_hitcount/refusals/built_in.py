@@ -55,11 +55,10 @@ def method(context: HitContext) -> bool:
     return context.request.method != "GET" and not context.is_beacon
 
 
-@refusal(
-    "prefetch",
-    _("The browser loads the page ahead, in case the user opens it."),
-    uses_database=False,
-)
+_AHEAD = _("The browser loads the page ahead, in case the user opens it.")
+
+
+@refusal("prefetch", _AHEAD, uses_database=False)
 def prefetch(context: HitContext) -> bool:
     """Refuse requests that browsers declare as a prefetch, a prerender or a preview."""
     headers = context.request.META
@@ -68,10 +67,8 @@ def prefetch(context: HitContext) -> bool:
     return any(_is_ahead(headers.get(name, "")) for name in _PURPOSES)
 
 
-_PURPOSES = (
-    *("HTTP_SEC_PURPOSE", "HTTP_X_SEC_PURPOSE", "HTTP_PURPOSE", "HTTP_X_PURPOSE", "HTTP_X_MOZ"),
-    "HTTP_HX_PRELOADED",
-)
+_PURPOSES = [f"HTTP_{name}PURPOSE" for name in ("SEC_", "X_SEC_", "", "X_")]
+_PURPOSES += ["HTTP_X_MOZ", "HTTP_HX_PRELOADED"]
 _is_ahead = re.compile("prefetch|prerender|preview|^true$", re.IGNORECASE).search
 
 
