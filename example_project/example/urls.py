@@ -13,5 +13,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     # Pages without a link to an icon, such as those of the admin, ask for this one.
     path("favicon.ico", RedirectView.as_view(url=static("blog/icon.svg"))),
+    # Cached pages send their hits here.
+    path("seen/", include("django_hitcount.urls")),
     path("", include("blog.urls")),
 ]

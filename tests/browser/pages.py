@@ -14,6 +14,7 @@ PAGES_OF_SITE = {
     "list": "/?order=popular",
     "article": ARTICLE,
     "about": "/-/pages/about",
+    "cached": "/-/articles/2/cached",
 }
 
 REPORTS = {"statistics": STATISTICS, "report": REPORT}

@@ -39,7 +39,8 @@
     return tokens;
   }
 
-  function fill(numbers) {
+  function fill(answer) {
+    var numbers = answer.numbers;
     var format = new Intl.NumberFormat(root.lang || undefined);
     ["data-hits", "data-visitors"].forEach(function (name) {
       each(name, function (element, token) {
