@@ -20,6 +20,7 @@ from django.core.checks import CheckMessage, Error
 from django.core.checks import Warning as CheckWarning
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.urls import get_resolver
 
 from django_hitcount import conf
 from django_hitcount.counters.keys import InvalidKey
@@ -137,13 +138,15 @@ def _check_proxies() -> Iterator[CheckMessage]:
     names = ("SECURE_PROXY_SSL_HEADER", "USE_X_FORWARDED_HOST")
     implying = [name for name in names if getattr(settings, name)]
     config = conf.get_config()
-    limited = [name for name, options in config.counters.items() if options.per_address]
+    limited = [repr(name) for name, options in config.counters.items() if options.per_address]
+    if config.beacon_hits_per_minute and "django_hitcount" in get_resolver().namespace_dict:
+        limited.append("all together with {% hit_beacon %}")
     if implying and limited and not config.trusted_proxies:
         yield CheckWarning(
             f"{implying[0]} implies that there is a proxy in front of the site, but "
             "HITCOUNT['TRUSTED_PROXIES'] is not set. All visitors may have the proxy's address, "
             "and share one limit of hits per address. Counters: "
-            f"{', '.join(map(repr, limited))}.",
+            f"{', '.join(limited)}.",
             hint="Set HITCOUNT['TRUSTED_PROXIES'] to the number of proxies, or to their networks. "
             "If your server puts the client's address into REMOTE_ADDR, silence this check.",
             id="django_hitcount.W008",

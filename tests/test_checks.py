@@ -159,11 +159,21 @@ class TestW008:
     def test_all_would_share_a_limit(self, settings, name, value):
         setattr(settings, name, value)
 
-        assert ids_with(settings, COUNTERS=self.LIMITED) == ["W008"]
+        assert ids_with(settings, COUNTERS=self.LIMITED, BEACON_HITS_PER_MINUTE=None) == ["W008"]
         (message,) = hitcount_messages()
         assert name in message.msg
         assert "Counters: 'views'." in message.msg
         assert "HITCOUNT['TRUSTED_PROXIES']" in message.hint
+
+    def test_cached_pages_have_a_limit_of_their_own(self, settings):
+        settings.USE_X_FORWARDED_HOST = True
+
+        assert ids_with(settings, COUNTERS={}) == ["W008"]
+        (message,) = hitcount_messages()
+        assert "Counters: all together with {% hit_beacon %}." in message.msg
+
+        settings.ROOT_URLCONF = "tests.listing_urls"  # No page can send a hit.
+        assert ids_with(settings, COUNTERS={}) == []
 
     def test_silent_if_it_is_named(self, settings):
         settings.USE_X_FORWARDED_HOST = True
@@ -172,6 +182,7 @@ class TestW008:
 
     def test_silent_without_a_limit(self, settings):
         settings.USE_X_FORWARDED_HOST = True
+        settings.ROOT_URLCONF = "tests.listing_urls"
 
         assert (
             ids_with(settings, COUNTERS={"views": {"repeat": "daily", "per_address": None}}) == []

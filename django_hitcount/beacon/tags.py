@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import logging
+
 from django.core.exceptions import ImproperlyConfigured
 from django.db.models import Model
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 
+from django_hitcount.exceptions import TransactionLost
 from django_hitcount.refusals import HitContext, get_refusals
+
+logger = logging.getLogger("django_hitcount")
 
 SCRIPT_FILE = "django_hitcount/seen.js"
 """No public list of trackers blocks this name, nor the one that the docs advise for the address:
@@ -36,4 +41,11 @@ def is_preview(request: HttpRequest, obj: Model, counter: str) -> bool:
     The request of the beacon does not know that any more, so the page decides.
     """
     context = HitContext(request, obj, counter)
-    return any(item.refuses(context) for item in get_refusals() if item.name == "preview")
+    try:
+        return any(item.refuses(context) for item in get_refusals() if item.name == "preview")
+    except TransactionLost:
+        raise
+    except Exception:
+        # As when a hit is recorded: an error in a refusal must not break a page.
+        logger.exception("The refusal 'preview' failed, and is ignored")
+        return False

@@ -12,6 +12,7 @@ from django.test import override_settings
 
 import django_hitcount
 from django_hitcount import beacon_token
+from django_hitcount.refusals import refusal
 from django_hitcount.testing import BrowserRequestFactory, override_hitcount
 from tests.app.models import Article
 
@@ -58,6 +59,19 @@ def test_preview_gets_nothing(article):
         assert render("{% hit_beacon article %}", article=article, request=request) == ""
         request.is_preview = False
         assert SCRIPT in render("{% hit_beacon article %}", article=article, request=request)
+
+
+@refusal("preview", "It fails.")
+def failing_preview(context):
+    raise ZeroDivisionError
+
+
+def test_error_in_a_refusal_does_not_break_the_page(article, caplog):
+    request = BrowserRequestFactory().get("/")
+
+    with override_hitcount(REFUSALS=[f"{__name__}.failing_preview"]):
+        assert SCRIPT in render("{% hit_beacon article %}", article=article, request=request)
+    assert "ZeroDivisionError" in caplog.text
 
 
 @override_settings(ROOT_URLCONF="tests.listing_urls")
