@@ -18,7 +18,13 @@ from django_hitcount.buffers.base import Buffer
 from django_hitcount.buffers.database import DatabaseBuffer
 from django_hitcount.conf import get_config
 from django_hitcount.counters.days import day_of, days_until
-from django_hitcount.counters.hits import ADDRESS_LIMIT, REPEAT, AddressInterval, NewHits
+from django_hitcount.counters.hits import (
+    ADDRESS_LIMIT,
+    REPEAT,
+    AddressHash,
+    AddressInterval,
+    NewHits,
+)
 from django_hitcount.counters.keys import CounterKey, CounterRange
 from django_hitcount.counters.numbers import Number, Wanted
 from django_hitcount.counters.primary_keys import find_by_texts, object_id_of
@@ -79,30 +85,43 @@ def _refuse_repeats_and_floods(
     """
     Return for each of so many hits why it is refused, or None.
 
-    Costs two round trips with Redis. Without it, and while it is away, costs four queries at most.
+    The id of the view comes last: if something fails before, the page may try again with it. Costs
+    two round trips with Redis. Without it, and while it is away, costs five queries at most.
     """
+    address = _find_address(request)
     for buffer in (get_buffer(), DatabaseBuffer()):
         try:
+            allowed = _take_from_limit(buffer, address, amount)
             if view_id and not buffer.admit(f"view:{view_id}", milliseconds=VIEW_MILLISECONDS):
                 return [REPEAT] * amount
-            allowed = _take_from_limit(buffer, request, amount)
         except BufferUnavailable:
             continue
         return [None if place < allowed else ADDRESS_LIMIT for place in range(amount)]
     return [None] * amount
 
 
-def _take_from_limit(buffer: Buffer, request: HttpRequest, amount: int) -> int:
-    """Return how many of so many hits the address of a request may still make in this minute."""
-    limit, meta = get_config().beacon_hits_per_minute, request.META
-    address = None if limit is None or is_unnamed_proxy(meta) else client_network(meta)
-    if limit is None or address is None:
-        return amount
+def _find_address(request: HttpRequest) -> AddressHash | None:
+    """Return the hash of the address whose hits are limited in this minute; None without one."""
+    meta = request.META
+    is_limited = get_config().beacon_hits_per_minute and not is_unnamed_proxy(meta)
+    address = client_network(meta) if is_limited else None
+    if address is None:
+        return None
     today = day_of()
     minute = AddressInterval(f"minute-{int(timezone.now().timestamp() // 60)}", today, today)
-    hashed = hash_address(address, minute)
-    before = buffer.count_of_address(hashed, amount, milliseconds=MINUTE_MILLISECONDS) - amount
-    return limit - before
+    try:
+        return hash_address(address, minute)
+    except BufferUnavailable:
+        return None  # The breaker has logged that the visitor key cannot be read.
+
+
+def _take_from_limit(buffer: Buffer, address: AddressHash | None, amount: int) -> int:
+    """Return how many of so many hits the address may still make in this minute."""
+    limit = get_config().beacon_hits_per_minute
+    if limit is None or address is None:
+        return amount
+    hits = buffer.count_of_address(address, amount, milliseconds=MINUTE_MILLISECONDS)
+    return limit - (hits - amount)
 
 
 def _record(
