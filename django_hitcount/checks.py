@@ -117,7 +117,9 @@ def _unscheduled() -> list[str]:
 
     if apps.is_installed("django_celery_beat"):
         return []  # Its schedule is in the database, which checks do not query.
-    scheduled = {entry["task"] for entry in (current_app.conf.beat_schedule or {}).values()}
+    entries = (current_app.conf.beat_schedule or {}).values()
+    # Celery also takes a ScheduleEntry, which is no dict.
+    scheduled = {each["task"] if isinstance(each, dict) else each.task for each in entries}
     return [task.name for task in (flush_hits, compact_hits) if task.name not in scheduled]
 
 

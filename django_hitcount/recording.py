@@ -170,8 +170,9 @@ def record_page_hit(
         return Hit(False, NO_REQUEST, total_or_none(obj, counter=counter))
     try:
         key = counter_key(obj, counter=counter)
-    except DATABASE_ERRORS:
-        return record_hit(obj, request, counter=counter)  # It meets the same error, and logs it.
+    except DATABASE_ERRORS as exc:
+        logger.error("1 hits are not counted: %s", exc)
+        return Hit(False, UNAVAILABLE, None)
     if earlier := memory_of(request).recall_hit(key):
         return earlier
     if refusal := find_refusal(HitContext(request, obj, counter), refuse):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from celery import current_app
+from celery.beat import ScheduleEntry
 from django.core.checks import run_checks
 from django.core.management import call_command
 from django.core.management.base import SystemCheckError
@@ -201,6 +202,13 @@ class TestW004:
         assert ids([message]) == ["W004"]
         assert "no entry for django_hitcount.flush_hits and django_hitcount.c" in message.msg
         assert "app.conf.beat_schedule |= django_hitcount" in message.hint
+
+    def test_schedule_may_have_entries_of_celery(self, settings, hitcount):
+        schedule = current_app.conf.beat_schedule
+        for name, entry in [*schedule.items()]:
+            schedule[name] = ScheduleEntry(name, entry["task"], schedule=60, app=current_app)
+
+        assert hitcount_messages() == []
 
     @pytest.mark.parametrize("name", ["flush_hits", "compact_hits"])
     def test_one_task_is_missing(self, settings, hitcount, name):

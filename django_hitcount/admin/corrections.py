@@ -212,10 +212,10 @@ class CorrectionAdmin(ReadOnlyAdmin):
         return correction
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
-        """Refuse the year 99999999999 as other invalid days; Django fails for it."""
+        """Refuse the years 9999 and 99999999999 as other invalid days; Django fails for them."""
         try:
             return super().get_changelist_instance(request)
-        except OverflowError as exc:
+        except (OverflowError, ValueError) as exc:
             raise IncorrectLookupParameters(str(exc)) from exc
 
     @admin.display(description=gettext_lazy("object"), ordering="object_id")

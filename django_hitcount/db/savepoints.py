@@ -158,6 +158,8 @@ class DelayedWork:
         """Let Django report the COMMIT. Only Django has a reference to the function it calls."""
 
         def note_commit() -> None:
+            if not self._pending:
+                return  # Django's captureOnCommitCallbacks() in another one runs it twice.
             self._pending = [other for other in self._pending if other is not pending]
             if not self._pending:
                 self._work()

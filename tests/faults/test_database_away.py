@@ -284,3 +284,15 @@ def test_sessions_that_are_away_are_read_once(redis_buffer, settings, monkeypatc
     assert SessionsAway.asked == 1
     assert "Traceback" not in caplog.text
     assert article.hits == 1
+
+
+def test_hit_of_a_page_is_lost_if_its_key_cannot_be_read(article, caplog, monkeypatch):
+    """Trying again would forget the amount, the day and the refusal of the call."""
+    request = RequestFactory(headers=BROWSER).get("/")
+    with monkeypatch.context() as patch:
+        patch.setattr("django_hitcount.recording.counter_key", away)
+        hit = record_hit(article, request, amount=5, once_per_request=True)
+
+    assert hit == Hit(False, "unavailable", None)
+    assert "server has gone away" in caplog.text
+    assert get_hits(article) == 0
