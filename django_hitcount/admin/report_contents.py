@@ -9,16 +9,16 @@ from itertools import islice
 from typing import Any
 
 from django.contrib.contenttypes.models import ContentType
-from django.db.models import Max, Model, OuterRef, QuerySet, Subquery, Sum, Value
+from django.db.models import Max, Model, OuterRef, QuerySet, Subquery, Sum
 
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.keys import CounterKey, CounterRange, ObjectKey
 from django_hitcount.counters.rankings import Order, RankedKey, weigh_days
+from django_hitcount.db import ledger
 from django_hitcount.db.ranking_scopes import Scope
 from django_hitcount.db.rankings import compare_objects, stream_objects
 from django_hitcount.db.savepoints import savepoint
-from django_hitcount.db.sql import read_together
-from django_hitcount.db.tables import DailyModelHits, HitSlot, LastBatch, RefusedHitSlot
+from django_hitcount.db.tables import DailyModelHits, HitSlot, RefusedHitSlot
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.refusals import reasons_by_name
 from django_hitcount.reports.labels import MOST_MODELS, label_object, load_objects
@@ -70,26 +70,15 @@ class Overview:
 
 
 def read_overview(period: Period, *, counter: str, using: str) -> Overview:
-    """Read the models with hits, the refused hits, and when the last flush was. Costs a query."""
-    last_flush = (
-        LastBatch.objects.using(using)
-        .annotate(of_all=Value(True))
-        .values_list("of_all")
-        .annotate(last=Max("flushed_at"))
-    )
-    refused = (
-        RefusedHitSlot.objects.using(using)
-        .filter(day__range=period.ends, counter=counter)
-        .values_list("refusal")
-        .annotate(sum=Sum("hits"))
-    )
+    """Read the models with hits, the refused hits, and when the last flush was: three queries."""
+    refused = RefusedHitSlot.objects.using(using).filter(day__range=period.ends, counter=counter)
     with savepoint(using):
-        flushes, types, sums = read_together(last_flush, _select_types(using), refused)
-    return Overview(
-        models=_find_models(types),
-        refused=refused_rows({name: int(hits) for name, hits in sums}, reasons_by_name()),
-        last_flush_at=flushes[0][1],
-    )
+        sums = dict(refused.values_list("refusal").annotate(sum=Sum("hits")))
+        return Overview(
+            models=_find_models(_select_types(using)),
+            refused=refused_rows({name: int(sums[name]) for name in sums}, reasons_by_name()),
+            last_flush_at=ledger.read_last_flush(using=using),
+        )
 
 
 def find_day_with_hits(

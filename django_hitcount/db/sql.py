@@ -1,5 +1,5 @@
 """
-Statements that Django has no function for: upserts, long results, several tables, the clock.
+Statements that Django has no function for: upserts, long results, the clock.
 
 Long results are spooled: they wait in a temporary file. A cursor that stays open until a slow
 reader has taken them all would keep a connection of MySQL and MariaDB from reading anything else.
@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partialmethod
-from itertools import chain
 from tempfile import TemporaryFile
 from typing import Any
 
@@ -30,8 +29,6 @@ Sql = tuple[str, list[Any]]
 
 Rows = Sequence[tuple[Any, ...]]
 """Rows to insert, each with a value for each column."""
-
-Select = models.QuerySet[Any, Any]
 
 ROWS_AT_A_TIME = 1000
 
@@ -84,54 +81,6 @@ def _open_unbuffered(connection: Any) -> Any:
         return connection.cursor()
     finally:
         driver.cursorclass = usual
-
-
-def read_together(*selects: Select) -> list[list[tuple[Any, ...]]]:
-    """
-    Read querysets with values_list(), and return the rows of each. Costs a query.
-
-    They become one UNION ALL. Each column of each queryset is a column of its own there, since
-    MySQL and MariaDB do not unite texts of different collations.
-    """
-    nulls = [_nulls(rows, number) for number, rows in enumerate(selects)]
-    first, *others = (_widen(rows, number, nulls) for number, rows in enumerate(selects))
-    found: list[list[tuple[Any, ...]]] = [[] for _ in selects]
-    for number, *row in first.union(*others, all=True):
-        start = sum(map(len, nulls[:number]))
-        found[number].append(tuple(row[start : start + len(nulls[number])]))
-    return found
-
-
-class _Null(models.Value):
-    """NULL in a column of a type. PostgreSQL takes it for a text if one says no more."""
-
-    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        return f"NULL::{self.output_field.cast_db_type(connection)}", []
-
-
-def _names(rows: Select) -> list[str]:
-    return [*(rows.query.selected or ())]
-
-
-def _nulls(rows: Select, number: int) -> dict[str, _Null]:
-    """Return what is in the columns of a queryset in the rows of the others."""
-    query = rows.query.clone()
-    return {
-        f"null_{number}_{name}": _Null(None, output_field=query.resolve_ref(name).output_field)
-        for name in _names(rows)
-    }
-
-
-def _widen(rows: Select, number: int, nulls: Sequence[Mapping[str, _Null]]) -> Select:
-    """Add the number of a queryset before its columns, and NULL in those of the others."""
-    names = [[*columns] for columns in nulls]
-    names[number] = _names(rows)
-    added: dict[str, Any] = {"number_of_select": models.Value(number)}
-    for other, columns in enumerate(nulls):
-        if other != number:
-            added |= columns
-    wide: Select = rows.annotate(**added)
-    return wide.values_list("number_of_select", *chain.from_iterable(names))
 
 
 def insert_or_add(

@@ -18,10 +18,10 @@ from django_hitcount.beacon.tokens import beacon_token as make_beacon_token
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import find_range, last_days
 from django_hitcount.counters.primary_keys import is_unsaved
-from django_hitcount.db.routing import hits_alias
-from django_hitcount.db.savepoints import savepoint
+from django_hitcount.db.savepoints import protect_transactions
 from django_hitcount.db.transactions import DATABASE_ERRORS
-from django_hitcount.exceptions import InvalidArgument
+from django_hitcount.exceptions import BufferUnavailable, InvalidArgument
+from django_hitcount.outages.breaker import page_read_breaker
 from django_hitcount.outages.waits import CurrentPage
 from django_hitcount.page_numbers import page_hits_of_days, page_total, page_visitors
 from django_hitcount.prefetching import prefetch_hits
@@ -153,8 +153,9 @@ def beacon_token(
     return make_beacon_token(obj, counter=counter, show=show, days=days)
 
 
-@register.simple_tag
+@register.simple_tag(takes_context=True)
 def popular_objects(
+    context: template.Context,
     source: Any,
     limit: int,
     *,
@@ -174,14 +175,23 @@ def popular_objects(
     """
     if isinstance(source, str):
         source = _find_model(source)
-    try:
-        with savepoint(hits_alias()):
-            return popular(
-                source, limit, counter=counter, days=days, first_day=first_day, last_day=last_day
-            )
-    except DATABASE_ERRORS as exc:
-        logger.error("A ranking cannot be read: %s", exc)
-        return []
+    with CurrentPage(context.get("request")):
+        try:
+            # The objects may be in another database than the counts.
+            with page_read_breaker().guard(), protect_transactions():
+                return popular(
+                    source,
+                    limit,
+                    counter=counter,
+                    days=days,
+                    first_day=first_day,
+                    last_day=last_day,
+                )
+        except BufferUnavailable:
+            return []  # The breaker has logged it.
+        except DATABASE_ERRORS as exc:
+            logger.error("A ranking cannot be read: %s", exc)
+            return []
 
 
 def _find_model(label: str) -> type[Model]:

@@ -1,21 +1,13 @@
-"""Statements that read more than fits into memory, or several tables."""
+"""Statements that read more than fits into memory."""
 
 from __future__ import annotations
 
 import tracemalloc
 
 import pytest
-from django.contrib.auth.models import User
 from django.db import connection
-from django.db.models import Max, Sum, Value
 
-from django_hitcount.counters.days import day_of
-from django_hitcount.db.sql import read_together, spool_rows
-from django_hitcount.db.tables import DailyHitSlot
-from django_hitcount.maintenance.flushing import flush_hits
-from django_hitcount.recording import record_hits
-from tests.app.models import Article
-from tests.visiting import request_of
+from django_hitcount.db.sql import spool_rows
 
 # Made of digits, so that no table is needed: 0 to 9,999 and 0 to 99,999.
 DIGITS = " UNION ALL ".join(f"SELECT {digit} AS n" for digit in range(10))
@@ -79,28 +71,3 @@ def test_a_pooler_may_forbid_cursors_of_the_server(monkeypatch):
     monkeypatch.setattr(connection, "chunked_cursor", None)
 
     assert sum(1 for _ in numbers(10_000)) == 10_000
-
-
-def test_several_tables_are_read_together(django_assert_num_queries):
-    """Each row comes back as its own queryset returns it: texts, numbers, days and moments."""
-    article, user = Article.objects.create(title="Tea"), User.objects.create(username="ann")
-    record_hits([article], request_of(1))
-    record_hits([article], request_of(1), amount=2)
-    flush_hits()
-    selects = [
-        User.objects.values_list("username", "date_joined"),
-        DailyHitSlot.objects.values_list("object_id", "counter", "day").annotate(sum=Sum("hits")),
-        Article.objects.none().values_list("pk"),
-        DailyHitSlot.objects.annotate(of_all=Value(1)).values_list("of_all").annotate(Max("day")),
-        Article.objects.values_list("pk", "title"),
-    ]
-
-    with django_assert_num_queries(1):
-        found = read_together(*selects)
-    assert found == [
-        [("ann", user.date_joined)],
-        [(str(article.pk), "views", day_of(), 3)],
-        [],
-        [(1, day_of())],
-        [(article.pk, "Tea")],
-    ]

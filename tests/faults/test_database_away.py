@@ -14,12 +14,14 @@ from django.contrib.sessions.backends.db import SessionStore
 from django.db import OperationalError, connection, connections, transaction
 from django.template import Context, Template
 from django.test import Client, RequestFactory
+from django.test.utils import CaptureQueriesContext
 from django.utils.functional import SimpleLazyObject
 
 from django_hitcount import rankings
 from django_hitcount.buffers import get_buffer
 from django_hitcount.db import counter_keys, slots, sums
-from django_hitcount.outages.breaker import Breaker
+from django_hitcount.exceptions import BufferUnavailable
+from django_hitcount.outages.breaker import Breaker, page_read_breaker
 from django_hitcount.recording import Hit, record_hit, record_hits
 from django_hitcount.totals import get_hits
 from django_hitcount.visitors import identity
@@ -27,6 +29,7 @@ from tests import children
 from tests.answers import failing_at_first, lost_commit_answer
 from tests.app.models import Article
 from tests.browsers import BROWSER
+from tests.ranked import add_totals
 from tests.tables import slot_sums
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -68,8 +71,41 @@ def test_page_is_served_without_what_is_popular(article, caplog, in_transaction)
     assert "A ranking cannot be read" in caplog.text
 
 
-def a_wrong_statement(*args, **kwargs):
-    with connection.cursor() as cursor:
+def test_a_database_that_is_away_is_asked_once_for_what_is_popular():
+    """Other tags do not ask it either: one breaker guards the reads of all pages."""
+    template = Template("{% load hitcount %}{% popular_objects 'app.Article' 5 as found %}")
+
+    with mock.patch.object(rankings, "read_rankings", side_effect=away) as read:
+        template.render(Context())
+        template.render(Context())
+
+    assert read.call_count == 1
+    with pytest.raises(BufferUnavailable):
+        page_read_breaker().guard().__enter__()
+
+
+@pytest.mark.django_db(transaction=True, databases=["default", "elsewhere"])
+def test_transaction_of_another_database_survives_a_ranking_of_its_objects():
+    objects = Article.objects.using("elsewhere")
+
+    def look_up(*args):
+        a_wrong_statement(using="elsewhere")
+
+    add_totals({(Article.objects.create(title="Tea"), 0): 3})
+    template = Template("{% load hitcount %}{% popular_objects objects 5 as found %}")
+    with (
+        transaction.atomic("elsewhere"),
+        mock.patch.object(rankings, "filter_by_texts", look_up),
+        CaptureQueriesContext(connections["elsewhere"]) as captured,
+    ):
+        template.render(Context({"objects": objects}))
+        assert not objects.exists()
+
+    assert "ROLLBACK TO SAVEPOINT" in captured[-3]["sql"]
+
+
+def a_wrong_statement(*args, using="default", **kwargs):
+    with connections[using].cursor() as cursor:
         cursor.execute("SELECT nothing FROM nowhere")
 
 
