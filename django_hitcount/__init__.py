@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from django_hitcount.beacon.tokens import beacon_token as beacon_token
+    from django_hitcount.beacon import beacon_token as beacon_token
     from django_hitcount.corrections import acorrect_hits as acorrect_hits
     from django_hitcount.corrections import correct_hits as correct_hits
     from django_hitcount.counters.hits import Hit as Hit
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from django_hitcount.unique_visitors import get_visitors as get_visitors
 
 _MODULES = {
-    "beacon.tokens": "beacon_token",
+    "beacon": "beacon_token",
     "corrections": "acorrect_hits correct_hits",
     "counters.hits": "Hit",
     "counters.visitors": "Visitors",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from django_hitcount.beacon.views import count_image, count_views
+from django_hitcount.views import count_image, count_views
 
 app_name = "django_hitcount"
 

@@ -138,7 +138,7 @@ def test_only_settings_are_imported_by_a_dotted_path():
     importers = {module for module, source in SOURCES.items() if by_path.search(source)}
     assert importers == {
         "django_hitcount",
-        "django_hitcount.beacon.tokens",
+        "django_hitcount.beacon",
         "django_hitcount.conf.kinds",
         "django_hitcount.templatetags.hitcount",
     }

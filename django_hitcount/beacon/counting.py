@@ -1,34 +1,42 @@
-"""Count the hits that cached pages send, and read the numbers that they show."""
+"""
+Count the hits that cached pages send, and read the numbers that they show.
+
+Requests that have nothing to count are refused, and counted for the report. Anybody may send as
+many of them as they like, so they cost no query and no round trip: RefusedTokens.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
-from operator import attrgetter
+import logging
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 
 from django.db import router
 from django.db.models import Model
 from django.http import HttpRequest
 from django.utils import timezone
 
-from django_hitcount.beacon.refused import refused_tokens
-from django_hitcount.beacon.tokens import HIT, VISITORS, Token
+from django_hitcount.beacon import HIT, VISITORS, Token
 from django_hitcount.buffers import get_buffer
-from django_hitcount.buffers.base import Buffer
 from django_hitcount.buffers.database import DatabaseBuffer
-from django_hitcount.conf import get_config
+from django_hitcount.conf import DEFAULT_COUNTER, get_config
 from django_hitcount.counters.days import day_of, days_until
 from django_hitcount.counters.hits import (
     ADDRESS_LIMIT,
+    AMOUNT_LIMIT,
     REPEAT,
     AddressHash,
     AddressInterval,
     NewHits,
 )
 from django_hitcount.counters.keys import CounterKey, CounterRange
-from django_hitcount.counters.numbers import Number, Wanted
+from django_hitcount.counters.numbers import Wanted
 from django_hitcount.counters.primary_keys import find_by_texts, object_id_of
 from django_hitcount.db.counter_keys import content_type_id_of, counter_key
+from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.page_numbers import read_numbers
 from django_hitcount.recording import record_new_hits
@@ -42,41 +50,46 @@ VIEW_MILLISECONDS = 24 * 3600 * 1000
 MINUTE_MILLISECONDS = 120_000
 """How long the hits of an address in one minute are kept: until the minute is certainly over."""
 
-Identity = tuple[type[Model], str]
-"""The model and the key of an object."""
+LONGEST_WAIT_SECONDS = 60.0
+"""After this time, a process writes the tokens that it has refused."""
+
+NO_OBJECT = CounterKey(0, "", DEFAULT_COUNTER)
+"""The key that they are counted under. A refused hit has no row of an object."""
+
+logger = logging.getLogger("django_hitcount")
 
 
-def count_tokens(request: HttpRequest, tokens: Sequence[Token], view_id: str | None) -> None:
+def count_tokens(request: HttpRequest, tokens: Iterable[Token], view_id: str | None) -> None:
     """
-    Count a hit for each token whose object exists.
+    Count a hit for each token to count one whose object exists, once if it is there twice.
 
     If the view with this id has come before, the hits are refused as repeats. Those over the limit
     of the address are refused, too. Raises a database error if the objects cannot be read.
     """
-    objs = _find_objects(tokens)
-    existing = [token for token in tokens if (token.model, token.object_id) in objs]
-    if not existing:
+    objs = _find_objects([token for token in tokens if token.purpose == HIT])
+    if not objs:
         return
     refused_tokens.write()
-    refusals = _refuse_repeats_and_floods(request, len(existing), view_id)
-    refused = dict(zip(existing, refusals, strict=True))
-    for counter, some in groupby(
-        sorted(existing, key=attrgetter("counter")), attrgetter("counter")
-    ):
-        hits = {token: objs[token.model, token.object_id] for token in some}
-        _record(request, counter, [(obj, refused[token]) for token, obj in hits.items()])
+    refusals = _refuse_repeats_and_floods(request, len(objs), view_id)
+    by_counter: dict[str, list[tuple[Model, str | None]]] = defaultdict(list)
+    for (token, obj), refusal in zip(objs.items(), refusals, strict=True):
+        by_counter[token.counter].append((obj, refusal))
+    for counter, some in by_counter.items():
+        _record(request, counter, some)
 
 
-def _find_objects(tokens: Iterable[Token]) -> dict[Identity, Model]:
-    """Return the objects of tokens that exist. Costs a query per model."""
-    texts: dict[type[Model], set[str]] = {}
+def _find_objects(tokens: Collection[Token]) -> dict[Token, Model]:
+    """Return the object of each token that has one. Costs a query per model."""
+    texts: dict[type[Model], set[str]] = defaultdict(set)
     for token in tokens:
-        texts.setdefault(token.model, set()).add(token.object_id)
-    return {
+        texts[token.model].add(token.object_id)
+    found = {
         (model, object_id_of(obj)): obj
-        for model, wanted in texts.items()
-        for obj in find_by_texts(model, wanted, using=router.db_for_read(model))
+        for model, object_ids in texts.items()
+        for obj in find_by_texts(model, object_ids, using=router.db_for_read(model))
     }
+    keys = {token: (token.model, token.object_id) for token in tokens}
+    return {token: found[key] for token, key in keys.items() if key in found}
 
 
 def _refuse_repeats_and_floods(
@@ -88,23 +101,23 @@ def _refuse_repeats_and_floods(
     The id of the view comes last: if something fails before, the page may try again with it. Costs
     two round trips with Redis. Without it, and while it is away, costs five queries at most.
     """
-    address = _find_address(request)
+    limit = get_config().beacon_hits_per_minute
+    address = _find_address(request) if limit else None
     for buffer in (get_buffer(), DatabaseBuffer()):
-        try:
-            allowed = _take_from_limit(buffer, address, amount)
+        with suppress(BufferUnavailable):
+            allowed = amount
+            if limit and address:
+                hits = buffer.count_of_address(address, amount, milliseconds=MINUTE_MILLISECONDS)
+                allowed = limit - (hits - amount)
             if view_id and not buffer.admit(f"view:{view_id}", milliseconds=VIEW_MILLISECONDS):
                 return [REPEAT] * amount
-        except BufferUnavailable:
-            continue
-        return [None if place < allowed else ADDRESS_LIMIT for place in range(amount)]
+            return [None if place < allowed else ADDRESS_LIMIT for place in range(amount)]
     return [None] * amount
 
 
 def _find_address(request: HttpRequest) -> AddressHash | None:
     """Return the hash of the address whose hits are limited in this minute; None without one."""
-    meta = request.META
-    is_limited = get_config().beacon_hits_per_minute and not is_unnamed_proxy(meta)
-    address = client_network(meta) if is_limited else None
+    address = None if is_unnamed_proxy(request.META) else client_network(request.META)
     if address is None:
         return None
     today = day_of()
@@ -115,30 +128,13 @@ def _find_address(request: HttpRequest) -> AddressHash | None:
         return None  # The breaker has logged that the visitor key cannot be read.
 
 
-def _take_from_limit(buffer: Buffer, address: AddressHash | None, amount: int) -> int:
-    """Return how many of so many hits the address may still make in this minute."""
-    limit = get_config().beacon_hits_per_minute
-    if limit is None or address is None:
-        return amount
-    hits = buffer.count_of_address(address, amount, milliseconds=MINUTE_MILLISECONDS)
-    return limit - (hits - amount)
-
-
-def _record(
-    request: HttpRequest, counter: str, objs_with_refusals: Sequence[tuple[Model, str | None]]
-) -> None:
+def _record(request: HttpRequest, counter: str, some: Iterable[tuple[Model, str | None]]) -> None:
     """Record a hit on each object. One that has a refusal already is only counted as refused."""
-    day = day_of()
-    objs = [obj for obj, _ in objs_with_refusals]
-    hits = [
-        NewHits(
-            counter_key(obj, counter=counter),
-            day,
-            1,
-            refusal or find_refusal(HitContext(request, obj, counter, is_beacon=True)),
-        )
-        for obj, refusal in objs_with_refusals
-    ]
+    objs, hits, day = [], [], day_of()
+    for obj, refusal in some:
+        refusal = refusal or find_refusal(HitContext(request, obj, counter, is_beacon=True))
+        objs.append(obj)
+        hits.append(NewHits(counter_key(obj, counter=counter), day, 1, refusal))
     log_refused([hit.refusal for hit in hits], counter, request)
     record_new_hits(objs, hits, request)
 
@@ -146,17 +142,56 @@ def _record(
 def read_shown(tokens: Mapping[str, Token]) -> dict[str, int | None]:
     """Return the number that each token shows; None if it cannot be read. See read_numbers()."""
     wanted = {text: _number_of(token) for text, token in tokens.items() if token.purpose != HIT}
-    found = read_numbers(
-        Wanted(
-            [number for number in wanted.values() if isinstance(number, CounterKey)],
-            [number for number in wanted.values() if isinstance(number, CounterRange)],
-        )
-    )
+    totals = [number for number in wanted.values() if isinstance(number, CounterKey)]
+    visitors = [number for number in wanted.values() if isinstance(number, CounterRange)]
+    found = read_numbers(Wanted(totals, visitors))
     return {text: found.get(number) for text, number in wanted.items()}
 
 
-def _number_of(token: Token) -> Number:
+def _number_of(token: Token) -> CounterKey | CounterRange:
     key = CounterKey(content_type_id_of(token.model), token.object_id, token.counter)
     if token.purpose == VISITORS:
         return CounterRange(key, *days_until(day_of(), token.days))
     return key
+
+
+class RefusedTokens:
+    """
+    The tokens that this process has refused, by reason, and not written yet.
+
+    It writes them with the next request that counts, or at most once per minute. What a process has
+    not written when it ends is not in the report.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._amounts: Counter[str] = Counter()
+        self._written_at = time.monotonic()
+
+    def add(self, reason: str, amount: int) -> None:
+        """Add refused tokens. Writes all of them if the last time was a minute ago."""
+        with self._lock:
+            self._amounts[reason] += amount
+            is_due = time.monotonic() - self._written_at > LONGEST_WAIT_SECONDS
+        if is_due:
+            self.write()
+
+    def write(self) -> None:
+        """Write the sums, if there are any. Logs errors. Costs what recording a hit costs."""
+        with self._lock:
+            amounts, self._amounts = self._amounts, Counter()
+            self._written_at = time.monotonic()
+        if not amounts:
+            return
+        day = day_of()
+        hits = [
+            NewHits(NO_OBJECT, day, min(amount, AMOUNT_LIMIT), reason)
+            for reason, amount in amounts.items()
+        ]
+        try:
+            get_buffer().record(hits)
+        except (BufferUnavailable, *DATABASE_ERRORS) as exc:
+            logger.error("%d refused tokens are not in the report: %s", amounts.total(), exc)
+
+
+refused_tokens = RefusedTokens()

@@ -61,15 +61,20 @@ class _Caller(NamedTuple):
 
 
 def find_refusal(
-    context: HitContext, refuse: Callable[[HitContext], bool] | None = None
+    context: HitContext,
+    refuse: Callable[[HitContext], bool] | None = None,
+    *,
+    only: str | None = None,
 ) -> str | None:
     """
     Return the name of the first refusal that refuses a hit, or None to count it.
 
-    Tries HITCOUNT["REFUSALS"] in order, then ``refuse``. Costs what these cost. Raises
-    TransactionLost if one of them has broken the transaction of the page.
+    Tries HITCOUNT["REFUSALS"] in order, or ``only`` those with this name, then ``refuse``. Costs
+    what these cost. Raises TransactionLost if one of them has broken the transaction of the page.
     """
     refusals: Sequence[Refusal | _Caller] = get_refusals()
+    if only:
+        refusals = [item for item in refusals if item.name == only]
     if refuse:
         refusals = [*refusals, _Caller(protect(refuse))]
     for item in refusals:

@@ -13,8 +13,8 @@ from django.db.models import Model
 from django.templatetags.static import static
 from django.utils.html import format_html
 
-from django_hitcount.beacon.tags import IMAGE, SCRIPT, SCRIPT_FILE, beacon_url, is_preview
-from django_hitcount.beacon.tokens import beacon_token as make_beacon_token
+from django_hitcount.beacon import IMAGE, SCRIPT, SCRIPT_FILE, beacon_url, is_preview
+from django_hitcount.beacon import beacon_token as make_beacon_token
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import find_range, last_days
 from django_hitcount.counters.primary_keys import is_unsaved

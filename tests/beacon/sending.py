@@ -7,7 +7,7 @@ from typing import Any
 
 from django.test import Client
 
-from django_hitcount.beacon.tokens import beacon_token
+from django_hitcount.beacon import beacon_token
 from tests.browsers import BROWSER
 
 VIEW_ID = "a1b2c3d4-0"

@@ -7,7 +7,7 @@ from django.db import OperationalError
 
 from django_hitcount import beacon_token, get_hits
 from django_hitcount.beacon import counting
-from django_hitcount.beacon.refused import RefusedTokens
+from django_hitcount.beacon.counting import RefusedTokens
 from django_hitcount.buffers import get_buffer
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.testing import BrowserClient, override_hitcount

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.test import override_settings
 
 from django_hitcount import beacon_token
-from django_hitcount.beacon.tokens import HIT, HITS, VISITORS, Token, read_token
+from django_hitcount.beacon import HIT, HITS, VISITORS, Token, read_token
 from django_hitcount.exceptions import InvalidArgument, UnsavedObject
 from django_hitcount.testing import override_hitcount
 from tests.app.models import Article, Page, Photo
