@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from django.core.checks import CheckMessage, Error
 from django.db import models
+from django.db.models.fields.reverse_related import ForeignObjectRel
 from django.db.models.signals import class_prepared
 
 from django_hitcount import deletion, recording, series, totals, unique_visitors
@@ -76,20 +77,25 @@ class HitCountMixin(models.Model):
 
     @classmethod
     def check(cls, **kwargs: Any) -> list[CheckMessage]:
-        """See Model.check(). E010: a field hides an attribute of the mixin."""
+        """See Model.check(). E010: a field or a relation hides an attribute of the mixin."""
+        # A proxy has the fields of its concrete model.
+        fields = [] if cls._meta.proxy else cls._meta.get_fields(include_parents=False)
+        named = {
+            field.get_accessor_name() if isinstance(field, ForeignObjectRel) else field.name: field
+            for field in fields
+        }
         return [
             *super().check(**kwargs),
             *(
                 Error(
-                    f"The field {field.name!r} of {cls._meta.label} hides "
-                    f"HitCountMixin.{field.name}.",
-                    hint="Give the field another name, such as 'views'.",
-                    obj=field,
+                    f"The field {name!r} of {cls._meta.label} hides HitCountMixin.{name}.",
+                    hint="Give the field, or the relation (related_name), another name, such as "
+                    "'views'.",
+                    obj=named[name],
                     id="django_hitcount.E010",
                 )
-                for field in cls._meta.local_concrete_fields
-                # A proxy has the fields of its concrete model.
-                if field.model is cls and field.name in vars(HitCountMixin)
+                for name in vars(HitCountMixin)
+                if name in named
             ),
         ]
 

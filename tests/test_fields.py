@@ -155,6 +155,30 @@ class TestChecks:
         assert ids(Single) == ids(LiveSong) == []
 
     @isolate_apps("tests.app")
+    def test_relation_that_hides_an_attribute_of_the_mixin(self):
+        class Song(HitCountMixin, models.Model):
+            class Meta:
+                app_label = "app"
+
+        class Chart(HitCountMixin, models.Model):
+            hits = models.ManyToManyField(Song, related_name="get_hits")
+            first = models.ForeignKey(Song, models.CASCADE, related_name="hits")
+            hidden = models.ForeignKey(Song, models.CASCADE, related_name="+")
+
+            class Meta:
+                app_label = "app"
+
+        class LiveSong(Song):
+            class Meta:
+                app_label = "app"
+                proxy = True
+
+        found = {model: ids(model) for model in (Song, Chart, LiveSong)}
+        wrong = "django_hitcount.E010"
+        assert found == {Song: [wrong, wrong], Chart: [wrong], LiveSong: []}
+        assert "'hits' of app.Chart hides HitCountMixin.hits" in str(Chart.check())
+
+    @isolate_apps("tests.app")
     def test_same_name_without_the_mixin(self):
         class Song(models.Model):
             hits = HitCountField()

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -18,6 +19,7 @@ from django.test import TestCase, TransactionTestCase
 from django_hitcount import conf, get_hits, record_hit
 from django_hitcount.testing import (
     AsyncBrowserClient,
+    AsyncBrowserRequestFactory,
     BrowserClient,
     BrowserRequestFactory,
     aassert_hits,
@@ -64,6 +66,19 @@ class InATestCase(TestCase):
 
         with self.assertRaisesMessage(AssertionError, "wait for a COMMIT: use BrowserClient"):
             assert_hits(self.article, 1)
+
+    def test_what_else_waits_for_the_commit_is_no_reason(self):
+        transaction.on_commit(lambda: None)
+        record_hit(self.article, counter="downloads")
+        record_hit(Article.objects.create(title="Coffee"))
+
+        with self.assertRaisesMessage(AssertionError, "should have 1.") as caught:
+            assert_hits(self.article, 1)
+        record_hit(self.article)
+        with self.assertRaisesMessage(AssertionError, "should have -1.") as too_many:
+            assert_hits(self.article, -1)
+        for error in (caught, too_many):
+            assert "COMMIT" not in str(error.exception)
 
     def test_a_transaction_of_the_test_is_its_own(self):
         with transaction.atomic():
@@ -133,6 +148,18 @@ class TestFixtures:
         assert bot.get("/").wsgi_request.headers["user-agent"] == "Googlebot/2.1"
         assert not record_hit(article, browser_rf.post("/")).counted
 
+    @pytest.mark.parametrize("name", ["headers", "user_agent", "User-Agent"])
+    async def test_user_agent_of_an_async_caller_wins(self, name):
+        given: dict[str, Any] = {name: {"user-agent": "mine"} if name == "headers" else "mine"}
+        client = AsyncBrowserClient(**given)
+        requests = [
+            AsyncBrowserRequestFactory().get("/", **given),
+            AsyncBrowserRequestFactory(**given).get("/"),
+            (await client.get("/")).asgi_request,
+        ]
+
+        assert [request.headers["user-agent"] for request in requests] == ["mine"] * 3
+
     @pytest.mark.usefixtures("no_connection_of_the_thread_is_left")
     async def test_clients(self, transactional_db, browser_client, async_browser_client):
         article = await Article.objects.acreate(title="Tea")
@@ -179,6 +206,15 @@ class TestOverride:
         with pytest.raises(ImproperlyConfigured, match="SLOT"), override_hitcount(**changes):
             pass
         assert settings.HITCOUNT is before
+
+    @pytest.mark.parametrize("changes", [{"SLOT": 7}, {"SLOTS": "many"}])
+    def test_wrong_value_of_a_class_is_an_error(self, changes):
+        with pytest.raises(ImproperlyConfigured, match="SLOT"):
+            override_hitcount(**changes)(type("Tests", (TestCase,), {}))
+
+    def test_class_that_is_no_test_case_of_django_is_an_error(self):
+        with pytest.raises(ValueError, match="Only subclasses of Django SimpleTestCase"):
+            override_hitcount(SLOTS=7)(type("Tests", (), {}))
 
     def test_headless_browser_may_count(self, db):
         article = Article.objects.create(title="Tea")

@@ -152,9 +152,9 @@ class DelayedWork:
     def __init__(self, work: Callable[[], object], databases: Iterable[str]) -> None:
         context = copy_context()
         self._work: Callable[[], object] = lambda: context.run(work)
-        self._pending = [self._wait_for(using) for using in databases]
+        self._pending = [self._wait_for(using, work) for using in databases]
 
-    def _wait_for(self, using: str) -> weakref.ref[Callable[[], None]]:
+    def _wait_for(self, using: str, work: Callable[[], object]) -> weakref.ref[Callable[[], None]]:
         """Let Django report the COMMIT. Only Django has a reference to the function it calls."""
 
         def note_commit() -> None:
@@ -164,6 +164,7 @@ class DelayedWork:
             if not self._pending:
                 self._work()
 
+        vars(note_commit)["__wrapped__"] = work  # Shows assert_hits() what it waits for.
         pending: weakref.ref[Callable[[], None]] = weakref.ref(note_commit)
         transaction.on_commit(note_commit, using=using, robust=True)
         return pending
