@@ -82,7 +82,8 @@ class TestKeys:
         assert self.hashes() == before  # Late hits, and intervals across midnight.
 
         forget_keys()
-        VisitorSalt.objects.update(made_at=timezone.now() - datetime.timedelta(days=3))
+        # An hour more: a salt that is made just before midnight is that of the next day.
+        VisitorSalt.objects.update(made_at=timezone.now() - datetime.timedelta(days=3, hours=1))
         self.hashes(day=DAY + datetime.timedelta(days=3))
         assert self.hashes() != before
 
