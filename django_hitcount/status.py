@@ -54,11 +54,6 @@ def get_flush_status() -> FlushStatus:
     using = hits_alias()
     with savepoint(using):
         last_flush_at = ledger.read_last_flush(using=using)
-    return read_status(last_flush_at)
-
-
-def read_status(last_flush_at: datetime.datetime | None) -> FlushStatus:
-    """As get_flush_status(), if the caller has read the last flush. Costs no query."""
     waiting, is_answering = Waiting(), True
     try:
         waiting = get_buffer().read_waiting()

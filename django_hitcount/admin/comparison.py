@@ -15,7 +15,7 @@ from django.utils.translation import gettext
 from django_hitcount.counters.days import LONGEST_RANGE_DAYS, last_days
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.exceptions import InvalidArgument
-from django_hitcount.reports.charts import BarChart, bar_chart
+from django_hitcount.reports.charts import bar_chart
 from django_hitcount.reports.labels import label_object
 from django_hitcount.reports.rows import change_of
 from django_hitcount.series import hits_by_day
@@ -44,32 +44,6 @@ class FirstDays(NamedTuple):
     def add_up(self, days: int) -> int | None:
         """Return the hits of the first ``days``; None if not so many have passed."""
         return sum(islice(self.hits.values(), days)) if days <= len(self.hits) else None
-
-
-class ComparedDays(NamedTuple):
-    """The hits of the first days of two objects."""
-
-    days: int
-    own: int | None
-    other: int | None
-    difference: float | None
-    """How many percent more hits than the other; None if there is nothing to compare with."""
-
-
-class Comparison(NamedTuple):
-    """The first days of an object beside those of another."""
-
-    own: FirstDays
-    other: FirstDays
-    days: int
-    """How many days both have had, up to those of the chart."""
-
-    chart: BarChart
-    rows: Sequence[ComparedDays]
-    """Rows of which at least one of the two has had all days."""
-
-    without_days: Sequence[FirstDays]
-    """Those of the two that cannot be compared yet."""
 
 
 def find_other(model_admin: Any, request: HttpRequest, obj: Model, counter: str, key: str) -> Model:
@@ -101,19 +75,29 @@ def find_other(model_admin: Any, request: HttpRequest, obj: Model, counter: str,
     return other
 
 
-def read_comparison(obj: Model, other: Model, *, counter: str) -> Comparison:
-    """Read the first days of two objects. Costs twice what hits_by_day() costs for an object."""
+def read_comparison(obj: Model, other: Model, *, counter: str) -> dict[str, Any]:
+    """
+    Read the first days of two objects, for the template.
+
+    Costs twice what hits_by_day() costs for an object.
+    """
     own, beside = sides = [_read_first_days(each, counter) for each in (obj, other)]
+    # Up to these days, both have had all of them, and one of the two.
     days, most = sorted(len(side.hits) for side in sides)
     rows = []
     for span in sorted({*SPANS, days}):
         if 0 < span <= most:
             hits, hits_beside = own.add_up(span), beside.add_up(span)
             difference = None if hits is None else change_of(hits, hits_beside)
-            rows.append(ComparedDays(span, hits, hits_beside, difference))
-    chart = bar_chart(*(dict(islice(side.hits.items(), days)) for side in sides))
-    without_days = [side for side in sides if not side.hits]
-    return Comparison(own, beside, days, chart, rows, without_days)
+            rows.append((span, hits, hits_beside, difference))
+    return {
+        "own": own,
+        "other": beside,
+        "days": days,
+        "chart": bar_chart(*(dict(islice(side.hits.items(), days)) for side in sides)),
+        "rows": rows,
+        "without_days": [side for side in sides if not side.hits],
+    }
 
 
 def _read_first_days(obj: Model, counter: str) -> FirstDays:

@@ -21,27 +21,15 @@ from django_hitcount import conf
 from django_hitcount.admin.columns import HitsColumn, fill_cells
 from django_hitcount.admin.comparison import find_other, read_comparison
 from django_hitcount.admin.corrections import CorrectionForm, can_correct, describe, make_admin_form
-from django_hitcount.admin.pages import (
-    Crumb,
-    crumbs_of_model,
-    csv_file,
-    object_url,
-    page_context,
-)
-from django_hitcount.admin.report import selection_context
-from django_hitcount.admin.statistics import (
-    Choice,
-    days_csv,
-    days_file_name,
-    read_choice,
-    read_statistics,
-)
+from django_hitcount.admin.pages import csv_file, object_url, page_context
+from django_hitcount.admin.statistics import days_csv, days_file_name, read_statistics
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.keys import check_counter
 from django_hitcount.counters.primary_keys import KeyType, key_type
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.reports.labels import label_object
+from django_hitcount.reports.selection import Selection, read_selection
 
 logger = logging.getLogger("django_hitcount")
 
@@ -187,24 +175,26 @@ class HitCountAdmin(ModelAdmin[ModelT]):
             return self._get_obj_does_not_exist_redirect(  # type: ignore[attr-defined,no-any-return]
                 request, self.opts, object_id
             )
-        choice = read_choice(request.GET.dict(), default=self.hit_counter)
+        # Today is among the days, since they are not compared with those before: an object of today
+        # has no others.
+        selection = read_selection(request.GET.dict(), counter=self.hit_counter, with_today=True)
         if request.method == "POST":
-            return self._correct(request, obj, choice)
+            return self._correct(request, obj, selection)
         if request.GET.get("csv") == "days":
-            return csv_file(days_file_name(obj, choice), days_csv(obj, choice))
+            return csv_file(days_file_name(obj, selection), days_csv(obj, selection))
         form = None
         if can_correct(request.user):
-            form = CorrectionForm(obj=obj, initial={"counter": choice.counter})
-        return self._show_statistics(request, obj, choice, form)
+            form = CorrectionForm(obj=obj, initial={"counter": selection.counter})
+        return self._show_statistics(request, obj, selection, form)
 
-    def _correct(self, request: HttpRequest, obj: ModelT, choice: Choice) -> HttpResponse:
+    def _correct(self, request: HttpRequest, obj: ModelT, selection: Selection) -> HttpResponse:
         """Correct hits as the form says, or show the form again with its errors."""
         if not can_correct(request.user):
             raise PermissionDenied
         form = CorrectionForm(request.POST, obj=obj)
         correction = form.save(request.user)
         if correction is None:
-            return self._show_statistics(request, obj, choice, form)
+            return self._show_statistics(request, obj, selection, form)
         text = describe(correction)
         self._log_correction(request, obj, text)
         self.message_user(request, text, messages.SUCCESS)
@@ -220,23 +210,18 @@ class HitCountAdmin(ModelAdmin[ModelT]):
             logger.exception("The history of %s %s lacks a correction", self.opts.label, obj.pk)
 
     def _show_statistics(
-        self, request: HttpRequest, obj: ModelT, choice: Choice, form: CorrectionForm | None
+        self, request: HttpRequest, obj: ModelT, selection: Selection, form: CorrectionForm | None
     ) -> TemplateResponse:
-        request.current_app = self.admin_site.name
+        beside, counter = request.GET.get("beside"), selection.counter
+        more = {"counter": counter} if beside is None else {"counter": counter, "beside": beside}
         label = label_object(obj)
-        crumbs = [
-            *crumbs_of_model(self, request),
-            Crumb(label, object_url(self.admin_site, self.model, obj, "change")),
-            Crumb(_("Statistics")),
-        ]
-        context = page_context(self.admin_site, request, crumbs=crumbs)
-        context |= {
+        context = {
+            **page_context(self, request, selection, **more),
             "title": _("Statistics: %s") % label,
-            "opts": self.opts,
+            "label": label,
             "original": obj,
-            "statistics": read_statistics(obj, choice),
-            **self._compare(request, obj, choice),
-            **selection_context(request, choice),
+            "statistics": read_statistics(obj, selection),
+            **self._compare(request, obj, counter),
             "form": form,
             "admin_form": form and make_admin_form(form, self),
             "media": self.media,
@@ -247,21 +232,19 @@ class HitCountAdmin(ModelAdmin[ModelT]):
             request, [f"admin/{name}hit_statistics.html" for name in names], context
         )
 
-    def _compare(self, request: HttpRequest, obj: ModelT, choice: Choice) -> dict[str, Any]:
+    def _compare(self, request: HttpRequest, obj: ModelT, counter: str) -> dict[str, Any]:
         """Return what the page says about this object beside another, if that is asked for."""
-        form = ComparisonForm(None if choice.beside is None else {"beside": choice.beside})
-        if not form.is_valid():
-            return {"comparison_form": form}
-        try:
-            other = find_other(self, request, obj, choice.counter, form.cleaned_data["beside"])
-        except InvalidArgument as exc:
-            form.add_error("beside", str(exc))
-            return {"comparison_form": form}
-        return {
-            "comparison_form": form,
-            "comparison": read_comparison(obj, other, counter=choice.counter),
-            "other_url": self._statistics_url(other),
-        }
+        form = ComparisonForm(request.GET if "beside" in request.GET else None)
+        found: dict[str, Any] = {"comparison_form": form}
+        if form.is_valid():
+            try:
+                other = find_other(self, request, obj, counter, form.cleaned_data["beside"])
+            except InvalidArgument as exc:
+                form.add_error("beside", str(exc))
+            else:
+                found["comparison"] = read_comparison(obj, other, counter=counter)
+                found["other_url"] = self._statistics_url(other)
+        return found
 
     def _statistics_url(self, obj: models.Model) -> str:
         return object_url(self.admin_site, self.model, obj, "hit_statistics")

@@ -1,24 +1,24 @@
-"""What all our pages in the admin have: a trail of links, links to objects, and files."""
+"""What all our pages in the admin have: a choice of days, links to objects, and files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlencode
 
 import django
-from django.apps import apps
 from django.contrib.admin import AdminSite, ModelAdmin
 from django.contrib.admin.utils import quote
 from django.db.models import Model
-from django.http import HttpRequest, StreamingHttpResponse
+from django.http import HttpRequest, QueryDict, StreamingHttpResponse
 from django.urls import NoReverseMatch, reverse
-from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
+from django_hitcount.reports.selection import PERIODS, Selection
+
 HAS_LIST_OF_CRUMBS = django.VERSION >= (6, 1)
-"""Whether the trail is an ordered list; before, it was a text with separators."""
+"""Whether the trail of links is an ordered list; before, it was a text with separators."""
 
 
 class ReadOnlyAdmin(ModelAdmin):  # type: ignore[type-arg]
@@ -34,67 +34,55 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[type-arg]
         return False
 
 
-class Crumb(NamedTuple):
-    """One step of the trail."""
-
-    label: str
-    url: str = ""
-    """Empty for the page itself, and for steps that the user may not open."""
-
-
-def crumbs_of_model(model_admin: ModelAdmin[Any], request: HttpRequest) -> list[Crumb]:
-    """Return the trail from the index of the admin to the list of objects of a model."""
-    opts, site = model_admin.opts, model_admin.admin_site
-    app_config = apps.get_app_config(opts.app_label)
-    return [
-        Crumb(_("Home"), reverse("admin:index", current_app=site.name)),
-        Crumb(
-            str(app_config.verbose_name),
-            reverse("admin:app_list", args=[opts.app_label], current_app=site.name),
-        ),
-        Crumb(
-            str(capfirst(opts.verbose_name_plural)),
-            reverse(f"admin:{opts.app_label}_{opts.model_name}_changelist", current_app=site.name)
-            if model_admin.has_view_or_change_permission(request)
-            else "",
-        ),
-    ]
+def page_context(
+    model_admin: ModelAdmin[Any], request: HttpRequest, selection: Selection, **more: str
+) -> dict[str, Any]:
+    """
+    Return what the templates of our pages need: the address is that of ``selection`` and ``more``.
+    """
+    request.current_app = model_admin.admin_site.name
+    query = QueryDict(urlencode({**selection.parameters, **more}))
+    table = request.GET.get("csv")  # If it named a table, no page would be shown.
+    unknown = [_("There is no table “%(table)s”.") % {"table": table}] if table else []
+    return {
+        **model_admin.admin_site.each_context(request),
+        "opts": model_admin.opts,
+        "has_list_of_crumbs": HAS_LIST_OF_CRUMBS,
+        "may_view_list": model_admin.has_view_or_change_permission(request),
+        "selection": selection,
+        "query": query,
+        "problems": [*selection.problems, *unknown],
+        "periods": PERIODS.items(),
+        "typed": {**request.GET.dict(), **selection.period.parameters},
+    }
 
 
-def find_address(site: AdminSite, request: HttpRequest, obj: Model, **choice: object) -> str | None:
+def find_address(
+    site: AdminSite, request: HttpRequest, obj: Model, *, choice: Mapping[str, object] | None = None
+) -> str | None:
     """
     Return the address of the statistics of an object, or else that of its form.
 
     Returns None if the user may not view the object there. ``choice`` is what the statistics are
-    to show, see statistics.read_choice().
+    to show, see read_selection().
     """
     model = obj._meta.model
     if not site.is_registered(model):
         return None
     if not site.get_model_admin(model).has_view_or_change_permission(request, obj):
         return None
-    try:
-        address, query = object_url(site, model, obj, "hit_statistics"), urlencode(choice)
-    except NoReverseMatch:  # Only a HitCountAdmin has statistics.
+    # Only a HitCountAdmin has statistics.
+    for view, parameters in (("hit_statistics", choice), ("change", None)):
         with suppress(NoReverseMatch):
-            return object_url(site, model, obj, "change")
-        return None
-    return f"{address}?{query}" if query else address
+            query = f"?{urlencode(parameters)}" if parameters else ""
+            return object_url(site, model, obj, view) + query
+    return None
 
 
 def object_url(site: AdminSite, model: type[Model], obj: Model, view: str) -> str:
     """Return the address of a view of an object of ``model``. Raises NoReverseMatch."""
     name = f"admin:{model._meta.app_label}_{model._meta.model_name}_{view}"
     return reverse(name, args=[quote(obj.pk)], current_app=site.name)
-
-
-def page_context(site: AdminSite, request: HttpRequest, *, crumbs: list[Crumb]) -> dict[str, Any]:
-    """Return what the templates of all our pages need."""
-    return {
-        **site.each_context(request),
-        "crumbs": crumbs,
-        "has_list_of_crumbs": HAS_LIST_OF_CRUMBS,
-    }
 
 
 def csv_file(name: str, pieces: Iterable[str]) -> StreamingHttpResponse:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
-from typing import Any
 
 from django.contrib.contenttypes.models import ContentType
-from django.db.models import Max, Model, OuterRef, QuerySet, Subquery, Sum
+from django.db.models import Max, Model, OuterRef, Subquery, Sum
 
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.keys import CounterKey, CounterRange, ObjectKey
 from django_hitcount.counters.rankings import Order, RankedKey, weigh_days
-from django_hitcount.db import ledger
 from django_hitcount.db.ranking_scopes import Scope
 from django_hitcount.db.rankings import compare_objects, stream_objects
+from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.tables import DailyModelHits, HitSlot, RefusedHitSlot
 from django_hitcount.exceptions import BufferUnavailable
@@ -34,7 +33,7 @@ from django_hitcount.reports.rows import (
     refused_rows,
     share_of,
 )
-from django_hitcount.reports.selection import CountedModel, Period, Selection
+from django_hitcount.reports.selection import CountedModel, Period, Selection, period_up_to
 from django_hitcount.series import hits_by_day
 from django_hitcount.unique_visitors import get_visitors_of_ranges
 
@@ -55,84 +54,70 @@ FILES = ("days", "top", "rising", "falling", "refused")
 """The tables that can be downloaded, by the name in an address."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Overview:
-    """What the small tables say."""
-
-    models: Sequence[CountedModel]
-    """The models whose objects have hits in the tables, by name."""
-
-    refused: Sequence[RefusedRow]
-    """The refused hits of a counter in a period."""
-
-    last_flush_at: datetime.datetime | None
-    """When a flush last wrote hits into the tables; None if none ever did."""
-
-
-def read_overview(period: Period, *, counter: str, using: str) -> Overview:
-    """Read the models with hits, the refused hits, and when the last flush was: three queries."""
-    refused = RefusedHitSlot.objects.using(using).filter(day__range=period.ends, counter=counter)
+def find_models() -> list[CountedModel]:
+    """Return the models of which there is a row of hits, by name. Costs a query."""
+    # Not EXISTS: MariaDB would read a whole index for it. In the order of an index, because
+    # PostgreSQL would read all rows for each content type without hits.
+    rows = HitSlot.objects.filter(content_type=OuterRef("pk")).order_by(*HitSlot.KEY, "slot")
+    one = rows.values("content_type")[:1]
+    using = hits_alias()
     with savepoint(using):
-        sums = dict(refused.values_list("refusal").annotate(sum=Sum("hits")))
-        return Overview(
-            models=_find_models(_select_types(using)),
-            refused=refused_rows({name: int(sums[name]) for name in sums}, reasons_by_name()),
-            last_flush_at=ledger.read_last_flush(using=using),
-        )
+        all_types = ContentType.objects.using(using).alias(row=Subquery(one))
+        types = [*all_types.filter(row__isnull=False)]
+    found = [
+        CountedModel(content_type_id=of.pk, model=model)
+        for of in types
+        if (model := of.model_class())  # None of one that the site does not have any more.
+    ]
+    return sorted(found, key=lambda counted: (counted.name, counted.label))
 
 
-def find_day_with_hits(
-    models: Sequence[CountedModel], *, counter: str, using: str
-) -> datetime.date | None:
-    """Return the newest day that is over and has hits that are compacted. Costs a query."""
+def find_days_with_hits(selection: Selection) -> Period | None:
+    """
+    Return days up to the newest one that is over and has hits that are compacted; None without one.
+
+    Costs a query.
+    """
+    using = hits_alias()
     rows = DailyModelHits.objects.using(using).filter(
-        content_type_id__in=[counted.content_type_id for counted in models],
-        counter=counter,
+        content_type_id__in=[counted.content_type_id for counted in selection.chosen_models],
+        counter=selection.counter,
         day__lt=day_of(),
         hits__gt=0,
     )
     with savepoint(using):
         newest: datetime.date | None = rows.aggregate(newest=Max("day"))["newest"]
-    return newest
+    return period_up_to(newest) if newest else None
 
 
-def _select_types(using: str) -> QuerySet[Any, Any]:
-    """Select the content types of which there is a row of hits."""
-    # Not EXISTS: MariaDB would read a whole index for it. In the order of an index, because
-    # PostgreSQL would read all rows for each content type without hits.
-    rows = HitSlot.objects.filter(content_type=OuterRef("pk")).order_by(*HitSlot.KEY, "slot")
-    one = rows.values("content_type")[:1]
-    types = ContentType.objects.using(using).alias(counted=Subquery(one))
-    return types.filter(counted__isnull=False).values_list("pk", "app_label", "model")
-
-
-def _find_models(types: Iterable[tuple[Any, ...]]) -> list[CountedModel]:
-    """Return the models of content types, without those that the site does not have any more."""
-    found = (
-        CountedModel(content_type_id=pk, model=model)
-        for pk, app_label, name in types
-        if (model := ContentType(app_label=app_label, model=name).model_class())
+def read_refused(selection: Selection) -> list[RefusedRow]:
+    """Return the refused hits of the counter in the period by reason. Costs a query."""
+    using = hits_alias()
+    refused = RefusedHitSlot.objects.using(using).filter(
+        day__range=selection.period.ends, counter=selection.counter
     )
-    return sorted(found, key=lambda counted: (counted.name, counted.label))
+    with savepoint(using):
+        sums = dict(refused.values_list("refusal").annotate(sum=Sum("hits")))
+    return refused_rows({name: int(hits) for name, hits in sums.items()}, reasons_by_name())
 
 
-def read_report(selection: Selection, overview: Overview) -> Report:
+def read_report(selection: Selection) -> Report:
     """
-    Read all numbers of a report about some of the models of ``overview``.
+    Read all numbers of a report.
 
-    Costs up to seven queries, whatever the number of models, objects and hits: one for the hits by
-    day, one or two for the rankings, one for the visitors if they are counted, and one for the
-    objects of each of up to three models.
+    Costs up to eight queries, whatever the number of models, objects and hits: one for the hits by
+    day, one for the refused ones, one or two for the rankings, one for the visitors if they are
+    counted, and one for the objects of each of up to three models.
     """
     days, period = _read_days(selection), selection.period
     hits = pick_days(days, period)
-    rankings = compare_objects(_scope(selection, overview), ROWS)
+    rankings = compare_objects(_scope(selection), ROWS)
     first = {order: ranking.first(ROWS) for order, ranking in rankings.items()}
     keys = {ranked.object_key for rows in first.values() for ranked in rows}
-    objects = load_objects(keys, overview.models, most_models=MOST_MODELS)
+    objects = load_objects(keys, selection.models, most_models=MOST_MODELS)
     total = sum(hits.values())
     rows = {
-        order: _describe(enumerate(ranked, start=1), objects, selection, overview, total)
+        order: _describe(enumerate(ranked, start=1), objects, selection, total)
         for order, ranked in first.items()
     }
     return Report(
@@ -144,26 +129,25 @@ def read_report(selection: Selection, overview: Overview) -> Report:
         rising=rows[Order.RISING],
         falling=rows[Order.FALLING],
         is_certain=all(ranking.proves(ROWS) for ranking in rankings.values()),
-        refused=overview.refused,
+        refused=read_refused(selection),
     )
 
 
-def read_file(name: str, selection: Selection, overview: Overview) -> Iterator[str]:
+def read_file(name: str, selection: Selection) -> Iterator[str]:
     """
     Read one of FILES, with all rows of its table, piece by piece.
 
     Costs a query for each thousand objects of a model.
     """
     if name == "refused":
-        return refused_csv(overview.refused)
+        return refused_csv(read_refused(selection))
     if name in ("rising", "falling"):
-        rows = _stream(Order[name.upper()], selection, overview)
-        return objects_csv(rows, has_shares=False)
+        return objects_csv(_stream(Order[name.upper()], selection), has_shares=False)
     days, period = _read_days(selection), selection.period
     hits = pick_days(days, period)
     if name == "days":
         return days_csv(hits, pick_days(days, period.before))
-    rows = _stream(Order.TOP, selection, overview, sum(hits.values()))
+    rows = _stream(Order.TOP, selection, sum(hits.values()))
     return objects_csv(_stream_visitors(rows, selection), has_shares=True)
 
 
@@ -174,37 +158,33 @@ def _read_days(selection: Selection) -> Days:
     return hits_by_day(model, first_day=first_day, last_day=last_day, counter=selection.counter)
 
 
-def _scope(selection: Selection, overview: Overview) -> Scope:
+def _scope(selection: Selection) -> Scope:
     """Return what is ranked."""
-    models = [selection.model] if selection.model else overview.models
     before = selection.period.before
     return Scope(
-        content_type_ids=[counted.content_type_id for counted in models],
+        content_type_ids=[counted.content_type_id for counted in selection.chosen_models],
         counter=selection.counter,
         weights=weigh_days(selection.period.list_days()),
         before=before.list_days() if before else (),
     )
 
 
-def _stream(
-    order: Order, selection: Selection, overview: Overview, total: int = 0
-) -> Iterator[ObjectRow]:
+def _stream(order: Order, selection: Selection, total: int = 0) -> Iterator[ObjectRow]:
     """Yield all rows of a ranking. See _describe() for ``total``."""
-    ranked = enumerate(stream_objects(_scope(selection, overview), order), start=1)
+    ranked = enumerate(stream_objects(_scope(selection), order), start=1)
     while some := [*islice(ranked, ROWS_AT_A_TIME)]:
-        objects = load_objects({row.object_key for _, row in some}, overview.models)
-        yield from _describe(some, objects, selection, overview, total)
+        objects = load_objects({row.object_key for _, row in some}, selection.models)
+        yield from _describe(some, objects, selection, total)
 
 
 def _describe(
     ranked: Iterable[tuple[int, RankedKey]],
     objects: Mapping[ObjectKey, Model],
     selection: Selection,
-    overview: Overview,
     total: int,
 ) -> list[ObjectRow]:
     """Return the rows of numbered objects. Their shares are those of ``total``, unless it is 0."""
-    names = {of.content_type_id: of.model._meta.verbose_name for of in overview.models}
+    names = {of.content_type_id: of.model._meta.verbose_name for of in selection.models}
     is_compared = selection.period.before is not None
     return [
         ObjectRow(
@@ -233,7 +213,7 @@ def _stream_visitors(rows: Iterator[ObjectRow], selection: Selection) -> Iterato
     yield from rows
 
 
-def _add_visitors(rows: Iterable[ObjectRow], selection: Selection) -> Sequence[ObjectRow]:
+def _add_visitors(rows: Iterable[ObjectRow], selection: Selection) -> list[ObjectRow]:
     """Add the visitors of the period, if the report shows them, and if they can be read now."""
     found = [*rows]
     if not (found and shows_visitors(selection)):

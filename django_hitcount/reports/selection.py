@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from django.db.models import Model
 from django.utils.dateparse import parse_date
@@ -147,8 +147,11 @@ def read_period(parameters: Mapping[str, str], *, with_today: bool = False) -> P
 
     Raises InvalidArgument with a message in the active language.
     """
-    if parameters.get("first") or parameters.get("last"):
-        return _read_chosen_days(parameters, with_today=with_today)
+    first_day, last_day = (_read_day(parameters.get(name)) for name in ("first", "last"))
+    if first_day:
+        return _check_days(first_day, last_day, with_today=with_today)
+    if last_day:
+        raise InvalidArgument(_("Give the first day (From), too."))
     name = parameters.get("period") or DEFAULT_PERIOD
     if name not in PERIODS:
         known = ", ".join(PERIODS)
@@ -158,37 +161,32 @@ def read_period(parameters: Mapping[str, str], *, with_today: bool = False) -> P
     return named_period(name, with_today=with_today)
 
 
-def _read_chosen_days(parameters: Mapping[str, str], *, with_today: bool) -> Period:
-    first_day, today = _read_day(parameters, "first"), day_of()
-    if not first_day:
-        raise InvalidArgument(_("Give the first day (From), too."))
-    last_day = _read_day(parameters, "last") or today
-    if first_day < today <= last_day and not with_today:
+def _check_days(
+    first_day: datetime.date, last_day: datetime.date | None, *, with_today: bool
+) -> Period:
+    today = day_of()
+    last_day = min(last_day or today, today)
+    if first_day < today == last_day and not with_today:
         last_day = today - ONE_DAY
-    period = Period(first_day=first_day, last_day=min(last_day, today), today=today)
-    if problem := _find_problem(period):
+    period = Period(first_day=first_day, last_day=last_day, today=today)
+    problem = ""
+    if first_day > today:
+        problem = _("The first day, %(first)s, is in the future.")
+    elif period.days < 1:
+        problem = _("The first day, %(first)s, is later than the last day, %(last)s.")
+    elif period.days > LONGEST_PERIOD_DAYS:
+        problem = _("From %(first)s to %(last)s is too long. Choose at most %(most)s days.")
+    elif first_day.toordinal() <= period.days:  # The period before would begin before year 1.
+        problem = _("Invalid day: %(first)s. Give a later day.")
+    if problem:
         most = number_format(LONGEST_PERIOD_DAYS, force_grouping=True)
         named = {"first": date_format(first_day), "last": date_format(last_day), "most": most}
         raise InvalidArgument(problem % named)
     return period
 
 
-def _find_problem(period: Period) -> str:
-    """Return what is wrong with chosen days; empty if nothing is."""
-    if period.first_day > period.today:
-        return _("The first day, %(first)s, is in the future.")
-    if period.days < 1:
-        return _("The first day, %(first)s, is later than the last day, %(last)s.")
-    if period.days > LONGEST_PERIOD_DAYS:
-        return _("From %(first)s to %(last)s is too long. Choose at most %(most)s days.")
-    if period.first_day.toordinal() <= period.days:  # The period before would begin before year 1.
-        return _("Invalid day: %(first)s. Give a later day.")
-    return ""
-
-
-def _read_day(parameters: Mapping[str, str], name: str) -> datetime.date | None:
-    """Return the day of ``first`` or ``last``, if there is one. Raises InvalidArgument."""
-    text = parameters.get(name)
+def _read_day(text: str | None) -> datetime.date | None:
+    """Return the day that an address names, if it does. Raises InvalidArgument."""
     if not text:
         return None
     try:
@@ -227,10 +225,17 @@ class Selection:
 
     period: Period
     counter: str = DEFAULT_COUNTER
+    models: Sequence[CountedModel] = ()
+    """The models that can be chosen."""
+
     model: CountedModel | None = None
-    """None: all models."""
+    """The chosen one; None: all models."""
 
     problems: Sequence[str] = ()
+
+    @property
+    def chosen_models(self) -> Sequence[CountedModel]:
+        return [self.model] if self.model else self.models
 
     @property
     def counts_visitors(self) -> bool:
@@ -245,17 +250,23 @@ class Selection:
         return {**self.period.parameters, **counter, **model}
 
 
-def read_selection(parameters: Mapping[str, str], *, with_today: bool = False) -> Selection:
+def read_selection(
+    parameters: Mapping[str, str],
+    models: Sequence[CountedModel] | None = None,
+    *,
+    counter: str = DEFAULT_COUNTER,
+    with_today: bool = False,
+) -> Selection:
     """
-    Return what the parameters of an address select, except the model.
+    Return what the parameters of an address select.
 
-    An invalid parameter becomes a problem in the active language, and the default is selected. For
-    ``with_today``, see named_period().
+    An invalid parameter becomes a problem in the active language, and the default is selected.
+    ``models`` can be chosen, ``counter`` is the default. For ``with_today``, see named_period().
     """
     problems: list[str] = []
     try:
         period = read_period(parameters, with_today=with_today)
-        last_day = _read_day(parameters, "last")
+        last_day = _read_day(parameters.get("last"))
     except InvalidArgument as exc:
         problems.append(_("%(problem)s These are the last 30 days.") % {"problem": exc})
         period, last_day = named_period(DEFAULT_PERIOD, with_today=with_today), None
@@ -263,22 +274,16 @@ def read_selection(parameters: Mapping[str, str], *, with_today: bool = False) -
         problem = _("%(day)s is not over yet. These are the days up to %(last)s.")
         named = {"day": date_format(last_day), "last": date_format(period.last_day)}
         problems.append(problem % named)
-    counter = parameters.get("counter") or DEFAULT_COUNTER
+    counter = parameters.get("counter") or counter
     if counter not in get_config().counters:
         problem = _("Unknown counter: “%(counter)s”. These are the hits of “%(default)s”.")
         problems.append(problem % {"counter": counter, "default": DEFAULT_COUNTER})
         counter = DEFAULT_COUNTER
-    return Selection(period=period, counter=counter, problems=problems)
-
-
-def select_model(selection: Selection, label: str, models: Sequence[CountedModel]) -> Selection:
-    """
-    Add a model to a selection: the one of ``models`` with this label, or all without a label.
-
-    An unknown label becomes a problem, as in read_selection().
-    """
-    found = next((counted for counted in models if counted.label == label.lower()), None)
-    if not label or found:
-        return replace(selection, model=found)
-    problem = _("No hits of “%(model)s” are counted. These are the hits of all models.")
-    return replace(selection, problems=[*selection.problems, problem % {"model": label}])
+    label = "" if models is None else parameters.get("model", "")
+    model = next((counted for counted in models or () if counted.label == label.lower()), None)
+    if label and not model:
+        problem = _("No hits of “%(model)s” are counted. These are the hits of all models.")
+        problems.append(problem % {"model": label})
+    return Selection(
+        period=period, counter=counter, models=models or (), model=model, problems=problems
+    )

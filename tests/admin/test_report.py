@@ -317,7 +317,7 @@ def test_links_to_other_periods_keep_model_and_counter(admin):
     links = re.findall(r'<li><a href="\?([^"]*)"', page.content.decode())
 
     assert [html.unescape(link) for link in links] == [
-        f"period={name}&counter=downloads&model=app.article" for name in PERIODS
+        f"counter=downloads&model=app.article&period={name}" for name in PERIODS
     ]
 
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hit
-from django_hitcount.status import read_status
+from django_hitcount.status import get_flush_status
 from tests.admin.test_report import URL as REPORT
 from tests.app.models import Article
 from tests.cache_alias import NOWHERE, change_alias
@@ -69,8 +69,8 @@ def change_status(monkeypatch):
 
     def change_status(**changes):
         monkeypatch.setattr(
-            "django_hitcount.admin.report.read_status",
-            lambda last_flush_at: replace(read_status(last_flush_at), **changes),
+            "django_hitcount.admin.report.get_flush_status",
+            lambda: replace(get_flush_status(), **changes),
         )
 
     return change_status

@@ -299,7 +299,7 @@ def test_a_file_costs_a_query_for_each_thousand_objects_of_a_model(admin):
     with CaptureQueriesContext(connection) as queries:
         assert len(table(admin.get(f"{URL}?csv=top"))) == 2501
 
-    assert len(queries) == 2 + 3 + 1 + 1 + 3  # User; overview; days; sums; objects.
+    assert len(queries) == 2 + 1 + 1 + 1 + 3  # User; models; days; sums; objects.
 
 
 def test_objects_of_all_models_are_named_in_a_file(admin):

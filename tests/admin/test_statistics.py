@@ -160,7 +160,7 @@ def test_each_counter_has_visitors_of_its_own(
 
     for counter in NAMES:
         page = admin.get(url_of(article), {"counter": counter, "period": days})
-        bars = page.context["statistics"].visitors_chart.bars
+        bars = page.context["statistics"]["visitors_chart"].bars
         each_day = visitors_by_day(article, days=days, counter=counter)
         assert {bar.first_day: bar.hits for bar in bars} == each_day
         counted = [get_visitors(article, days=length, counter=counter) for length in (1, 7, 30)]
