@@ -10,6 +10,7 @@ Forget deleted objects: delete their counts, in the tables and in the buffer.
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
@@ -38,14 +39,12 @@ from django_hitcount.twins import async_twin
 
 __all__ = ["aforget_hits", "forget_hits", "register"]
 
-OBJECTS_PER_PAGE = forgetting.OBJECTS_AT_A_TIME
-"""A page forgets at most this number of deleted objects: one query per table finds them."""
+OBJECTS_AT_A_TIME = 500
+"""Deleted objects in one INSERT, and that a page forgets at most: one query per table finds them,
+and no database limits the parameters of a statement to as few."""
 
 PAGE_PATIENCE_SECONDS = 0.5
 """How long a page retries when it meets locks. A person waits for it."""
-
-ROWS_PER_STATEMENT = 500
-"""Rows in one INSERT: no database limits the parameters of a statement to as few."""
 
 logger = logging.getLogger("django_hitcount")
 
@@ -115,9 +114,8 @@ class _Deletion:
 
     def __call__(self) -> None:
         if self._objects:
-            using, keys = hits_alias(), [*self._objects]
-            elsewhere = [] if self.using == using else keys
-            run_after_commit(partial(forget_now, keys, elsewhere=elsewhere), databases=[using])
+            work = partial(forget_now, [*self._objects], self.using)
+            run_after_commit(work, databases=[hits_alias()])
 
     def is_pending(self) -> bool:
         """Return whether the COMMIT will call this, and the savepoints have not changed since."""
@@ -131,11 +129,19 @@ class _Deletion:
         self._expected[key] = instance._state.db or ""
 
     def write(self, key: ObjectKey, instance: models.Model) -> None:
-        """Write the rows of this object and of all expected ones, unless they are written."""
+        """
+        Write the rows of this object and of all expected ones, unless they are written.
+
+        In the transaction of the delete, if the counts are in the same database: an error here also
+        stops the delete.
+        """
         if key not in self._objects:
             self.expect(key, instance)
         if self._expected:
-            _write_rows(self._expected, self.using)
+            counts = hits_alias()
+            apart = savepoint(counts) if counts != self.using else nullcontext()
+            with _log_if_counts_are_away(self.using), apart:
+                _write_rows(self._expected, self.using)
             self._objects |= dict.fromkeys(self._expected)
             self._expected.clear()
 
@@ -185,19 +191,21 @@ def _find_object_key(instance: models.Model, using: str) -> ObjectKey | None:
 
 def _write_rows(objects: Mapping[ObjectKey, str], using: str) -> None:
     """
-    Write the rows of deleted objects, in the transaction of the delete if that is possible.
+    Write the rows of objects that are deleted from a database; see DeletedObject.
 
-    If the counts and the objects are in the same database, an error here also stops the delete.
+    ``objects`` has the database that each was last read from.
     """
     rows = [
         DeletedObject(
-            content_type_id=content_type_id, object_id=object_id, database=using, saved_in=saved_in
+            content_type_id=content_type_id,
+            object_id=object_id,
+            database=using,
+            saved_in=saved_in,
+            is_committed=using == hits_alias(),
         )
         for (content_type_id, object_id), saved_in in objects.items()
     ]
-    counts = hits_alias()
-    with _log_if_counts_are_away(using), savepoint(counts) if counts != using else nullcontext():
-        DeletedObject.objects.using(counts).bulk_create(rows, batch_size=ROWS_PER_STATEMENT)
+    DeletedObject.objects.using(hits_alias()).bulk_create(rows, batch_size=OBJECTS_AT_A_TIME)
 
 
 @contextmanager
@@ -228,51 +236,40 @@ def forget_hits(obj: models.Model | Iterable[models.Model]) -> None:
     """
     given: Any = obj
     is_many = isinstance(given, Iterable) and not isinstance(given, str)
-    keys = [_find_key(one) for one in (given if is_many else [given])]
-    using = hits_alias()
-    rows = [
-        DeletedObject(content_type_id=content_type_id, object_id=object_id, database=database)
-        for content_type_id, object_id in keys
-        for database in [_database_of(content_type_id)]
-    ]
-    DeletedObject.objects.using(using).bulk_create(rows, batch_size=ROWS_PER_STATEMENT)
-    elsewhere = [row.object_key for row in rows if row.database != using]
-    databases = {using, *(row.database for row in rows)}
-    run_after_commit(partial(forget_now, keys, elsewhere=elsewhere), databases=databases)
+    by_database: dict[str, dict[ObjectKey, str]] = defaultdict(dict)
+    for one in given if is_many else [given]:
+        if not isinstance(one, models.Model) or one.pk is None:
+            raise UnsavedObject(f"Invalid object: {one!r}. Pass an object with its primary key.")
+        key = content_type_id_of(one), deleted_object_id(one)
+        by_database[router.db_for_write(counted_model(one._meta.model))][key] = ""
+    for database, objects in by_database.items():
+        _write_rows(objects, database)
+        work = partial(forget_now, [*objects], database)
+        run_after_commit(work, databases={hits_alias(), database})
 
 
-def _find_key(obj: Any) -> ObjectKey:
-    if not isinstance(obj, models.Model) or obj.pk is None:
-        raise UnsavedObject(f"Invalid object: {obj!r}. Pass an object with its primary key.")
-    return content_type_id_of(obj), deleted_object_id(obj)
-
-
-def _database_of(content_type_id: int) -> str:
-    model = forgetting.find_model(content_type_id)
-    return router.db_for_write(model) if model else hits_alias()
-
-
-def forget_now(objects: Sequence[ObjectKey], *, elsewhere: Sequence[ObjectKey]) -> None:
+def forget_now(objects: Sequence[ObjectKey], database: str) -> None:
     """
-    Without Redis, forget the first 500 of deleted objects. Leave the others to compact_hits.
+    Without Redis, forget the first 500 of objects that were deleted from ``database``. Leave the
+    others to compact_hits.
 
     With Redis, leave all of them to the next flush_hits: earlier hits must be flushed first, and
-    that may take too long for a page. Only note that those are gone that were ``elsewhere``, in
-    another database than the counts. If the database is away, do not raise.
+    that may take too long for a page. Only note their COMMIT, if the counts are in another
+    database. If the database of the counts is away, do not raise.
 
     Costs a query, and what forgetting.forget_deleted() costs. With Redis, costs what
-    forgetting.note_gone() costs, and nothing if no object was elsewhere.
+    forgetting.note_commits() costs, and nothing if the counts are in the same database.
     """
-    failure = "Hits of %d deleted objects are left to the next compact_hits: %s"
+    some = objects[:OBJECTS_AT_A_TIME]
     try:
         if not get_buffer().keeps_hits:
-            deleted = forgetting.read_deleted(objects[:OBJECTS_PER_PAGE])
+            deleted = forgetting.read_deleted(some)
             forgetting.forget_deleted(deleted, patience_seconds=PAGE_PATIENCE_SECONDS)
-        elif elsewhere:
-            failure = "It cannot be noted that %d deleted objects are gone: %s"
-            forgetting.note_gone(elsewhere[:OBJECTS_PER_PAGE])
+        elif database != hits_alias():
+            forgetting.note_commits(some)
     except DATABASE_ERRORS as exc:
-        logger.warning(failure, len(objects), exc)
+        message = "%d deleted objects are left to the next flush_hits or compact_hits: %s"
+        logger.warning(message, len(objects), exc)
 
 
 aforget_hits = async_twin(forget_hits)

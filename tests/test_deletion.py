@@ -10,11 +10,10 @@ from django.db.models.signals import post_delete
 
 from django_hitcount import deletion
 from django_hitcount.buffers.redis.buffer import RedisBuffer
-from django_hitcount.db import row_deletion
 from django_hitcount.db.counter_keys import clear_content_types
 from django_hitcount.db.tables import DailyHitSlot, HitSlot
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.maintenance import flushing
+from django_hitcount.maintenance import flushing, forgetting
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hit, record_hits
 from django_hitcount.totals import get_hits
@@ -99,7 +98,7 @@ def test_deletion_in_a_savepoint_that_is_rolled_back_keeps_the_hits(buffer):
 
 def test_hundreds_of_objects_cost_a_few_queries(buffer, django_assert_max_num_queries):
     articles = Article.objects.bulk_create(
-        Article(title=str(n)) for n in range(deletion.OBJECTS_PER_PAGE)
+        Article(title=str(n)) for n in range(deletion.OBJECTS_AT_A_TIME)
     )
     record_hits(articles)
     flush_hits()
@@ -242,7 +241,7 @@ def test_deletion_that_meets_a_lock_is_tried_again(buffer):
     record_hit(article)
     flush_hits()
     error = OperationalError("deadlock detected")
-    with failing_at_first(row_deletion, "_delete_rows", error, times=2):
+    with failing_at_first(forgetting, "_delete_rows", error, times=2):
         article.delete()
         flush_hits()
 

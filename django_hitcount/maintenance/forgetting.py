@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import datetime
 import logging
-import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 
 from django.contrib.contenttypes.models import ContentType
 from django.db import connections, models, router
@@ -22,12 +22,27 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import get_config
 from django_hitcount.counters.keys import CounterKey, InvalidKey, ObjectKey
 from django_hitcount.counters.primary_keys import convert_key, find_by_texts
+from django_hitcount.db import slots
 from django_hitcount.db.routing import hits_alias
-from django_hitcount.db.row_deletion import delete_rows_of
 from django_hitcount.db.savepoints import savepoint
-from django_hitcount.db.slots import match_counters
-from django_hitcount.db.tables import DeletedObject
-from django_hitcount.db.transactions import DATABASE_ERRORS, is_in_transaction
+from django_hitcount.db.tables import (
+    Correction,
+    CounterRow,
+    DailyHitSlot,
+    DailyModelHits,
+    DailyVisitors,
+    DeletedObject,
+    HitSlot,
+    SeenVisitor,
+    SlotRow,
+)
+from django_hitcount.db.total_columns import mark_stale
+from django_hitcount.db.transactions import (
+    DATABASE_ERRORS,
+    in_transaction,
+    limit_waits,
+    take_write_lock,
+)
 
 KEPT_FOR = datetime.timedelta(hours=1)
 """How long to look for new counts of a deleted object. A page may still show it, or a replica or a
@@ -36,21 +51,28 @@ transaction may be late."""
 FIRST_PAUSE = datetime.timedelta(seconds=10)
 """The pause before the second look at an object that is gone. Each further one is twice as long."""
 
-SHORTEST_SHARE = 0.1
-"""The pause before the next look at an object that exists is at least this share of FIRST_PAUSE."""
+SHORTEST_PAUSE = datetime.timedelta(seconds=1)
+"""The same for an object that exists: its deletion may be committed at any time."""
 
 DUE_PER_FLUSH = 5000
 """How many rows one flush looks at. So it stays short even after many objects were deleted."""
 
 OBJECTS_AT_A_TIME = 500
-"""Few enough for the 999 parameters of an old SQLite, and to keep few rows in memory."""
+"""Objects, or rows of them, that a transaction forgets. Few enough for the 999 parameters of an old
+SQLite, and to hold locks only briefly."""
+
+LOCK_WAIT_SECONDS = 1.0
+"""How long a statement waits for a lock before the transaction rolls back and is tried again."""
 
 PATIENCE_SECONDS = 2.0
 """How long to retry a transaction that meets locks. After that, the rest is left to the next flush
 or compaction. A page retries for a shorter time."""
 
-Location = tuple[int, str]
-"""A content type id, and a database that may have objects of this model."""
+TABLES: Sequence[type[CounterRow]] = (HitSlot, DailyHitSlot, SeenVisitor, DailyVisitors, Correction)
+"""SeenVisitor before DailyVisitors: a fold turns rows of the first into rows of the second."""
+
+Location = tuple[type[models.Model], str]
+"""A model, and a database that may have objects of it."""
 
 logger = logging.getLogger("django_hitcount")
 
@@ -67,26 +89,21 @@ def read_due() -> list[DeletedObject]:
 
 def read_deleted(objects: Iterable[ObjectKey]) -> list[DeletedObject]:
     """Read the rows of deleted objects. Costs a query."""
-    return [*DeletedObject.objects.using(hits_alias()).filter(match_counters(objects))]
+    return [*DeletedObject.objects.using(hits_alias()).filter(slots.match_counters(objects))]
 
 
-def note_gone(objects: Iterable[ObjectKey]) -> None:
+def note_commits(objects: Iterable[ObjectKey]) -> None:
     """
-    Note which deleted objects no database has any more. So if a flush finds one, it was created
-    again, and the hits from before the deletion are not its own.
+    Note which objects are gone, after the COMMIT of a delete in another database than that of the
+    counts. So if one is found there later, it was created again, and the old hits are not its own.
 
     Costs a query, one per model and database that the objects may be in, and an UPDATE. Raises the
     errors of the database of the counts.
     """
-    deleted = [
-        row
-        for row in read_deleted(objects)
-        # Where a transaction is open, the object may come back.
-        if not any(map(is_in_transaction, _databases_of(row)))
-    ]
-    living = _find_living(deleted, set())
+    # They may still be there: a savepoint that is rolled back by hand drops no callback.
+    living = _find_living(read_deleted(objects), set())
     gone = [row.pk for row in living if not living[row]]
-    DeletedObject.objects.using(hits_alias()).filter(pk__in=gone).update(was_gone=True)
+    DeletedObject.objects.using(hits_alias()).filter(pk__in=gone).update(is_committed=True)
 
 
 def forget_deleted(
@@ -112,8 +129,8 @@ def forget_deleted(
 
     Raises BufferUnavailable and the errors of the database.
     """
-    partitions = get_config().partitions
-    unanswered: set[Location] = set()
+    partitions, unanswered = get_config().partitions, set[Location]()
+    rows = DeletedObject.objects.using(hits_alias())
     for start in range(0, len(deleted), OBJECTS_AT_A_TIME):
         chunk = deleted[start : start + OBJECTS_AT_A_TIME]
         ready = [
@@ -124,51 +141,41 @@ def forget_deleted(
         living = _find_living(ready, unanswered)
         if later := [row.pk for row in chunk if row not in living]:
             # They come after rows that are due for longer in the next flush.
-            rows = DeletedObject.objects.using(hits_alias())
             rows.filter(pk__in=later).update(due_at=timezone.now())
+        gone = [row for row in living if not living[row]]
+        found = delete_rows_of({row.object_key for row in gone}, patience_seconds=patience_seconds)
+        fresh = {row.object_key for row in gone if not row.is_forgotten}
+        if changed := found | fresh:
+            # After deleting the rows: until then, a page may load an old total again.
+            get_buffer().discard_objects(changed)
         if living:
-            _forget_known(living, patience_seconds)
-
-
-def _forget_known(living: Mapping[DeletedObject, bool], patience_seconds: float) -> None:
-    """Forget the objects of rows, but for those that are living."""
-    gone = [row for row in living if not living[row]]
-    found = delete_rows_of({row.object_key for row in gone}, patience_seconds=patience_seconds)
-    # Do this after deleting the rows: until then, a page may load an old total again.
-    get_buffer().discard_objects(found | {row.object_key for row in gone if not row.forgotten_at})
-    _finish_or_postpone(living, found)
+            _finish_or_postpone(living, found)
 
 
 def _finish_or_postpone(living: Mapping[DeletedObject, bool], found: set[ObjectKey]) -> None:
     """Delete the rows of objects of which nothing is left, and postpone the others."""
-    now = timezone.now()
-    rows = DeletedObject.objects.using(hits_alias())
-    finished: list[int] = []
-    kept: dict[tuple[bool, datetime.timedelta], list[int]] = defaultdict(list)
+    now, finished = timezone.now(), []
+    kept: dict[bool, list[DeletedObject]] = {True: [], False: []}
     for row, is_living in living.items():
-        is_forgotten, age = row.forgotten_at is not None, now - row.deleted_at
+        age = now - row.deleted_at
         if is_living:  # If its counts were deleted, it exists again. If not, it was moved.
-            is_finished = is_forgotten or age > KEPT_FOR
+            is_finished = row.is_forgotten or age > KEPT_FOR
         else:
-            is_finished = is_forgotten and age > KEPT_FOR and row.object_key not in found
-        (finished if is_finished else kept[is_living, _round(age)]).append(row.pk)
+            is_finished = row.is_forgotten and age > KEPT_FOR and row.object_key not in found
+        if is_finished:
+            finished.append(row.pk)
+        else:
+            row.due_at = now + max(SHORTEST_PAUSE if is_living else FIRST_PAUSE, age)
+            row.is_forgotten = True
+            kept[is_living].append(row)
+    rows = DeletedObject.objects.using(hits_alias())
     rows.filter(pk__in=finished).delete()
-    for (is_living, pause), pks in kept.items():
-        if is_living:  # It was moved, or its deletion is not committed yet.
-            rows.filter(pk__in=pks).update(due_at=now + pause)
-        else:
-            due_at = now + max(FIRST_PAUSE, pause)
-            rows.filter(pk__in=pks).update(forgotten_at=now, due_at=due_at)
-
-
-def _round(pause: datetime.timedelta) -> datetime.timedelta:
-    """Round down to FIRST_PAUSE times a power of two, so that many rows have the same pause."""
-    shares = max(pause / FIRST_PAUSE, SHORTEST_SHARE)
-    return FIRST_PAUSE * 2.0 ** math.floor(math.log2(shares))
+    rows.bulk_update(kept[True], ["due_at"])
+    rows.bulk_update(kept[False], ["due_at", "is_forgotten"])
 
 
 def _find_living(
-    deleted: Collection[DeletedObject], unanswered: set[Location]
+    deleted: Sequence[DeletedObject], unanswered: set[Location]
 ) -> dict[DeletedObject, bool]:
     """
     Return whether the objects of rows exist. Leaves out rows of which no database could say so.
@@ -179,8 +186,8 @@ def _find_living(
     """
     by_location: dict[Location, list[DeletedObject]] = defaultdict(list)
     for row in deleted:
-        for database in _databases_of(row):
-            by_location[row.content_type_id, database].append(row)
+        for location in _locations_of(row):
+            by_location[location].append(row)
     living: set[DeletedObject] = set()
     unknown: set[DeletedObject] = set()
     for location, rows in by_location.items():
@@ -195,37 +202,46 @@ def _find_living(
 def _find_existing(
     location: Location, rows: Iterable[DeletedObject], unanswered: set[Location]
 ) -> set[str] | None:
-    """Return the ids of those objects that exist; None if the database does not answer."""
+    """
+    Return the ids of those objects that exist; None if the database does not answer.
+
+    Does not use the model's managers: some hide drafts, or objects that were deleted softly.
+    """
     if location in unanswered:
         return None
+    model, database = location
     try:
-        return _read_existing(*location, [row.object_id for row in rows])
+        with savepoint(database):
+            found = find_by_texts(model, [row.object_id for row in rows], using=database)
+            return {convert_key(model, pk) for pk in found.values_list("pk", flat=True)}
+    except InvalidKey:
+        return set()  # The model has a primary key of another type now.
     except DATABASE_ERRORS as exc:
         unanswered.add(location)
         logger.error(
-            "Hits of deleted objects of content type %d are left to the next flush_hits or "
-            "compact_hits, since database %r does not say whether the objects exist: %s",
-            *location,
+            "Hits of deleted objects of %s are left to the next flush_hits or compact_hits, since "
+            "database %r does not say whether the objects exist: %s",
+            model._meta.label,
+            database,
             exc,
         )
         return None
 
 
-def _databases_of(row: DeletedObject) -> set[str]:
+def _locations_of(row: DeletedObject) -> set[Location]:
     """
-    Return the databases that may have the object.
+    Return where the object may be.
 
-    If the row is in the database that the object was deleted from, both were committed together.
-    If the object exists there, it was created again. The hits from before the deletion are not its
-    own, so until they are deleted, that database is left out.
+    Until the old hits are deleted, that is not the database of a delete that is committed. If the
+    object exists there, it was created again, and those hits are not its own.
     """
     model = find_model(row.content_type_id)
-    if not model or (row.was_gone and not row.forgotten_at):
+    if not model:
         return set()
     databases = {row.database, row.saved_in, router.db_for_write(model)}
-    if row.database == hits_alias() and not row.forgotten_at:
+    if row.is_committed and not row.is_forgotten:
         databases.discard(row.database)
-    return databases & {*connections}
+    return {(model, database) for database in databases & {*connections}}
 
 
 def find_model(content_type_id: int) -> type[models.Model] | None:
@@ -237,18 +253,45 @@ def find_model(content_type_id: int) -> type[models.Model] | None:
         return None
 
 
-def _read_existing(content_type_id: int, database: str, object_ids: Iterable[str]) -> set[str]:
+def delete_rows_of(objects: Collection[ObjectKey], *, patience_seconds: float) -> set[ObjectKey]:
     """
-    Return the ids of those objects that are in the database.
+    Delete the rows of objects from all tables. Returns the objects that had any.
 
-    Does not use the model's managers: some hide drafts, or objects that were deleted softly.
+    A table is done when a read without a lock finds nothing. A read with a lock would prove
+    nothing: if it waits for a compaction, it does not see the row that the compaction inserts. A
+    read without a lock sees the old rows until the compaction commits, and then the new one.
+
+    Costs a query per table, and a query and a transaction of two statements per 500 rows.
+
+    Raises OperationalError if a batch meets locks for longer than ``patience_seconds``.
     """
-    model = find_model(content_type_id)
-    if not model:
-        return set()
-    try:
-        rows = find_by_texts(model, object_ids, using=database)
-    except InvalidKey:
-        return set()  # The model has a primary key of another type now.
-    with savepoint(database):
-        return {convert_key(model, pk) for pk in rows.values_list("pk", flat=True)}
+    using, found = hits_alias(), set[ObjectKey]()
+    wait = min(LOCK_WAIT_SECONDS, patience_seconds)
+    for model in TABLES if objects else ():
+        rows = model._default_manager.using(using).filter(slots.match_counters(objects))
+        columns = rows.values_list("pk", "content_type_id", "object_id")
+        while some := [*columns[:OBJECTS_AT_A_TIME]]:
+            delete = partial(_delete_rows, model, [pk for pk, *_ in some], using, wait)
+            in_transaction(delete, using=using, patience_seconds=patience_seconds, repeatable=True)
+            found |= {(content_type_id, object_id) for _, content_type_id, object_id in some}
+    return found
+
+
+def _delete_rows(model: type[CounterRow], some: list[int], using: str, wait_seconds: float) -> None:
+    """Lock rows in lock order, delete them, and take their hits out of DailyModelHits."""
+    rows = model._default_manager.using(using).filter(pk__in=some)
+    take_write_lock(using)
+    order = (*model.KEY, "slot" if issubclass(model, SlotRow) else "pk")
+    columns = (*DailyModelHits.KEY, "slot", "hits") if model is DailyHitSlot else ()
+    with limit_waits(using, seconds=wait_seconds):
+        locked = [*rows.order_by(*order).select_for_update().values_list("pk", *columns)]
+        pks = [pk for pk, *_ in locked]
+        taken: Counter[slots.ModelDay] = Counter()
+        for _, content_type_id, counter, day, slot, hits in locked if columns else ():
+            if slot == 0:
+                taken[content_type_id, counter, day] -= hits
+        if model is HitSlot:
+            # If an object was created again with the same key, its column may have the old total.
+            mark_stale(pks, using=using)
+        rows.filter(pk__in=pks)._raw_delete(using)
+        slots.add_to_models(taken, using=using)

@@ -70,10 +70,10 @@ class Migration(migrations.Migration):
                 ('object_id', django_hitcount.db.fields.ObjectIdField(max_length=255)),
                 ('database', models.CharField(max_length=255)),
                 ('saved_in', models.CharField(blank=True, max_length=255)),
-                ('was_gone', models.BooleanField(default=False)),
+                ('is_committed', models.BooleanField()),
                 ('deleted_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('due_at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('forgotten_at', models.DateTimeField(null=True)),
+                ('is_forgotten', models.BooleanField(default=False)),
             ],
             options={
                 'default_permissions': (),

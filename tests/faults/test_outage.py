@@ -352,7 +352,7 @@ def test_object_that_is_deleted_while_redis_is_away_is_forgotten_by_the_next_flu
     flush_hits()
 
     assert not HitSlot.objects.exists()
-    assert not DeletedObject.objects.filter(forgotten_at=None).exists()
+    assert not DeletedObject.objects.filter(is_forgotten=False).exists()
 
 
 @pytest.mark.parametrize("protocol", [2, 3])

@@ -13,7 +13,6 @@ from django.db.models.signals import pre_delete
 from django_hitcount import deletion, forget_hits
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import day_of
-from django_hitcount.db import row_deletion
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import DeletedObject, HitSlot
 from django_hitcount.exceptions import BufferUnavailable, UnsavedObject
@@ -49,7 +48,7 @@ class TestWhoeverDies:
     STEPS = {
         "after the COMMIT": (deletion, "forget_now"),
         "before the tables": (forgetting, "delete_rows_of"),
-        "within the tables": (row_deletion, "take_write_lock"),
+        "within the tables": (forgetting, "take_write_lock"),
         "before it is over": (forgetting, "_finish_or_postpone"),
     }
 
@@ -111,7 +110,7 @@ class TestWhoeverDies:
 
     def test_locked_tables(self, article):
         error = OperationalError("lock timeout")
-        with mock.patch.object(row_deletion, "in_transaction", side_effect=error):
+        with mock.patch.object(forgetting, "in_transaction", side_effect=error):
             article.delete()
             with pytest.raises(ExceptionGroup):
                 flush_hits()
@@ -294,7 +293,9 @@ class TestForgetByHand:
         assert is_nothing_left()
 
     def test_object_of_a_model_that_is_gone(self, article):
-        DeletedObject.objects.create(content_type_id=2**31 - 1, object_id="1", database="default")
+        DeletedObject.objects.create(
+            content_type_id=2**31 - 1, object_id="1", database="default", is_committed=True
+        )
         forget_hits(article)
 
         flush_hits()

@@ -13,7 +13,7 @@ from django.db.models.signals import pre_delete
 from django_hitcount import deletion
 from django_hitcount.conf import get_config
 from django_hitcount.counters.days import day_of
-from django_hitcount.db import row_deletion, slots
+from django_hitcount.db import slots
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import HitSlot
 from django_hitcount.maintenance import forgetting
@@ -72,7 +72,7 @@ def test_callbacks_of_others_do_not_split_a_deletion(buffer, django_assert_max_n
 
 class TestWhatAPageWorksOff:
     def test_few_objects_without_redis(self, database_buffer):
-        most = deletion.OBJECTS_PER_PAGE
+        most = deletion.OBJECTS_AT_A_TIME
         objects = Article.objects.bulk_create(Article(title=str(n)) for n in range(2 * most + 1))
         record_hits(objects)
 
@@ -87,11 +87,11 @@ class TestWhatAPageWorksOff:
         record_hit(article)
         monkeypatch.setattr(deletion, "PAGE_PATIENCE_SECONDS", 0)
         error = OperationalError("locked")
-        with mock.patch.object(row_deletion, "_delete_rows", side_effect=error) as tries:
+        with mock.patch.object(forgetting, "_delete_rows", side_effect=error) as tries:
             article.delete()
 
         assert tries.call_count == 1
-        assert "left to the next compact_hits: locked" in caplog.text
+        assert "left to the next flush_hits or compact_hits: locked" in caplog.text
         compact_hits()
         assert is_nothing_left()
 

@@ -92,15 +92,15 @@ class TestDatabaseThatDoesNotAnswer:
 
     @pytest.fixture
     def away(self, monkeypatch):
-        existing = forgetting._read_existing
+        find_by_texts = forgetting.find_by_texts
 
-        def fail_elsewhere(content_type_id, database, object_ids):
-            if database == "elsewhere":
+        def fail_elsewhere(model, texts, *, using):
+            if using == "elsewhere":
                 raise OperationalError("away")
-            return existing(content_type_id, database, object_ids)
+            return find_by_texts(model, texts, using=using)
 
         with monkeypatch.context() as patch:
-            patch.setattr(forgetting, "_read_existing", fail_elsewhere)
+            patch.setattr(forgetting, "find_by_texts", fail_elsewhere)
             patch.setattr(forgetting, "OBJECTS_AT_A_TIME", 1)
             yield patch
 
@@ -115,7 +115,7 @@ class TestDatabaseThatDoesNotAnswer:
 
         assert not HitSlot.objects.filter(object_id__in=ids).exists()
         assert HitSlot.objects.count() == 1
-        assert DeletedObject.objects.filter(forgotten_at=None).count() == 1
+        assert DeletedObject.objects.filter(is_forgotten=False).count() == 1
         assert caplog.text.count("does not say whether the objects exist: away") == 1
 
     def test_it_is_queried_once_in_a_flush(self, moved, away, caplog):
@@ -127,7 +127,7 @@ class TestDatabaseThatDoesNotAnswer:
         self.flush_or_compact()
 
         assert caplog.text.count("does not say whether the objects exist: away") == 1
-        assert DeletedObject.objects.filter(forgotten_at=None).count() == 2
+        assert DeletedObject.objects.filter(is_forgotten=False).count() == 2
 
     def test_object_that_lives_there_keeps_its_hits(self, moved, away):
         self.flush_or_compact()
@@ -217,6 +217,19 @@ class TestCountsInADatabaseOfTheirOwn:
 
         assert article.hits == 1
         assert not DeletedObject.objects.using("elsewhere").exists()
+
+    def test_delete_undone_by_a_manual_savepoint_keeps_the_hits(self, article):
+        pk = article.pk
+        with transaction.atomic():
+            savepoint = transaction.savepoint()
+            article.delete()
+            transaction.savepoint_rollback(savepoint)
+
+        flush_hits()
+        let_pass(2 * KEPT_FOR)
+        flush_hits()
+
+        assert Article.objects.get(pk=pk).hits == 1
 
     def test_row_that_is_looked_at_before_the_delete_is_committed_stays(self, article):
         with transaction.atomic():

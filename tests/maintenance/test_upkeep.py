@@ -48,7 +48,7 @@ def left() -> set[str]:
     found = {model.__name__ for model in tables if model.objects.exists()}
     if HitSlot.objects.filter(slot__gt=0).exists():
         found.add("slots")
-    if DeletedObject.objects.filter(forgotten_at=None).exists():
+    if DeletedObject.objects.filter(is_forgotten=False).exists():
         found.add("deleted")
     return found
 

@@ -133,15 +133,15 @@ class DeletedObject(Row):
     saved_in = models.CharField(max_length=conf.DATABASE_ALIAS_MAX_LENGTH, blank=True)
     """The database that the object was last read from or saved to. Differs if it was moved."""
 
-    was_gone = models.BooleanField(default=False)
-    """Whether no database had the object after the COMMIT. If it exists, it was created again."""
+    is_committed = models.BooleanField()
+    """Whether the delete is. If the object is there again, it was created again."""
 
     deleted_at = models.DateTimeField(default=timezone.now)
     due_at = models.DateTimeField(default=timezone.now)
     """When to look for counts of the object again."""
 
-    forgotten_at = models.DateTimeField(null=True)
-    """When the counts of the object were last deleted. Hits may still come after that."""
+    is_forgotten = models.BooleanField(default=False)
+    """Whether the counts of the object were deleted. Hits may still come after that."""
 
     KEY = ("content_type_id", "object_id")
 
