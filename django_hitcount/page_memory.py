@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from django.db.models import Model
 from django.http import HttpRequest
 
-from django_hitcount.conf.caches import cached_for_settings
+from django_hitcount.conf import cached_for_settings
 from django_hitcount.counters.days import day_of, days_until
 from django_hitcount.counters.hits import Hit, NewHits
 from django_hitcount.counters.keys import CounterKey, CounterRange

@@ -53,7 +53,11 @@ def test_e001_every_wrong_setting(settings, hitcount):
             '("192.0.2.0/24")',
         ),
         ({"REFUSALS": "bot"}, "['REFUSALS']: 'bot'.", "list of dotted paths"),
-        ({"REFUSALS": [{"name": "x"}]}, "['REFUSALS']: {'name': 'x'}.", '{"NAME": path, "OPTIONS"'),
+        (
+            {"REFUSALS": [{"name": "x"}]},
+            "['REFUSALS'] contains an invalid item: {'name': 'x'}.",
+            '{"NAME": path, "OPTIONS"',
+        ),
         ({"BOT_USER_AGENTS": ["("]}, "invalid regular expression: '('", "Put a backslash"),
         (
             {"VISITOR_IDENTITY": "user"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django_hitcount import conf
 from django_hitcount.buffers.base import Buffer
 from django_hitcount.buffers.database import DatabaseBuffer
-from django_hitcount.conf.caches import cached_for_settings
+from django_hitcount.conf import cached_for_settings
 
 __all__ = ["Buffer", "get_buffer"]
 

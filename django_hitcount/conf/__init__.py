@@ -6,35 +6,25 @@ The lengths of columns are here, too: no setting changes them, and changing one 
 
 from __future__ import annotations
 
-from django_hitcount.conf.config import (
-    DEFAULT_COUNTER,
-    MOST_PARTITIONS,
-    Config,
-    CounterOptions,
-    find_setting_errors,
-    get_config,
-)
-from django_hitcount.conf.kinds import (
-    COUNTER_MAX_LENGTH,
-    SettingError,
-    import_dotted_path,
-    is_asynchronous,
-    is_counter_name,
-)
+from collections.abc import Callable
+from functools import _lru_cache_wrapper, lru_cache
+from typing import ParamSpec, TypeVar
 
-__all__ = [
-    "COUNTER_MAX_LENGTH",
-    "DEFAULT_COUNTER",
-    "MOST_PARTITIONS",
-    "Config",
-    "CounterOptions",
-    "SettingError",
-    "find_setting_errors",
-    "get_config",
-    "import_dotted_path",
-    "is_asynchronous",
-    "is_counter_name",
-]
+from django.core.signals import setting_changed
+
+from django_hitcount.conf.config import DEFAULT_COUNTER as DEFAULT_COUNTER
+from django_hitcount.conf.config import MOST_PARTITIONS as MOST_PARTITIONS
+from django_hitcount.conf.config import Config as Config
+from django_hitcount.conf.config import CounterOptions as CounterOptions
+from django_hitcount.conf.config import read_setting
+from django_hitcount.conf.kinds import COUNTER_MAX_LENGTH as COUNTER_MAX_LENGTH
+from django_hitcount.conf.kinds import SettingError as SettingError
+from django_hitcount.conf.kinds import import_dotted_path as import_dotted_path
+from django_hitcount.conf.kinds import is_asynchronous as is_asynchronous
+from django_hitcount.conf.kinds import is_counter_name as is_counter_name
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 REFUSAL_MAX_LENGTH = 50
 """Column ``refusal``: the names of refusals follow the rule for the names of counters."""
@@ -68,3 +58,44 @@ USERNAME_MAX_LENGTH = 150
 
 RUN_ID_MAX_LENGTH = 40
 """Column ``run_id``: Redis uses 40 hexadecimal digits."""
+
+
+def cached_for_settings(
+    *names: str, maxsize: int | None = None
+) -> Callable[[Callable[P, T]], _lru_cache_wrapper[T]]:
+    """
+    Decorate a function to cache its results until one of the settings ``names`` changes.
+
+    Tests may therefore override settings. Keeps at most ``maxsize`` results, or all of them.
+    """
+
+    def decorate(function: Callable[P, T]) -> _lru_cache_wrapper[T]:
+        cached = lru_cache(maxsize)(function)
+
+        def clear(*, setting: str, **kwargs: object) -> None:
+            if setting in names:
+                cached.cache_clear()
+
+        place = f"{function.__module__}.{function.__qualname__}"
+        setting_changed.connect(clear, weak=False, dispatch_uid=place)
+        return cached
+
+    return decorate
+
+
+@cached_for_settings("HITCOUNT")
+def get_config() -> Config:
+    """
+    Return HITCOUNT as a typed, immutable object; cached until the setting changes.
+
+    Raises ImproperlyConfigured for the first error.
+    """
+    config, errors = read_setting()
+    if errors:
+        raise errors[0]
+    return config
+
+
+def find_setting_errors() -> list[SettingError]:
+    """Return everything that is wrong with HITCOUNT, for the system checks."""
+    return read_setting()[1]

@@ -17,7 +17,6 @@ from typing import Any, Literal, TypeVar
 from django.conf import settings
 
 from django_hitcount.conf import kinds
-from django_hitcount.conf.caches import cached_for_settings
 from django_hitcount.conf.kinds import COUNTER_MAX_LENGTH, Kind, SettingError
 from django_hitcount.defaults import default_identities, default_refusals
 
@@ -244,25 +243,8 @@ def _unknown_key(place: str, name: object, known: list[str]) -> SettingError:
     return SettingError(place, f"Unknown key in {place}: {name!r}.", hint)
 
 
-def find_setting_errors() -> list[SettingError]:
-    """Return everything that is wrong with HITCOUNT, for the system checks."""
-    return _read_setting()[1]
-
-
-@cached_for_settings("HITCOUNT")
-def get_config() -> Config:
-    """
-    Return HITCOUNT as a typed, immutable object; cached until the setting changes.
-
-    Raises ImproperlyConfigured for the first error.
-    """
-    config, errors = _read_setting()
-    if errors:
-        raise errors[0]
-    return config
-
-
-def _read_setting() -> tuple[Config, list[SettingError]]:
+def read_setting() -> tuple[Config, list[SettingError]]:
+    """Return HITCOUNT as an object, with everything that is wrong with it."""
     given = getattr(settings, "HITCOUNT", {})
     if not isinstance(given, Mapping):
         message = f"Invalid value for HITCOUNT: {given!r}."

@@ -154,25 +154,56 @@ def is_asynchronous(function: Callable[..., object]) -> bool:
     return any(map(iscoroutinefunction, (function, type(function).__call__)))
 
 
-def _convert_texts(place: str, items: list[object]) -> tuple[Any, ...]:
-    for item in items:
-        if not is_text(item):
-            raise SettingError(place, f"Invalid item in {place}: {item!r}.", "Use a string.")
-    return tuple(items)
+def list_of(
+    convert: Callable[[Any], T], hint: str, *, of_item: str, least: int = 0
+) -> Kind[tuple[T, ...]]:
+    """
+    Return the kind of lists of so many items at ``least``. ``of_item`` is the hint for an item.
+
+    ``convert`` converts an item. It raises ValueError for a wrong one.
+    """
+
+    def convert_all(place: str, items: list[object]) -> tuple[T, ...]:
+        try:
+            return tuple(map(convert, items))
+        except ValueError as exc:
+            raise SettingError(place, f"{place} contains an {exc}.", of_item) from exc
+
+    return Kind(lambda value: is_list(value) and len(value) >= least, hint, convert_all)
 
 
-IDENTITIES = Kind[tuple[str, ...]](
-    lambda value: is_list(value) and value,
+def _check_text(item: object) -> Any:
+    if not is_text(item):
+        raise ValueError(f"invalid item: {item!r}")
+    return item
+
+
+IDENTITIES: Kind[tuple[str, ...]] = list_of(
+    _check_text,
     'Set it to a list such as ["user", "session", "address"], in the order in which they '
     "are tried.",
-    _convert_texts,
+    of_item="Use a string.",
+    least=1,
+)
+
+
+def _check_origin(item: object) -> str:
+    if not isinstance(item, str) or not _ORIGIN.fullmatch(item):
+        raise ValueError(f"invalid origin: {item!r}")
+    return item
+
+
+ORIGINS = list_of(
+    _check_origin,
+    'Set it to a list of origins: ["https://www.example.com"].',
+    of_item='Write it without a slash at the end: "https://www.example.com".',
 )
 
 
 def compile_pattern(expression: str) -> re.Pattern[str]:
     """Compile a regular expression that ignores case. Raises ValueError if it is invalid."""
     try:
-        return re.compile(expression, re.IGNORECASE)
+        return re.compile(_check_text(expression), re.IGNORECASE)
     except (re.error, OverflowError, RecursionError) as exc:
         raise ValueError(f"invalid regular expression: {expression!r} ({exc})") from exc
 
@@ -182,30 +213,14 @@ def match_any(patterns: Patterns, text: str) -> bool:
     return any(pattern.search(text) for pattern in patterns)
 
 
-def _convert_patterns(place: str, items: list[object]) -> Patterns:
-    try:
-        return tuple(map(compile_pattern, _convert_texts(place, items)))
-    except ValueError as exc:
-        hint = "Correct it. Put a backslash before special characters that you mean literally."
-        raise SettingError(place, f"{place} contains an {exc}.", hint) from exc
-
-
-def _is_origin(value: object) -> bool:
-    return isinstance(value, str) and bool(_ORIGIN.fullmatch(value))
-
-
-ORIGINS = Kind[tuple[str, ...]](
-    lambda value: is_list(value) and all(map(_is_origin, value)),
-    'Set it to a list of origins, without a slash at the end: ["https://www.example.com"].',
-    lambda place, value: tuple(value),
-)
-
-PATTERNS = Kind[Patterns](
-    is_list, 'Set it to a list of regular expressions: ["^Monitor/"].', _convert_patterns
+PATTERNS: Kind[Patterns] = list_of(
+    compile_pattern,
+    'Set it to a list of regular expressions: ["^Monitor/"].',
+    of_item="Use a string. Put a backslash before special characters that you mean literally.",
 )
 
 
-def parse_network(text: str) -> Network:
+def parse_network(text: object) -> Network:
     """
     Parse an IP network or a single address.
 
@@ -213,50 +228,41 @@ def parse_network(text: str) -> Network:
     addresses are never compared in that form.
     """
     try:
-        network = ip_network(text)
+        network = ip_network(str(text))
         if isinstance(network, IPv6Network) and network.network_address.ipv4_mapped is not None:
             raise ValueError("addresses mapped to IPv6 are compared as IPv4")
     except ValueError as exc:
-        raise ValueError(f"invalid IP address or network: {text!r} ({exc})") from exc
+        raise ValueError(f"invalid IP address or network: '{text}' ({exc})") from exc
     return network
 
 
-def _convert_proxies(place: str, value: int | list[object]) -> int | tuple[Network, ...]:
-    if isinstance(value, int):
-        return value
-    try:
-        return tuple(parse_network(str(item)) for item in value)
-    except ValueError as exc:
-        hint = 'Write an address ("192.0.2.1") or a network in CIDR notation ("192.0.2.0/24").'
-        raise SettingError(place, f"{place} contains an {exc}.", hint) from exc
-
+_NETWORKS = list_of(
+    parse_network,
+    f"Set it to the number of proxies between the visitor and Django, 0 to {MOST_PROXIES}, or to a "
+    'list of their networks: ["10.0.0.0/8"].',
+    of_item='Write an address ("192.0.2.1") or a network in CIDR notation ("192.0.2.0/24").',
+)
 
 PROXIES = Kind[int | tuple[Network, ...]](
     lambda value: is_list(value) or is_whole_number(value, 0, MOST_PROXIES),
-    f"Set it to the number of proxies between the visitor and Django, 0 to {MOST_PROXIES}, or to a "
-    'list of their networks: ["10.0.0.0/8"].',
-    _convert_proxies,
+    _NETWORKS.hint,
+    lambda place, value: value if isinstance(value, int) else _NETWORKS.convert(place, value),
 )
 
 
-def _convert_refusals(place: str, items: list[object]) -> tuple[tuple[str, Options], ...]:
-    return tuple(_convert_refusal(place, item) for item in items)
-
-
-def _convert_refusal(place: str, item: object) -> tuple[str, Options]:
+def _convert_refusal(item: object) -> tuple[str, Options]:
     named = {"NAME": item} if is_text(item) else item
     if isinstance(named, Mapping) and {"NAME"} <= named.keys() <= {"NAME", "OPTIONS"}:
         path, options = named["NAME"], named.get("OPTIONS", {})
         if isinstance(path, str) and isinstance(options, Mapping):
             return path, options
-    hint = 'Use the dotted path of a refusal or, for options, {"NAME": path, "OPTIONS": {...}}.'
-    raise SettingError(place, f"Invalid item in {place}: {item!r}.", hint)
+    raise ValueError(f"invalid item: {item!r}")
 
 
-REFUSALS = Kind[tuple[tuple[str, Options], ...]](
-    is_list,
+REFUSALS = list_of(
+    _convert_refusal,
     "Set it to a list of dotted paths of refusals, in the order in which they are tried.",
-    _convert_refusals,
+    of_item='Use the dotted path of a refusal or, for options, {"NAME": path, "OPTIONS": {...}}.',
 )
 
 MANY = whole_number(1, 1_000_000)

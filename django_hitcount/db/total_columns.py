@@ -14,7 +14,7 @@ from django.core.checks import CheckMessage, Error
 from django.db import connections, models
 
 from django_hitcount import conf
-from django_hitcount.conf.caches import cached_for_settings
+from django_hitcount.conf import cached_for_settings
 from django_hitcount.counters import primary_keys
 from django_hitcount.counters.keys import InvalidKey, check_counter
 from django_hitcount.counters.primary_keys import counted_model, key_type

@@ -21,7 +21,7 @@ from django.db.models import Model
 from django.http import HttpRequest
 
 from django_hitcount import conf
-from django_hitcount.conf.caches import cached_for_settings
+from django_hitcount.conf import cached_for_settings
 from django_hitcount.counters.hits import CALLER, REASONS, UNAVAILABLE, NewHits
 from django_hitcount.exceptions import TransactionLost
 from django_hitcount.refusals import built_in

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from is_bot import Bots
 
 from django_hitcount import conf
-from django_hitcount.conf.caches import cached_for_settings
+from django_hitcount.conf import cached_for_settings
 from django_hitcount.conf.kinds import compile_pattern, match_any, parse_network
 from django_hitcount.refusals.base import HitContext, Refusal, refusal
 from django_hitcount.visitors.addresses import client_address, is_within

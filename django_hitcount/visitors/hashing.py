@@ -20,7 +20,7 @@ from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
 from django_hitcount import conf
-from django_hitcount.conf.caches import cached_for_settings
+from django_hitcount.conf import cached_for_settings
 from django_hitcount.counters.hits import AddressHash, AddressInterval, NewHits, VisitorHashes
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db.salts import salt_of

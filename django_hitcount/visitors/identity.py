@@ -18,7 +18,7 @@ from django.http import HttpRequest
 from django.utils.functional import LazyObject, empty
 
 from django_hitcount import conf
-from django_hitcount.conf.caches import cached_for_settings
+from django_hitcount.conf import cached_for_settings
 from django_hitcount.db.savepoints import protect_transactions
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable, TransactionLost

@@ -182,7 +182,7 @@ def test_empty_list_of_patterns_finds_nothing(settings, name, text):
         ),
         (
             {"VISITOR_IDENTITY": ["user", None]},
-            "Invalid item in HITCOUNT['VISITOR_IDENTITY']: None. ",
+            "HITCOUNT['VISITOR_IDENTITY'] contains an invalid item: None. ",
         ),
         *(
             (
@@ -222,7 +222,7 @@ def test_empty_list_of_patterns_finds_nothing(settings, name, text):
         *(
             (
                 {"REFUSALS": ["a.b", value]},
-                f"Invalid item in HITCOUNT['REFUSALS']: {value!r}. Use the dotted path of",
+                f"['REFUSALS'] contains an invalid item: {value!r}. Use the dotted path of",
             )
             for value in (
                 *("", None, 5, {}, ["a.b"], {"OPTIONS": {}}, {"NAME": 5}),
@@ -238,7 +238,7 @@ def test_empty_list_of_patterns_finds_nothing(settings, name, text):
         ),
         (
             {"BOT_USER_AGENTS": ["a", ""]},
-            "item in HITCOUNT['BOT_USER_AGENTS']: ''. Use a string.",
+            "HITCOUNT['BOT_USER_AGENTS'] contains an invalid item: ''. Use a string.",
         ),
         *(
             (

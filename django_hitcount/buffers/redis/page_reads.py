@@ -10,7 +10,7 @@ from django_hitcount.buffers.redis.keys import database_prefix
 from django_hitcount.buffers.redis.link import Link, Reply
 from django_hitcount.buffers.redis.scripts import ScriptCall, number_epochs
 from django_hitcount.buffers.redis.totals import RunningTotals, build_state_reads
-from django_hitcount.conf.caches import cached_for_settings
+from django_hitcount.conf import cached_for_settings
 from django_hitcount.counters.batches import BufferState
 from django_hitcount.counters.numbers import NO_NUMBERS, BufferNumbers, Wanted
 from django_hitcount.exceptions import BufferUnavailable

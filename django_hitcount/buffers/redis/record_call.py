@@ -22,7 +22,7 @@ from django_hitcount.buffers.redis.scripts import (
 )
 from django_hitcount.buffers.redis.totals import Unknown
 from django_hitcount.buffers.redis.visitors import discard_kept
-from django_hitcount.conf.caches import cached_for_settings
+from django_hitcount.conf import cached_for_settings
 from django_hitcount.counters import jitter
 from django_hitcount.counters.batches import RecordResult
 from django_hitcount.counters.days import day_of
