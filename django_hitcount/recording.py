@@ -48,8 +48,8 @@ from django_hitcount.page_memory import find_wanted, memory_of
 from django_hitcount.refusals import HitContext, find_refusal, log_refused, report_refused
 from django_hitcount.totals import load_missing_totals, total_or_none, totals_or_none
 from django_hitcount.twins import async_twin
+from django_hitcount.visitors import RequestOrigin, read_origin
 from django_hitcount.visitors.hashing import add_visitors
-from django_hitcount.visitors.identity import RequestOrigin, read_origin
 
 __all__ = ["Hit", "Refuse", "arecord_hit", "arecord_hits", "record_hit", "record_hits"]
 

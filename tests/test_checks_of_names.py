@@ -149,6 +149,6 @@ def test_all_built_in_ones_with_options_can_be_created(settings, hitcount):
     refusals = [{"NAME": REFUSALS + name, "OPTIONS": of} for name, of in options.items()]
     names = ["staff", "do_not_track", "global_privacy_control"]
 
-    identities = ["browser", "django_hitcount.visitors.identity.address"]
+    identities = ["browser", "django_hitcount.visitors.address"]
     assert not ids_with(settings, REFUSALS=refusals, VISITOR_IDENTITY=identities)
     assert not ids_with(settings, REFUSALS=[*(REFUSALS + name for name in names), OURS])

@@ -11,9 +11,8 @@ import pytest
 from docutils.core import publish_doctree
 from docutils.nodes import document
 
-from django_hitcount import exceptions, refusals
+from django_hitcount import exceptions, refusals, visitors
 from django_hitcount.counters.hits import REASONS
-from django_hitcount.visitors import identity
 from tests import public_names
 
 ROOT = Path(__file__).parent.parent
@@ -77,7 +76,7 @@ def test_every_check_is_documented(check):
 
 
 @pytest.mark.parametrize(
-    "name", [*(f'"{name}"' for name in REFUSALS), *(f'"{name}"' for name in identity.IDENTITIES)]
+    "name", [*(f'"{name}"' for name in REFUSALS), *(f'"{name}"' for name in visitors.IDENTITIES)]
 )
 def test_every_reason_and_identity_is_documented(name):
     assert name in DOCS

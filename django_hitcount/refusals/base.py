@@ -13,7 +13,7 @@ from django.utils.functional import Promise
 
 from django_hitcount import conf
 from django_hitcount.counters.hits import REASONS
-from django_hitcount.visitors.identity import ask_protected
+from django_hitcount.visitors import ask_protected
 
 
 class HitContext(NamedTuple):

@@ -16,8 +16,8 @@ from django_hitcount import conf
 from django_hitcount.conf import cached_for_settings
 from django_hitcount.conf.kinds import compile_pattern, match_any, parse_network
 from django_hitcount.refusals.base import HitContext, Refusal, refusal
+from django_hitcount.visitors import is_forged
 from django_hitcount.visitors.addresses import client_address, is_within
-from django_hitcount.visitors.identity import is_forged
 
 __all__ = [
     "addresses",

@@ -13,12 +13,12 @@ from django.db.models import Model
 from django.http import HttpRequest
 from django.test import Client, RequestFactory
 
+from django_hitcount import visitors
 from django_hitcount.exceptions import TransactionLost
 from django_hitcount.outages.breaker import Breaker
 from django_hitcount.recording import record_hit
 from django_hitcount.refusals import HitContext, refusal
 from django_hitcount.totals import get_hits
-from django_hitcount.visitors import identity as identities
 from tests.app.models import Article, Plain
 from tests.browsers import BROWSER
 
@@ -231,7 +231,7 @@ def gone(model: type[Model]) -> Iterator[None]:
 
 def test_session_that_cannot_be_read_breaks_no_page(buffer, article, settings, monkeypatch):
     """The session's table is gone; the view does not ask for the session, and is atomic."""
-    monkeypatch.setattr(identities, "_breaker", Breaker("The database of sessions"))
+    monkeypatch.setattr(visitors, "_breaker", Breaker("The database of sessions"))
     settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": {"repeat": "daily"}}}
     settings.MIDDLEWARE = ["django.contrib.sessions.middleware.SessionMiddleware"]
     client = Client(headers=BROWSER)

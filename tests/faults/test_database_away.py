@@ -17,14 +17,13 @@ from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.utils.functional import SimpleLazyObject
 
-from django_hitcount import rankings
+from django_hitcount import rankings, visitors
 from django_hitcount.buffers import get_buffer
 from django_hitcount.db import counter_keys, slots, sums
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.breaker import Breaker, page_read_breaker
 from django_hitcount.recording import Hit, record_hit, record_hits
 from django_hitcount.totals import get_hits
-from django_hitcount.visitors import identity
 from tests import children
 from tests.answers import failing_at_first, lost_commit_answer
 from tests.app.models import Article
@@ -309,7 +308,7 @@ class SessionsAway(SessionStore):
 def test_sessions_that_are_away_are_read_once(redis_buffer, settings, monkeypatch, caplog):
     options = {"repeat": "daily", "visitors": True}
     settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": options}}
-    monkeypatch.setattr(identity, "_breaker", Breaker("The database of sessions"))
+    monkeypatch.setattr(visitors, "_breaker", Breaker("The database of sessions"))
     article = Article.objects.create(title="Tea")
     request = RequestFactory(headers=BROWSER).get("/")
     for _ in range(3):

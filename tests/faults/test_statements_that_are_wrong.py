@@ -13,14 +13,14 @@ from django.db import DatabaseError, OperationalError, connection, transaction
 from django.db.utils import InterfaceError
 from django.test import RequestFactory
 
+from django_hitcount import visitors
 from django_hitcount.buffers.redis.link import AnswerLost
 from django_hitcount.db.failures import is_server_away
 from django_hitcount.exceptions import BufferUnavailable, TransactionLost
 from django_hitcount.outages.breaker import Breaker, page_read_breaker
 from django_hitcount.recording import record_hit
 from django_hitcount.totals import total_or_none
-from django_hitcount.visitors import identity
-from django_hitcount.visitors.identity import identify
+from django_hitcount.visitors import identify
 from tests.app.models import Article, Plain
 from tests.browsers import BROWSER
 from tests.faults.test_database_away import READ_ONLY
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def breaker(monkeypatch) -> Breaker:
     made = Breaker("The database")
-    monkeypatch.setattr(identity, "_breaker", made)
+    monkeypatch.setattr(visitors, "_breaker", made)
     return made
 
 
@@ -70,7 +70,7 @@ def test_emoji_in_a_cookie_affects_no_other_visitor(
     """Nor would it if it were looked for."""
     assert str(visitor("\U0001f36a" * 8)).startswith("address:")
     assert not caplog.records
-    with mock.patch.object(identity, "is_forged", return_value=False):
+    with mock.patch.object(visitors, "is_forged", return_value=False):
         assert str(visitor("\U0001f36a" * 8)).startswith("address:")
     assert "Illegal mix of collations" in caplog.text
 

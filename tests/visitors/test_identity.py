@@ -12,7 +12,7 @@ from django.utils.functional import SimpleLazyObject
 from hypothesis import given
 from hypothesis import strategies as st
 
-from django_hitcount.visitors.identity import identify
+from django_hitcount.visitors import identify
 from tests.browsers import BROWSER
 from tests.visitors.browsing import FIREFOX, broken, get, new_session, through_middleware
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from django_hitcount.visitors.identity import identify
+from django_hitcount.visitors import identify
 from tests.visitors.browsing import ENGINES, broken, get, new_session, through_middleware
 
 pytestmark = pytest.mark.usefixtures("nothing_fails")
