@@ -125,7 +125,7 @@ def _unscheduled() -> list[str]:
 
 def _check_visitors() -> Iterator[CheckMessage]:
     """E004: a refusal or a visitor identity cannot be created."""
-    from django_hitcount.refusals import get_refusals
+    from django_hitcount.refusals.registry import get_refusals
     from django_hitcount.visitors import get_identities
 
     for load in (get_refusals, get_identities):

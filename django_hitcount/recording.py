@@ -45,7 +45,7 @@ from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.breaker import page_read_breaker
 from django_hitcount.outages.waits import add_wait, current_page
 from django_hitcount.page_memory import find_wanted, memory_of
-from django_hitcount.refusals import HitContext, find_refusal, log_refused, report_refused
+from django_hitcount.refusals.registry import HitContext, find_refusal, log_refused, report_refused
 from django_hitcount.totals import load_missing_totals, total_or_none, totals_or_none
 from django_hitcount.twins import async_twin
 from django_hitcount.visitors import RequestOrigin, read_origin

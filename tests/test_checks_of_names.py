@@ -41,7 +41,7 @@ def ours(context) -> bool:
         (REFUSALS + "groups", "which is not a refusal: ", DECORATE),
         (REFUSALS + "permissions", "which is not a refusal: ", DECORATE),
         (REFUSALS + "bots", 'does not define a "bots" attribute', BUILT_IN),
-        (REFUSALS + "base", "which is not a refusal: ", DECORATE),
+        (REFUSALS + "registry", "which is not a refusal: ", DECORATE),
         ("time.time", "which is not a refusal: ", DECORATE),
         ("datetime.date", "which is not a refusal: <class 'datetime.date'>.", DECORATE),
     ],

@@ -19,7 +19,7 @@ from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.tables import DailyModelHits, HitSlot, RefusedHitSlot
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.refusals import reasons_by_name
+from django_hitcount.refusals.registry import reasons_by_name
 from django_hitcount.reports.labels import MOST_MODELS, label_object, load_objects
 from django_hitcount.reports.rows import (
     Days,

@@ -25,7 +25,7 @@ from django_hitcount.counters.days import LONGEST_RANGE_DAYS
 from django_hitcount.counters.primary_keys import object_id_of
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.exceptions import InvalidArgument
-from django_hitcount.refusals import HitContext, find_refusal
+from django_hitcount.refusals.registry import HitContext, find_refusal
 
 SALT = "django_hitcount.beacon"
 

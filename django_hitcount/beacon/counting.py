@@ -40,7 +40,7 @@ from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.page_numbers import read_numbers
 from django_hitcount.recording import record_new_hits
-from django_hitcount.refusals import HitContext, find_refusal, log_refused
+from django_hitcount.refusals.registry import HitContext, find_refusal, log_refused
 from django_hitcount.visitors.addresses import client_network, is_unnamed_proxy
 from django_hitcount.visitors.hashing import hash_address
 

@@ -9,7 +9,7 @@ from django.db.models import Model
 from django.http import HttpRequest
 from django.test import RequestFactory
 
-from django_hitcount.refusals import HitContext, find_refusal
+from django_hitcount.refusals.registry import HitContext, find_refusal
 from tests.app.models import Article
 from tests.browsers import BROWSER
 

@@ -7,7 +7,7 @@ from asyncio import Future, new_event_loop
 import pytest
 from django.test import RequestFactory
 
-from django_hitcount.refusals import HitContext, Refusal, find_refusal, refusal
+from django_hitcount.refusals.registry import HitContext, Refusal, find_refusal, refusal
 from tests.app.models import Article
 from tests.browsers import BROWSER
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from is_bot import Bots
 
-from django_hitcount.refusals import built_in, is_bot
+from django_hitcount import refusals
+from django_hitcount.refusals import is_bot
 from tests.browsers import BROWSER
 
 FIREFOX = BROWSER["user-agent"]
@@ -98,19 +99,19 @@ def test_library_is_called_once_for_each_user_agent(settings):
 
 def test_what_is_remembered_is_bounded(settings, monkeypatch):
     """A client that makes up user agents fills no memory."""
-    assert built_in._classify.cache_info().maxsize == built_in.REMEMBERED_USER_AGENTS
-    monkeypatch.setattr(built_in, "_classify", lru_cache(2)(built_in._classify.__wrapped__))
+    assert refusals._classify.cache_info().maxsize == refusals.REMEMBERED_USER_AGENTS
+    monkeypatch.setattr(refusals, "_classify", lru_cache(2)(refusals._classify.__wrapped__))
     settings.HITCOUNT = {}
     with mock.patch.object(Bots, "is_bot", return_value=False) as library:
         for number in [1, 2, 3, 1]:
             is_bot(f"{FIREFOX} {number}" + "x" * 10_000)
 
     assert library.call_count == 4
-    assert {len(call.args[0]) for call in library.call_args_list} == {built_in.LONGEST_USER_AGENT}
+    assert {len(call.args[0]) for call in library.call_args_list} == {refusals.LONGEST_USER_AGENT}
 
 
 def test_only_the_first_characters_of_a_user_agent_count():
-    padding = " x" * built_in.LONGEST_USER_AGENT
+    padding = " x" * refusals.LONGEST_USER_AGENT
 
     assert is_bot(f"{FIREFOX} Googlebot{padding}")
     assert not is_bot(f"{FIREFOX}{padding} Googlebot")

@@ -7,7 +7,7 @@ import logging
 import pytest
 from django.test import RequestFactory
 
-from django_hitcount.refusals import HitContext, find_refusal, refusal
+from django_hitcount.refusals.registry import HitContext, find_refusal, refusal
 from tests.app.models import Article
 from tests.refusals.reasons import BUILT_IN, get, reason
 

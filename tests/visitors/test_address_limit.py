@@ -15,7 +15,7 @@ from django_hitcount.db.tables import CountedAddress, SeenVisitor
 from django_hitcount.maintenance.compaction import prune
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hit, record_hits
-from django_hitcount.refusals import reasons_by_name, refusal
+from django_hitcount.refusals.registry import reasons_by_name, refusal
 from django_hitcount.refused_hits import get_refused_hits
 from tests.app.models import Article
 

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from django_hitcount.exceptions import InvalidArgument
-from django_hitcount.refusals import reasons_by_name
+from django_hitcount.refusals.registry import reasons_by_name
 from django_hitcount.refused_hits import get_refused_hits
 
 

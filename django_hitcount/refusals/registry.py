@@ -1,0 +1,250 @@
+"""
+What a refusal is, which ones HITCOUNT["REFUSALS"] names, and whether one of them refuses a hit.
+
+The refusals of this package are in the folder's __init__.py.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from inspect import isawaitable, signature
+from typing import NamedTuple
+
+from django.conf import settings
+from django.db.models import Model
+from django.http import HttpRequest
+from django.utils.functional import Promise
+
+from django_hitcount import conf
+from django_hitcount.conf import cached_for_settings
+from django_hitcount.counters.hits import CALLER, REASONS, UNAVAILABLE, NewHits
+from django_hitcount.exceptions import TransactionLost
+from django_hitcount.signals import hit_refused
+from django_hitcount.visitors import ask_protected
+
+PLACE = "HITCOUNT['REFUSALS']"
+
+SHOWN_CHARACTERS = 200
+"""Characters of a user agent that are logged: enough to recognise a bot."""
+
+logger = logging.getLogger("django_hitcount")
+
+
+class HitContext(NamedTuple):
+    """The hit that a refusal decides about."""
+
+    request: HttpRequest
+    obj: Model
+    """The object that would be counted."""
+
+    counter: str
+
+    is_beacon: bool = False
+    """Whether a page from a cache has sent the hit: see ``{% hit_beacon %}``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A named reason not to count a hit, and the function that decides whether it applies."""
+
+    name: str
+    """The value of Hit.refusal, and the name that refused hits are counted under."""
+
+    reason: str | Promise
+    """The reason as a sentence."""
+
+    refuses: Callable[[HitContext], object]
+
+    def __post_init__(self) -> None:
+        if not conf.is_counter_name(self.name) or self.name in REASONS:
+            raise ValueError(
+                f"Invalid name of a refusal: {self.name!r}. Start it with a lower case letter, "
+                "followed by lower case letters, digits and underscores. Use "
+                f"{conf.REFUSAL_MAX_LENGTH} characters at most. These names are reserved: "
+                f"{', '.join(map(repr, REASONS))}."
+            )
+
+
+def refusal(
+    name: str, reason: str | Promise, *, uses_database: bool = True
+) -> Callable[[Callable[[HitContext], bool]], Refusal]:
+    """
+    Turn a function into a refusal that HITCOUNT["REFUSALS"] can name.
+
+    The function is called for each hit of a request, so it should not run queries. Pass
+    ``uses_database=False`` if it never does: each hit then costs some microseconds less. If the
+    function raises an exception, the exception is logged, and the hit is not refused.
+
+    Raises ValueError for a name that is invalid or reserved, and for a coroutine function.
+    """
+
+    def decorate(refuses: Callable[[HitContext], bool]) -> Refusal:
+        protected = protect(refuses)
+        return Refusal(name, reason, protected if uses_database else refuses)
+
+    return decorate
+
+
+def protect(refuses: Callable[[HitContext], object]) -> Callable[[HitContext], object]:
+    """
+    Make a function protect the transactions of the page from its queries.
+
+    Raises ValueError if it is a coroutine function: every coroutine is true.
+    """
+    if conf.is_asynchronous(refuses):
+        raise ValueError(
+            f"{refuses!r} is a coroutine function, which would refuse every hit: its result is "
+            "not awaited. Make it a plain function."
+        )
+    return partial(ask_protected, refuses)
+
+
+class _Caller(NamedTuple):
+    """The function that a caller of record_hit() has passed. Its name is reserved."""
+
+    refuses: Callable[[HitContext], object]
+    name: str = CALLER
+
+
+def find_refusal(
+    context: HitContext,
+    refuse: Callable[[HitContext], bool] | None = None,
+    *,
+    only: str | None = None,
+) -> str | None:
+    """
+    Return the name of the first refusal that refuses a hit, or None to count it.
+
+    Tries HITCOUNT["REFUSALS"] in order, or ``only`` those with this name, then ``refuse``. Costs
+    what these cost. Raises TransactionLost if one of them has broken the transaction of the page.
+    """
+    refusals: Sequence[Refusal | _Caller] = get_refusals()
+    if only:
+        refusals = [item for item in refusals if item.name == only]
+    if refuse:
+        refusals = [*refusals, _Caller(protect(refuse))]
+    for item in refusals:
+        try:
+            answer = item.refuses(context)
+            if answer:
+                if isawaitable(answer):
+                    raise TypeError(f"{answer!r} must not be awaitable")
+                return item.name
+        except TransactionLost:
+            raise
+        except Exception:
+            # Counting must not break a page, and an error in a refusal must not lose hits.
+            logger.exception("The refusal %r failed, and is ignored: %r", item.name, item.refuses)
+    return None
+
+
+def reasons_by_name() -> dict[str, str]:
+    """Return the reasons of HITCOUNT["REFUSALS"], and those with reserved names, by name."""
+    named = {made.name: made.reason for made in get_refusals()}
+    return {name: str(reason) for name, reason in {**named, **REASONS}.items()}
+
+
+@cached_for_settings("HITCOUNT")
+def get_refusals() -> tuple[Refusal, ...]:
+    """
+    Return the refusals of HITCOUNT["REFUSALS"]; cached until it changes.
+
+    Raises ImproperlyConfigured if one cannot be created.
+    """
+    return tuple(_make_refusal(path, options) for path, options in conf.get_config().refusals)
+
+
+def _make_refusal(path: str, options: Mapping[str, object]) -> Refusal:
+    try:
+        found = conf.import_dotted_path(path)
+    except ImportError as exc:
+        message = f"{PLACE} contains {path!r}, which cannot be imported: {exc}."
+        names = conf.import_dotted_path(f"{__package__}.BUILT_IN")
+        known = ", ".join(f"'{__package__}.{name}'" for name in sorted(names))
+        raise conf.SettingError(PLACE, message, f"Use one of {known}.") from exc
+    made = found
+    try:
+        if options:
+            made = found(**options)
+        elif not isinstance(found, Refusal):
+            with suppress(TypeError):  # It is no factory, or one that needs options.
+                made = found()
+    except (ImportError, TypeError, ValueError) as exc:
+        given = f"OPTIONS {dict(options)!r} of {path!r}"
+        message = f"Invalid {given} in {PLACE}: {exc}."
+        raise conf.SettingError(PLACE, message, _describe_options(found)) from exc
+    if not isinstance(made, Refusal):
+        raise conf.SettingError(
+            PLACE,
+            f"{PLACE} contains {path!r}, which is not a refusal: {made!r}.",
+            "Decorate a function with @refusal(name, reason). If the refusal takes options, set "
+            "its OPTIONS.",
+        )
+    return made
+
+
+def _describe_options(found: object) -> str:
+    try:
+        names = signature(found).parameters  # type: ignore[arg-type]
+    except (TypeError, ValueError):  # A refusal without options, or something not callable.
+        return "Remove the OPTIONS: it takes none."
+    return f"Use the OPTIONS {', '.join(map(repr, names))}."
+
+
+def report_refused(
+    objs: Sequence[Model],
+    hits: Sequence[NewHits],
+    refusals: Sequence[str | None],
+    *,
+    request: HttpRequest | None,
+) -> None:
+    """
+    Report which hits of one counter were refused; ``refusals`` has the reasons.
+
+    Logs those that nothing refused before the buffer did, and sends hit_refused for all but those
+    that are lost.
+    """
+    counter = hits[0].key.counter
+    found = zip(hits, refusals, strict=True)
+    log_refused((name for hit, name in found if not hit.refusal), counter)
+    if not hit_refused.receivers:
+        return
+    for obj, name in zip(objs, refusals, strict=True):
+        if name and name != UNAVAILABLE:
+            hit_refused.send_robust(
+                obj._meta.model, obj=obj, counter=counter, refusal=name, request=request
+            )
+
+
+def log_refused(
+    refusals: Iterable[str | None], counter: str, request: HttpRequest | None = None
+) -> None:
+    """
+    If DEBUG is True, log how many hits are refused, and why: a line for each reason.
+
+    The lines are warnings, since Django's default LOGGING shows the warnings of all loggers.
+    """
+    if not settings.DEBUG:
+        return
+    known = reasons_by_name()
+    for name, count in Counter(filter(None, refusals)).items():
+        logger.warning(
+            "%d of %r not counted%s, refusal %r: %s",
+            count,
+            counter,
+            _describe_sender(request),
+            name,
+            known.get(name, ""),
+        )
+
+
+def _describe_sender(request: HttpRequest | None) -> str:
+    if request is None:
+        return ""
+    user_agent = request.META.get("HTTP_USER_AGENT", "")[:SHOWN_CHARACTERS]
+    return f" ({request.method} {request.path}, User-Agent {user_agent!r})"
