@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import logging
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,9 @@ PATIENCE_SECONDS = 5.0
 LOCK_WAIT_SECONDS = 1.0
 """How long one try waits for locks."""
 
+Then = Callable[[Correction], object]
+"""What else is written in the transaction of a correction."""
+
 logger = logging.getLogger("django_hitcount")
 
 
@@ -55,6 +59,7 @@ def correct_hits(
     reason: str,
     user: AbstractBaseUser | AnonymousUser,
     counter: str = DEFAULT_COUNTER,
+    then: Then | None = None,
 ) -> Correction:
     """
     Add hits of a day to ``obj``, or take some back. Keep a Correction that says who, when and why.
@@ -70,6 +75,8 @@ def correct_hits(
         reason: why, up to 200 characters.
         user: who corrects the hits. Only the name is kept.
         counter: the name of a counter in HITCOUNT["COUNTERS"].
+        then: called with the Correction in the same transaction, again in each try, such as to log
+            it. If it raises, nothing is written.
 
     Raises TooFewHits if more hits are taken back than were counted on that day, and InvalidArgument
     if an argument is invalid. Raises the database's error if the database does not answer, or if
@@ -88,7 +95,7 @@ def correct_hits(
         reason=_check_reason(reason),
         made_by=_name_of(user),
     )
-    missed = _write(obj, hits, correction)
+    missed = _write(obj, hits, correction, then)
     forget_numbers(obj, counter=counter)
     if missed:
         run_after_commit(partial(_discard_total, hits, missed), databases=[hits_alias()])
@@ -120,10 +127,12 @@ def _name_of(user: AbstractBaseUser | AnonymousUser) -> str:
     return name[: conf.USERNAME_MAX_LENGTH]
 
 
-def _write(obj: Model, hits: NewHits, correction: Correction) -> MissedRecord | None:
+def _write(
+    obj: Model, hits: NewHits, correction: Correction, then: Then | None
+) -> MissedRecord | None:
     """Write all rows in one transaction. Return the record for Redis, if the buffer needs one."""
     using = hits_alias()
-    work = partial(_write_rows, obj, hits, correction, using)
+    work = partial(_write_rows, obj, hits, correction, then, using)
     if connections[using].in_atomic_block:
         require_autocommit(using)
         with transaction.atomic(using=using):
@@ -132,7 +141,7 @@ def _write(obj: Model, hits: NewHits, correction: Correction) -> MissedRecord | 
 
 
 def _write_rows(
-    obj: Model, hits: NewHits, correction: Correction, using: str
+    obj: Model, hits: NewHits, correction: Correction, then: Then | None, using: str
 ) -> MissedRecord | None:
     """
     Write the hits first, and then look whether too many were taken back.
@@ -146,6 +155,8 @@ def _write_rows(
         _check_rest(obj, hits)
     correction.pk = None  # An earlier try may have set it.
     correction.save(using=using, force_insert=True)
+    if then:
+        then(correction)
     if not get_buffer().keeps_hits:
         return None
     missed = make_record_of_slots([hits])

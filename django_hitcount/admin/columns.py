@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from typing import Any
 
 from django.db import models, router
 from django.template.loader import render_to_string
@@ -32,22 +32,9 @@ DAYS = 30
 """Days of the line, today included."""
 
 _ON_STATE = "hitcount_cell"
-"""The attribute of ``obj._state``. Not of a ModelAdmin: requests share that."""
+"""The attribute of ``obj._state`` with a cell. Not of a ModelAdmin: requests share that."""
 
 logger = logging.getLogger("django_hitcount")
-
-
-class HitsCell(NamedTuple):
-    """What the column shows of an object."""
-
-    total: int | None
-    """None if it cannot be read."""
-
-    line: Sparkline | None
-    """None if it cannot be read, and for an object without hits in these days."""
-
-    url: str | None
-    """The address of the statistics of the object; None where a link would be in the way."""
 
 
 class HitsColumn:
@@ -82,35 +69,32 @@ class HitsColumn:
         return HitsInTables(self._model, counter=self._counter)
 
     def __call__(self, obj: models.Model) -> SafeString:
-        cell = vars(obj._state).get(_ON_STATE) or _read_cells([obj], self._counter, {})[0]
-        return render_to_string("admin/django_hitcount/hits_cell.html", {"cell": cell})
+        if not hasattr(obj._state, _ON_STATE):
+            fill_cells([obj], counter=self._counter, urls={})
+        cell: SafeString = getattr(obj._state, _ON_STATE)
+        return cell
 
 
 def fill_cells(
     objs: Collection[models.Model], *, counter: str, urls: Mapping[models.Model, str]
 ) -> None:
     """
-    Read what the column shows of ``objs``, and keep it on them.
+    Read what the column shows of ``objs``, and keep it on them. ``urls`` are those of statistics.
 
     Costs what get_hits() costs, and a query. If a server does not answer, the column is empty.
     """
-    for obj, cell in zip(objs, _read_cells(objs, counter, urls), strict=True):
-        setattr(obj._state, _ON_STATE, cell)
-
-
-def _read_cells(
-    objs: Collection[models.Model], counter: str, urls: Mapping[models.Model, str]
-) -> list[HitsCell]:
     try:
         keys = {obj: counter_key(obj, counter=counter) for obj in objs}
     except DATABASE_ERRORS as exc:
         logger.error("Totals cannot be read: %s", exc)
-        return [HitsCell(total=None, line=None, url=None) for _ in objs]
+        keys = {}
     totals, lines = totals_or_none(keys.values()), _read_lines({*keys.values()})
-    return [
-        HitsCell(total=totals.get(keys[obj]), line=lines.get(keys[obj]), url=urls.get(obj))
-        for obj in objs
-    ]
+    for obj in objs:
+        cell: dict[str, Any] = {"url": urls.get(obj)}
+        if key := keys.get(obj):
+            cell |= {"total": totals.get(key), "line": lines.get(key)}
+        html = render_to_string("admin/django_hitcount/hits_cell.html", cell)
+        setattr(obj._state, _ON_STATE, html)
 
 
 def _read_lines(keys: Collection[CounterKey]) -> dict[CounterKey, Sparkline]:

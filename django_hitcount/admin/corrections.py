@@ -7,7 +7,7 @@ Nobody changes a correction afterwards.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from django import forms
@@ -95,13 +95,15 @@ class CorrectionForm(forms.Form):
             raise ValidationError(gettext("Enter a number other than 0."))
         return amount
 
-    def save(self, user: User) -> Correction | None:
+    def save(self, user: User, *, then: Callable[[Correction], object]) -> Correction | None:
         """Correct the hits. If that is not possible, add the reason to a field; return None."""
         if not self.is_valid():
             return None
         arguments = {**self.cleaned_data}
         try:
-            return correct_hits(self._obj, arguments.pop("amount"), user=user, **arguments)
+            return correct_hits(
+                self._obj, arguments.pop("amount"), user=user, then=then, **arguments
+            )
         except TooFewHits as exc:
             self.add_error("amount", _too_few_hits(exc.counted, arguments["day"]))
             return None

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django import forms
 from django.contrib import messages
+from django.contrib.admin.models import LogEntry
 from django.contrib.admin.utils import unquote
 from django.core.checks import CheckMessage, Error
 from django.core.exceptions import PermissionDenied
-from django.db import models
+from django.db import models, router, transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
@@ -26,8 +29,11 @@ from django_hitcount.admin.statistics import days_csv, days_file_name, read_stat
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.keys import check_counter
 from django_hitcount.counters.primary_keys import KeyType, key_type
+from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.tables import Correction
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import InvalidArgument
+from django_hitcount.prefetching import prefetch_hits
 from django_hitcount.reports.labels import label_object
 from django_hitcount.reports.selection import Selection, read_selection
 
@@ -44,10 +50,18 @@ else:  # A mixin: the ModelAdmin of the project, of any class, comes after it.
             return cls
 
 
-SHOWN_COLUMNS = frozenset({"hits_column", "hits", "hit_count"})
-"""Names in ``list_display`` that show the hits already, so that no other column is added."""
+COLUMNS_OF_THE_PROJECT = frozenset({"hits", "hit_count"})
+"""
+Names in ``list_display`` that show the hits already, so that no other column is added.
+
+Before they read ``obj.hits``, it is read for all objects of the page.
+"""
 
 STYLE_SHEETS = ["django_hitcount/charts.css", "django_hitcount/objects.css"]
+
+
+def _names_of(columns: Iterable[Any]) -> set[str]:
+    return {getattr(column, "__name__", column) for column in columns}
 
 
 class ComparisonForm(forms.Form):
@@ -103,8 +117,8 @@ class HitCountAdmin(ModelAdmin[ModelT]):
     def get_list_display(self, request: HttpRequest) -> list[Any]:
         """Add the column, unless the list shows the hits already."""
         columns = [*super().get_list_display(request)]
-        names = {getattr(column, "__name__", column) for column in columns}
-        return columns if names & SHOWN_COLUMNS else [*columns, "hits_column"]
+        shows_hits = _names_of(columns) & {"hits_column", *COLUMNS_OF_THE_PROJECT}
+        return columns if shows_hits else [*columns, "hits_column"]
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -112,8 +126,12 @@ class HitCountAdmin(ModelAdmin[ModelT]):
         """Read the hits of all objects of the page, before its template shows them one by one."""
         response = super().changelist_view(request, extra_context)
         changelist = (getattr(response, "context_data", None) or {}).get("cl")
-        if changelist and "hits_column" in changelist.list_display:
-            objs = [*changelist.result_list]
+        if not changelist:
+            return response
+        objs, names = [*changelist.result_list], _names_of(changelist.list_display)
+        if names & COLUMNS_OF_THE_PROJECT:
+            prefetch_hits(objs)
+        if "hits_column" in names:
             has_own_link = "hits_column" in (changelist.list_display_links or ())
             is_linked = not (changelist.is_popup or has_own_link)
             linked = [
@@ -192,22 +210,35 @@ class HitCountAdmin(ModelAdmin[ModelT]):
         if not can_correct(request.user):
             raise PermissionDenied
         form = CorrectionForm(request.POST, obj=obj)
-        correction = form.save(request.user)
+        correction = form.save(request.user, then=partial(self._log_correction, request, obj))
         if correction is None:
             return self._show_statistics(request, obj, selection, form)
-        text = describe(correction)
-        self._log_correction(request, obj, text)
-        self.message_user(request, text, messages.SUCCESS)
+        self.message_user(request, describe(correction), messages.SUCCESS)
         return HttpResponseRedirect(request.get_full_path())
 
-    def _log_correction(self, request: HttpRequest, obj: ModelT, text: str) -> None:
-        """Add the correction to the history, which stores the text of the object."""
-        try:
-            self.log_change(request, obj, text)
-        except DATABASE_ERRORS:
-            raise
-        except Exception:  # An error page would say that nothing was corrected.
-            logger.exception("The history of %s %s lacks a correction", self.opts.label, obj.pk)
+    def _log_correction(self, request: HttpRequest, obj: ModelT, correction: Correction) -> None:
+        """
+        Add the correction to the history, in the transaction of the correction.
+
+        If the history is in another database, do so after the COMMIT. Then an error must not fail
+        the page: who sees it would correct the hits again.
+        """
+        using, text = router.db_for_write(LogEntry), describe(correction)
+        is_together = using == hits_alias()
+
+        def add() -> None:
+            try:
+                with transaction.atomic(using=using):
+                    self.log_change(request, obj, text)
+            except Exception as exc:  # The history has the text of the object.
+                if is_together and isinstance(exc, DATABASE_ERRORS):
+                    raise
+                logger.exception("The history of %s %s lacks a correction", self.opts.label, obj.pk)
+
+        if is_together:
+            add()
+        else:
+            transaction.on_commit(add, using=hits_alias())
 
     def _show_statistics(
         self, request: HttpRequest, obj: ModelT, selection: Selection, form: CorrectionForm | None

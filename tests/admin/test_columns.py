@@ -33,6 +33,7 @@ from tests.app.models import (
     Review,
     Small,
 )
+from tests.redis_server import sends
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis")]
 
@@ -177,6 +178,26 @@ def test_a_list_that_shows_hits_gets_no_second_column(admin, cells, text):
 
     assert cells(page) == []
     assert "3" in text(page)
+
+
+@pytest.mark.parametrize("name", ["hits", "hit_count"])
+def test_a_column_of_the_project_is_read_for_all_objects_at_once(
+    buffer, admin, articles, monkeypatch, name, django_assert_num_queries
+):
+    def hit_count(obj):
+        return obj.hits
+
+    monkeypatch.setattr(ArticleAdmin, "list_display", ["title", name])
+    monkeypatch.setattr(ArticleAdmin, "hit_count", staticmethod(hit_count), raising=False)
+    record_hits(articles, amount=3)
+    flush_hits()
+    admin.get(ARTICLES)
+    queries = 2 + 1 + 2 + 1  # Session and user, authors, two counts, and the objects.
+
+    with sends() as sent, django_assert_num_queries(queries + (0 if buffer.keeps_hits else 1)):
+        page = admin.get(ARTICLES)
+    assert page.content.decode().count(f'<td class="field-{name}">3</td>') == 3
+    assert sent() == (1 if buffer.keeps_hits else 0)
 
 
 def test_the_column_may_be_anywhere(admin, cells):

@@ -4,6 +4,7 @@ import datetime
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.db import DatabaseError, connection
 from django.test import Client
 from django.utils.formats import date_format
 
@@ -196,3 +197,45 @@ def test_no_more_than_fifty_corrections_are_shown(admin, url, text):
     assert "Reason 50." in words
     assert "Reason 0." not in words
     assert "Older corrections are not shown here." in words
+
+
+# The history, and errors of its database
+
+
+@pytest.fixture
+def broken_history(monkeypatch):
+    def fail(self, *args, **kwargs):
+        raise DatabaseError("The disk is full")
+
+    monkeypatch.setattr(LogEntry, "save", fail)
+
+
+def test_without_its_history_no_correction_is_written(admin, article, url, broken_history):
+    """So that the form can be sent again."""
+    with pytest.raises(DatabaseError, match="The disk is full"):
+        admin.post(url, form(amount=3))
+
+    assert article.hits == 0
+    assert not Correction.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True, databases="__all__")
+@pytest.mark.parametrize("is_atomic", [False, True])
+def test_a_history_in_another_database_does_not_fail_the_page(
+    admin, article, url, broken_history, settings, monkeypatch, caplog, is_atomic
+):
+    """The correction is committed by then: who saw an error would send the form again."""
+    settings.DATABASE_ROUTERS = ["tests.routers.Elsewhere"]
+    monkeypatch.setitem(connection.settings_dict, "ATOMIC_REQUESTS", is_atomic)
+
+    assert admin.post(url, form(amount=3)).status_code == 302
+    assert (article.hits, Correction.objects.get().amount) == (3, 3)
+    assert f"The history of app.Article {article.pk} lacks a correction" in caplog.text
+
+
+@pytest.mark.django_db(transaction=True, databases="__all__")
+def test_a_history_in_another_database_has_the_correction(admin, url, settings):
+    settings.DATABASE_ROUTERS = ["tests.routers.Elsewhere"]
+    admin.post(url, form(amount=1))
+
+    assert LogEntry.objects.get().change_message.startswith("Added 1 hit on")
