@@ -20,7 +20,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator
 from django.db.models import Model
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.translation import gettext, gettext_lazy, ngettext
@@ -193,17 +193,6 @@ class CorrectionAdmin(ReadOnlyAdmin):
     class Media:
         css = {"all": ["django_hitcount/objects.css"]}
 
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        """Read the objects of all corrections of the page, with a query for each model."""
-        context = {"title": gettext("Corrections"), **(extra_context or {})}
-        response = super().changelist_view(request, context)
-        changelist = (getattr(response, "context_data", None) or {}).get("cl")
-        if changelist:
-            self._load_objects(request, changelist.result_list)
-        return response
-
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> Correction | None:
@@ -214,11 +203,14 @@ class CorrectionAdmin(ReadOnlyAdmin):
         return correction
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
-        """Refuse the years 9999 and 99999999999 as other invalid days; Django fails for them."""
+        """Read the objects of all corrections of the page, with a query for each model."""
         try:
-            return super().get_changelist_instance(request)
-        except (OverflowError, ValueError) as exc:
+            changelist = super().get_changelist_instance(request)
+        except (OverflowError, ValueError) as exc:  # Of the years 9999 and 99999999999.
             raise IncorrectLookupParameters(str(exc)) from exc
+        changelist.title = gettext("Corrections")
+        self._load_objects(request, changelist.result_list)
+        return changelist
 
     @admin.display(description=gettext_lazy("object"), ordering="object_id")
     def corrected_object(self, correction: Correction) -> str:

@@ -1,4 +1,4 @@
-"""``{% load hitcount_reports %}``: charts, numbers and days on the pages in the admin."""
+"""``{% load hitcount_reports %}``: numbers and days on the pages in the admin."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from django.utils.translation import gettext, pgettext
 
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import time_since
-from django_hitcount.reports.charts import BarChart, Sparkline
 from django_hitcount.reports.labels import label_counter
 from django_hitcount.short_numbers import format_short
 
@@ -22,46 +21,6 @@ register.filter("short", format_short)
 MINUS = "\u2212"
 
 MINUTE = datetime.timedelta(minutes=1)
-
-
-@register.inclusion_tag("django_hitcount/charts/bar_chart.html")
-def bar_chart(
-    chart: BarChart,
-    *,
-    name: str,
-    label: str,
-    values: str = "",
-    before: str = "",
-    csv_address: str = "",
-) -> dict[str, object]:
-    """
-    Draw a chart, with its values on hover and focus, and a table of them all.
-
-    Args:
-        chart: what django_hitcount.reports.charts.bar_chart() returns.
-        name: the id of the chart, of its own on the page.
-        label: what the chart shows, as "Hits per day".
-        values: what its values are, "Hits" by default.
-        before: what the values behind them are, if they are not those of the period before. Then
-            the days have numbers: those of both are not the same.
-        csv_address: where to download its values, if anywhere.
-
-    The page needs the style sheet ``django_hitcount/charts.css``.
-    """
-    return {
-        "chart": chart,
-        "name": name,
-        "label": label,
-        "values": values or gettext("Hits"),
-        "before": before,
-        "csv_address": csv_address,
-    }
-
-
-@register.inclusion_tag("django_hitcount/charts/sparkline.svg")
-def sparkline(sparkline: Sparkline) -> dict[str, object]:
-    """Draw a line. The page needs the style sheet ``django_hitcount/charts.css``."""
-    return {"sparkline": sparkline}
 
 
 @register.filter
