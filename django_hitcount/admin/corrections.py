@@ -23,7 +23,7 @@ from django.db.models import Model
 from django.http import HttpRequest
 from django.utils.formats import date_format
 from django.utils.html import format_html
-from django.utils.translation import gettext, gettext_lazy, ngettext
+from django.utils.translation import gettext, gettext_lazy, ngettext, ngettext_lazy
 
 from django_hitcount import conf
 from django_hitcount.admin.pages import ReadOnlyAdmin, find_address
@@ -50,19 +50,13 @@ def can_correct(user: User) -> bool:
     return user.has_perm("django_hitcount.add_correction")  # type: ignore[union-attr]
 
 
-class DayInput(forms.DateInput):
-    """A field for a day that browsers show with a calendar of their own, without scripts."""
-
-    input_type = "date"
-
-
 class CorrectionForm(forms.Form):
     """Asks for the arguments of correct_hits()."""
 
     counter = forms.ChoiceField(label=gettext_lazy("Counter"), choices=counter_choices)
     day = forms.DateField(
         label=gettext_lazy("Day"),
-        widget=DayInput(format="%Y-%m-%d"),
+        widget=forms.DateInput({"type": "date"}, format="%Y-%m-%d"),
         initial=day_of,
         validators=[MaxValueValidator(day_of, gettext_lazy("This day is in the future."))],
     )
@@ -121,22 +115,23 @@ def _too_few_hits(counted: int, day: datetime.date) -> str:
     return text % {"hits": grouped(counted), "day": date_format(day)}
 
 
+_ADDED = ngettext_lazy(
+    "Added %(hits)s hit on %(day)s (%(counter)s): %(reason)s",
+    "Added %(hits)s hits on %(day)s (%(counter)s): %(reason)s",
+    "amount",
+)
+_TAKEN_BACK = ngettext_lazy(
+    "Took back %(hits)s hit of %(day)s (%(counter)s): %(reason)s",
+    "Took back %(hits)s hits of %(day)s (%(counter)s): %(reason)s",
+    "amount",
+)
+
+
 def describe(correction: Correction) -> str:
     """Say what a correction did, for the history and for the user who made it."""
     amount = abs(correction.amount)
-    if correction.amount > 0:
-        text = ngettext(
-            "Added %(hits)s hit on %(day)s (%(counter)s): %(reason)s",
-            "Added %(hits)s hits on %(day)s (%(counter)s): %(reason)s",
-            amount,
-        )
-    else:
-        text = ngettext(
-            "Took back %(hits)s hit of %(day)s (%(counter)s): %(reason)s",
-            "Took back %(hits)s hits of %(day)s (%(counter)s): %(reason)s",
-            amount,
-        )
-    return text % {
+    return (_ADDED if correction.amount > 0 else _TAKEN_BACK) % {
+        "amount": amount,
         "hits": grouped(amount),
         "day": date_format(correction.day),
         "counter": label_counter(correction.counter),

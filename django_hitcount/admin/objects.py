@@ -133,13 +133,12 @@ class HitCountAdmin(ModelAdmin[ModelT]):
             prefetch_hits(objs)
         if "hits_column" in names:
             has_own_link = "hits_column" in (changelist.list_display_links or ())
-            is_linked = not (changelist.is_popup or has_own_link)
-            linked = [
-                obj
-                for obj in objs
-                if is_linked and self.has_view_or_change_permission(request, obj)
-            ]
-            urls = {obj: self._statistics_url(obj) for obj in linked}
+            linked = [] if has_own_link or changelist.is_popup else objs
+            urls = {
+                obj: self._statistics_url(obj)
+                for obj in linked
+                if self.has_view_or_change_permission(request, obj)
+            }
             fill_cells(objs, counter=self.hit_counter, urls=urls)
         return response
 

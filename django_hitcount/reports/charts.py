@@ -1,9 +1,9 @@
 """
 Where the parts of a chart are. Templates draw them as SVG.
 
-Positions along the time axis are percentages of the width, from the edge where a line of text
-starts: the left, or in languages like Arabic the right. So a chart fits any width while its text
-keeps its size. Positions from top to bottom are pixels.
+Positions along the time axis are percentages of the width, from the left; in languages like Arabic,
+time goes from right to left. So a chart fits any width while its text keeps its size. Positions
+from top to bottom are pixels.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, groupby
 from typing import Literal, NamedTuple
+
+from django.utils.translation import get_language_bidi
 
 HEIGHT = 216
 TOP = 30
@@ -53,12 +55,10 @@ Unit = Literal["day", "week", "month"]
 class Box(NamedTuple):
     """A rectangle: two percentages of the chart's width, and two numbers of pixels."""
 
-    start: float
+    left: float
     width: float
     top: float
     height: float
-    end: float
-    """How far its other edge is from the other edge of the chart, for right-to-left text."""
 
 
 class Bar(NamedTuple):
@@ -75,18 +75,12 @@ class Bar(NamedTuple):
     position: Position
     """The third of the chart that the bar is in: where its values are shown."""
 
-    @property
-    def is_one_day(self) -> bool:
-        return self.first_day == self.last_day
-
 
 class HitsTick(NamedTuple):
     """A line of the chart, and the number of hits beside it."""
 
     hits: int
     top: float
-    text_top: float
-    """Where the base line of its number is."""
 
 
 class DayTick(NamedTuple):
@@ -96,8 +90,7 @@ class DayTick(NamedTuple):
     number: int
     """The place of the bar, from 1."""
 
-    start: float
-    end: float
+    left: float
     anchor: Position
 
 
@@ -109,9 +102,6 @@ class BarChart:
     bars: Sequence[Bar]
     lines: Sequence[HitsTick]
     days: Sequence[DayTick]
-    days_top: int = HEIGHT - 8
-    """Where the base line of the days is."""
-
     height: int = HEIGHT
 
     @property
@@ -152,11 +142,10 @@ def bar_chart(
         )
         for number, (part, front, behind) in columns
     ]
-    tops = [_top(tick, scale) for tick in scale]
     return BarChart(
         unit=unit,
         bars=bars,
-        lines=[HitsTick(tick, top, top + 4) for tick, top in zip(scale, tops, strict=True)],
+        lines=[HitsTick(tick, _top(tick, scale)) for tick in scale],
         days=[*_label_days([bar.first_day for bar in bars], step)],
     )
 
@@ -189,8 +178,13 @@ def _split(days: Sequence[datetime.date], unit: Unit) -> Iterator[slice]:
 def _box(hits: int, start: float, step: float, share: float, scale: Sequence[int]) -> Box:
     width = share * min(step, WIDEST_BAR / SHARE_BEHIND)
     top, foot = sorted((_top(hits, scale), _top(0, scale)))
-    start, width = round(start + (step - width) / 2, 3), round(width, 3)
-    return Box(start, width, top, round(foot - top, 2), end=round(100 - start - width, 3))
+    left = _mirror(start + (step - width) / 2, width)
+    return Box(left, round(width, 3), top, round(foot - top, 2))
+
+
+def _mirror(start: float, width: float = 0) -> float:
+    """Return the left edge of what begins at ``start``, where a line of text begins."""
+    return round(100 - start - width if get_language_bidi() else start, 3)
 
 
 def _top(hits: int, scale: Sequence[int]) -> float:
@@ -208,8 +202,7 @@ def _label_days(days: Sequence[datetime.date], step: float) -> Iterator[DayTick]
     for number in range(0, len(days), every):
         middle = (number + 0.5) * step
         anchor: Position = "end" if middle > FURTHEST_MIDDLE else "middle"
-        start = round(middle, 3)
-        yield DayTick(days[number], number + 1, start, round(100 - start, 3), anchor)
+        yield DayTick(days[number], number + 1, _mirror(middle), anchor)
 
 
 def nice_ticks(lowest: int, highest: int) -> list[int]:
@@ -238,11 +231,6 @@ class Sparkline(NamedTuple):
 
     width: int = SPARKLINE_WIDTH
     height: int = SPARKLINE_HEIGHT
-
-    @property
-    def area(self) -> str:
-        """The points of the polygon between the line and the lower edge."""
-        return f"0,{self.height} {self.points} {self.width},{self.height}"
 
 
 def sparkline(hits: Mapping[datetime.date, int]) -> Sparkline:

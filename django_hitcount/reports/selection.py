@@ -106,26 +106,17 @@ def named_period(name: str, *, with_today: bool = False) -> Period:
     of this year is over: it is today.
     """
     today = day_of()
-    first_day, last_day = _find_days(name, today, today if with_today else today - ONE_DAY)
+    yesterday, end_of_month = today - ONE_DAY, today.replace(day=1) - ONE_DAY
+    newest = today if with_today else yesterday
+    end_of_week = today - (today.weekday() + 1) * ONE_DAY
+    first_day, last_day = {
+        TODAY: (today, today),
+        "yesterday": (yesterday, yesterday),
+        "last-week": days_until(end_of_week, 7),
+        "last-month": (end_of_month.replace(day=1), end_of_month),
+        THIS_YEAR: (today.replace(month=1, day=1), newest),
+    }.get(name) or days_until(newest, int(name))
     return Period(name=name, first_day=first_day, last_day=max(first_day, last_day), today=today)
-
-
-def _find_days(
-    name: str, today: datetime.date, last_day: datetime.date
-) -> tuple[datetime.date, datetime.date]:
-    match name:
-        case "today":
-            return today, today
-        case "yesterday":
-            return days_until(today - ONE_DAY, 1)
-        case "last-week":
-            return days_until(today - (today.weekday() + 1) * ONE_DAY, 7)
-        case "last-month":
-            end_of_month = today.replace(day=1) - ONE_DAY
-            return end_of_month.replace(day=1), end_of_month
-        case "this-year":
-            return today.replace(month=1, day=1), last_day
-    return days_until(last_day, int(name))
 
 
 def period_up_to(day: datetime.date) -> Period | None:
