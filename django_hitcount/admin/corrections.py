@@ -32,7 +32,7 @@ from django_hitcount.counters.days import day_of
 from django_hitcount.counters.hits import AMOUNT_LIMIT
 from django_hitcount.db.tables import Correction
 from django_hitcount.exceptions import TooFewHits
-from django_hitcount.reports.labels import (
+from django_hitcount.reports import (
     counter_choices,
     label_counter,
     label_key,

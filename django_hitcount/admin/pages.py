@@ -8,12 +8,14 @@ from typing import Any
 from urllib.parse import urlencode
 
 import django
+from django import forms
 from django.contrib.admin import AdminSite, ModelAdmin
 from django.contrib.admin.utils import quote
 from django.db.models import Model
 from django.http import HttpRequest, QueryDict, StreamingHttpResponse
 from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from django_hitcount.reports.selection import PERIODS, Selection
 
@@ -32,6 +34,16 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[type-arg]
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
+
+
+class ComparisonForm(forms.Form):
+    """Asks for the primary key of the object to compare with."""
+
+    beside = forms.CharField(
+        label=gettext_lazy("Compare with"),
+        required=False,
+        widget=forms.TextInput(attrs={"size": 12, "aria-describedby": "hitcount-beside-help"}),
+    )
 
 
 def page_context(

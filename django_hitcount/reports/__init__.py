@@ -1,1 +1,95 @@
-"""Reports: queries that return typed rows, and the charts and CSV made of them."""
+"""
+Reports: queries that return typed rows, and the charts and CSV made of them.
+
+Here is how they name counters and objects, and load the objects that they name.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from functools import cache
+
+from django.db import router
+from django.db.models import Model
+from django.utils.text import capfirst
+from django.utils.translation import gettext, gettext_lazy
+
+from django_hitcount import conf
+from django_hitcount.counters.keys import InvalidKey, ObjectKey
+from django_hitcount.counters.primary_keys import convert_key, find_by_texts
+from django_hitcount.reports.selection import CountedModel
+
+MOST_MODELS = 3
+"""
+Models whose objects a page loads, those with the most rows first.
+
+Each costs a query. Rows of further models are named after their primary key.
+"""
+
+logger = logging.getLogger("django_hitcount")
+
+# Names of counters that most sites have. A project translates its own in its own catalog.
+_KNOWN = [gettext_lazy("Views"), gettext_lazy("Downloads")]
+
+
+def label_counter(counter: str) -> str:
+    """Return the name of a counter for people: "file_downloads" is "File downloads"."""
+    return gettext(capfirst(counter.replace("_", " ")))
+
+
+def counter_choices() -> list[tuple[str, str]]:
+    """Return all declared counters with their labels, "views" first."""
+    return [(counter, label_counter(counter)) for counter in conf.get_config().counters]
+
+
+def label_object(obj: Model) -> str:
+    """Return the text of an object; "Article 7" if it has none, or if its ``__str__()`` raises."""
+    try:
+        text = str(obj)
+    except Exception:  # noqa: BLE001 - what a project writes must not take a page down
+        _log_failure(obj._meta.model)
+        text = ""
+    return text if text.strip() else label_key(str(obj._meta.verbose_name), str(obj.pk))
+
+
+def label_key(model_name: str, key: str) -> str:
+    """Return the name of an object of which only the model and the primary key are known."""
+    return f"{capfirst(model_name)} {key}"
+
+
+@cache
+def _log_failure(model: type[Model]) -> None:
+    """Log the error that is handled, once in a process: a list may have many such objects."""
+    logger.exception(
+        "The __str__() of %s failed, and the object is named after its primary key",
+        model._meta.label,
+    )
+
+
+def load_objects(
+    keys: Collection[ObjectKey],
+    models: Iterable[CountedModel],
+    *,
+    most_models: int | None = None,
+) -> dict[ObjectKey, Model]:
+    """
+    Return the objects with these keys. Leaves out those that are deleted.
+
+    Costs a query for each of up to ``most_models`` models, whatever the number of objects.
+    """
+    by_id = {counted.content_type_id: counted.model for counted in models}
+    texts: dict[int, list[str]] = defaultdict(list)
+    for content_type_id, text in keys:
+        if content_type_id in by_id:
+            texts[content_type_id].append(text)
+    found: dict[ObjectKey, Model] = {}
+    by_rows = sorted(texts.items(), key=lambda item: (-len(item[1]), item[0]))
+    for content_type_id, of_model in by_rows[:most_models]:
+        model = by_id[content_type_id]
+        with suppress(InvalidKey):  # The model may have a primary key of another type now.
+            objs = find_by_texts(model, of_model, using=router.db_for_read(model))
+            found |= {(content_type_id, convert_key(model, obj.pk)): obj for obj in objs}
+    return found

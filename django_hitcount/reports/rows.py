@@ -57,9 +57,6 @@ class ObjectRow:
     """An object of a ranking."""
 
     key: ObjectKey
-    number: int
-    """Its place, from 1."""
-
     name: str
     obj: Model | None
     """None if it is deleted, or was not loaded."""
@@ -253,11 +250,11 @@ def objects_csv(rows: Iterable[ObjectRow], *, has_shares: bool) -> Iterator[str]
         ],
         (
             (
-                *(row.number, row.name, row.model_name, row.key[1], row.hits),
+                *(number, row.name, row.model_name, row.key[1], row.hits),
                 *((_decimal(row.share), row.visitors) if has_shares else ()),
                 *(row.before, row.more),
             )
-            for row in rows
+            for number, row in enumerate(rows, start=1)
         ),
     )
 
@@ -278,4 +275,4 @@ def file_name(period: Period, *parts: str) -> str:
     """Return the name of a file: what it is about, without empty parts, and the days."""
     # slugify() leaves ASCII letters, digits, "_" and single hyphens. A model may have any letters.
     name = "-".join(["hits", *parts, f"{period.first_day}", f"{period.last_day}"])
-    return f"{slugify(name)}.csv"
+    return f"{slugify(name.replace('.', '-'))}.csv"

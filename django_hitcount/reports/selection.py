@@ -36,6 +36,9 @@ DEFAULT_PERIOD = "30"
 LONGEST_PERIOD_DAYS = LONGEST_RANGE_DAYS // 2
 """A report reads the period before as well, in one range of days."""
 
+MOST_VISITOR_DAYS = 92
+"""Days whose visitors a ranking shows. Redis is asked for each day of each object."""
+
 ONE_DAY = datetime.timedelta(days=1)
 
 
@@ -232,6 +235,11 @@ class Selection:
     def counts_visitors(self) -> bool:
         """Whether the visitors of the counter are counted."""
         return get_config().options_of(self.counter).visitors
+
+    @property
+    def shows_visitors(self) -> bool:
+        """Whether a ranking has a column of visitors."""
+        return self.counts_visitors and self.period.days <= MOST_VISITOR_DAYS
 
     @property
     def parameters(self) -> dict[str, str]:

@@ -7,7 +7,7 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from django_hitcount.reports import labels
+from django_hitcount import reports as labels
 from tests.admin.sites import ArticleAdmin
 from tests.app.models import Article
 

@@ -14,7 +14,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.test import RequestFactory, TestCase
 from django.urls import reverse
 
-from django_hitcount.admin.report_contents import FILES
+from django_hitcount.admin.report import FILES
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.models import HitSlot
 from django_hitcount.recording import record_hit

@@ -310,8 +310,8 @@ def test_objects_of_all_models_are_named_in_a_file(admin):
 
 
 def test_visitors_in_a_file_are_those_of_the_first_rows(admin, settings, monkeypatch):
-    monkeypatch.setattr("django_hitcount.admin.report_contents.MOST_ROWS_WITH_VISITORS", 4)
-    monkeypatch.setattr("django_hitcount.admin.report_contents.VISITORS_AT_A_TIME", 2)
+    monkeypatch.setattr("django_hitcount.admin.report.MOST_ROWS_WITH_VISITORS", 4)
+    monkeypatch.setattr("django_hitcount.admin.report.VISITORS_AT_A_TIME", 2)
     set_rule(settings, visitors=True)
     for number in range(6):
         record(make(Article, 20 - number), 1, request=visit())
@@ -321,7 +321,7 @@ def test_visitors_in_a_file_are_those_of_the_first_rows(admin, settings, monkeyp
 
 
 def test_a_file_is_sent_while_it_is_read(admin, monkeypatch):
-    monkeypatch.setattr("django_hitcount.admin.report_contents.ROWS_AT_A_TIME", 500)
+    monkeypatch.setattr("django_hitcount.admin.report.ROWS_AT_A_TIME", 500)
     add_rows(Plain, lambda pk, ago: pk, 2000, 1)
     response = admin.get(f"{URL}?csv=top")
     pieces = iter(response.streaming_content)

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from django_hitcount.admin.report_contents import find_models
+from django_hitcount.admin.report import find_models
 from django_hitcount.db import slots
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.tables import HitSlot

@@ -3,9 +3,9 @@ from __future__ import annotations
 import datetime
 
 import pytest
+from django.utils.translation import override
 from hypothesis import given
 from hypothesis import strategies as st
-from django.utils.translation import override
 
 from django_hitcount.reports.charts import (
     BOTTOM,

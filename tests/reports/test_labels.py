@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from django_hitcount.reports.labels import label_object
+from django_hitcount.reports import label_object
 from tests.app.models import Article
 
 

@@ -134,8 +134,6 @@ def test_today_has_no_change():
     [(6, 8, -2, -25), (6, 0, 6, None), (0, 8, -8, -100), (6, -2, 8, None), (6, None, None, None)],
 )
 def test_change_of_an_object(hits, before, more, change):
-    row = ObjectRow(
-        key=(1, "1"), number=1, name="", obj=None, model_name="", hits=hits, before=before
-    )
+    row = ObjectRow(key=(1, "1"), name="", obj=None, model_name="", hits=hits, before=before)
 
     assert (row.more, row.change) == (more, change)
