@@ -17,13 +17,13 @@ from django_hitcount.buffers.grouping import group_by_partition, group_items, re
 from django_hitcount.buffers.redis import claiming, held_days, visitors
 from django_hitcount.buffers.redis.catching_up import CatchUp
 from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
-from django_hitcount.buffers.redis.keys import throttle_key
+from django_hitcount.buffers.redis.keys import run_keys, throttle_key
 from django_hitcount.buffers.redis.link import AnswerLost, BuiltCommand, ForeignValue, Link
 from django_hitcount.buffers.redis.page_reads import PageRead, read_for_page
 from django_hitcount.buffers.redis.record_call import (
     HITS_AT_A_TIME,
-    build_record_calls,
-    pack_plain_hit,
+    build_record_call,
+    pack_hit,
     read_reply,
 )
 from django_hitcount.buffers.redis.totals import RunningTotals
@@ -36,6 +36,7 @@ from django_hitcount.counters.batches import (
     RecordResult,
     Waiting,
 )
+from django_hitcount.counters.days import day_of
 from django_hitcount.counters.hits import AddressHash, NewHits
 from django_hitcount.counters.keys import CounterKey, CounterRange, DailyVisitorsKey, ObjectKey
 from django_hitcount.counters.numbers import NO_NUMBERS, BufferNumbers, UnkeptRange, Wanted
@@ -92,19 +93,23 @@ class RedisBuffer(Buffer):
         self, hits: Sequence[NewHits], reading: PageRead | None = None
     ) -> tuple[list[RecordResult], RunReplies]:
         """Record hits, and read something after that in the same round trip."""
-        first = hits[0]
-        is_plain = len(hits) == 1 and first.amount > 0 and not (first.visitor or first.refusal)
-        groups: Mapping[int, Sequence[NewHits]] = {} if is_plain else self._group(hits)
+        groups: Mapping[int, Sequence[NewHits]] = {} if len(hits) == 1 else self._group(hits)
+        is_late = hits[0].visitor and hits[0].day != day_of()
         command_id: CommandId | None = None
 
         def build(link: Link) -> Sequence[BuiltCommand]:
             nonlocal command_id
             command_id = link.number_command()
-            calls: Sequence[BuiltCommand]
-            if is_plain:
-                calls = [pack_plain_hit(first, command_id, self._partitions, self._threshold)]
-            else:
-                calls = build_record_calls(groups, command_id, self._threshold)
+            run_id, calls = link.run_id, list[BuiltCommand]()
+            if not groups:
+                calls.append(pack_hit(hits[0], command_id))
+            for partition, some in groups.items():
+                names = run_keys(partition, run_id)
+                calls.append(build_record_call(names, some, command_id, self._threshold))
+            for partition, some in self._group(hits).items() if is_late else ():
+                calls.append(
+                    visitors.discard_kept(partition, [hit.key[:2] for hit in some], run_id)
+                )
             return [*calls, *reading.build(link)] if reading else calls
 
         sent = self.redis.try_to_send(build, commands=len(groups) or 1)

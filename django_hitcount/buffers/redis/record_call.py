@@ -2,31 +2,34 @@
 The call of ``lua/record.lua``, and the meaning of its reply.
 
 The script reads the keys and the arguments in order. If you change the order, change it in both.
+
+Most commands record one hit. Its call is packed once for each counter, day and kind of visitor,
+with gaps for what differs from hit to hit: see pack_hit().
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from django_hitcount import conf
 from django_hitcount.buffers.redis.bloom import Geometry
 from django_hitcount.buffers.redis.keys import VISITORS_SECONDS, RunKeys, database_prefix, run_keys
 from django_hitcount.buffers.redis.link import Reply
-from django_hitcount.buffers.redis.scripts import (
-    PackedCall,
-    ScriptCall,
-    pack_word,
-)
+from django_hitcount.buffers.redis.scripts import GAP, PackedCall, ScriptCall, fill_gaps, pack_gaps
 from django_hitcount.buffers.redis.totals import Unknown
-from django_hitcount.buffers.redis.visitors import discard_kept
 from django_hitcount.conf import cached_for_settings
 from django_hitcount.counters import jitter
 from django_hitcount.counters.batches import RecordResult
-from django_hitcount.counters.days import day_of
-from django_hitcount.counters.hits import ADDRESS_LIMIT, REPEAT, NewHits
+from django_hitcount.counters.hits import (
+    ADDRESS_LIMIT,
+    REPEAT,
+    AddressHash,
+    AddressInterval,
+    NewHits,
+    VisitorHashes,
+)
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, RefusedKey
 from django_hitcount.outages.missed_records import CommandId
 
@@ -39,40 +42,50 @@ HITS_AT_A_TIME = 500
 """Hits that are sent in one round trip. They take Redis about 10 ms."""
 
 REMEMBERED_COUNTERS = 4096
-"""Counters whose fields a process caches, in about 3 MB."""
+"""Counters whose calls a process caches, in about 6 MB."""
 
 VERDICTS = (None, REPEAT, ADDRESS_LIMIT)
 """The refusal of a hit, by the number that the script returns for it."""
 
-LATER = "\0"
-"""In place of the recorder and the number of a command: no other word contains it."""
-
 Argument = str | int | bytes
 
-
-class CounterPlan(NamedTuple):
-    """What is sent with each hit on one counter on one day."""
-
-    total: str
-    """The key of the running total."""
-
-    field: str
+VisitorKind = tuple[str, bool, str | None, int]
+"""What is the same for many visitors: the id of their key, whether they are identified, the name of
+the interval in which their addresses have a limit, and how many recent hashes they have."""
 
 
-class VisitorPlan(NamedTuple):
-    """What is also sent with each hit of a visitor on one counter on one day."""
-
-    rule_args: tuple[Argument, ...]
-    """Those that all hits of a call share."""
+class HitPlan(NamedTuple):
+    """What is sent with each hit on one counter and day, of one amount and kind of visitor."""
 
     rule_keys: tuple[str, ...]
-    sketch_keys: tuple[str, ...]
-    sketch_field: str
-    repeat_milliseconds: int
+    rule_args: tuple[Argument, ...]
+    """The rule, and what else all hits of a call share."""
+
+    keys: tuple[str, ...]
+    args: tuple[Argument, ...]
+    names: RunKeys
+    repeat_milliseconds: int = 0
     """0 if the rule does not apply, as the other times."""
 
-    sketch_milliseconds: int
-    address_milliseconds: int
+    sketch_milliseconds: int = 0
+    address_milliseconds: int = 0
+
+    def list_own_words(self, visitor: VisitorHashes | None) -> tuple[list[bytes], list[bytes]]:
+        """Return the keys and the arguments that differ from visitor to visitor."""
+        if visitor is None:
+            return [], []
+        keys = [self.names.repeat(hashed).encode() for hashed in visitor.recent]
+        args = [visitor.of_day or b""]
+        if self.repeat_milliseconds:
+            args.append(b"%d" % jitter.lengthen(self.repeat_milliseconds))
+        if self.sketch_milliseconds:
+            args.append(b"%d" % jitter.lengthen(self.sketch_milliseconds))
+        if self.address_milliseconds and visitor.address:
+            interval, hashed = visitor.address
+            keys.append(self.names.addresses(interval.name, hashed[0]).encode())
+            args.append(hashed[1 : 1 + ADDRESS_BYTES])
+            args.append(b"%d" % jitter.lengthen(self.address_milliseconds))
+        return keys, args
 
 
 class RecordReply(NamedTuple):
@@ -84,25 +97,6 @@ class RecordReply(NamedTuple):
 
     unknown: Unknown | None
     """What Redis holds of counters whose totals it does not know; None if it knows all."""
-
-
-def build_record_calls(
-    groups: Mapping[int, Sequence[NewHits]], command_id: CommandId, threshold: int
-) -> list[ScriptCall]:
-    """
-    Make the calls of one command: each records the hits of a partition.
-
-    Calls follow that drop the kept numbers of visitors, if a day of these visitors is over.
-    """
-    run_id = command_id.run_id
-    calls = [
-        build_record_call(run_keys(partition, run_id), hits, command_id, threshold)
-        for partition, hits in groups.items()
-    ]
-    for partition, hits in groups.items():
-        if hits[0].visitor and hits[0].day != day_of():
-            calls.append(discard_kept(partition, [hit.key[:2] for hit in hits], run_id))
-    return calls
 
 
 def build_record_call(
@@ -119,17 +113,28 @@ def build_record_call(
     Either all hits have a visitor, or none. If they have, all are of one counter and day. If the
     command is sent again, ``expected`` is what Redis is expected to know, see find_commands.lua.
     """
-    keys = [*names.for_record]
+    plans = [_plan_hit(names, *hit[:4], _kind_of(hit.visitor)) for hit in hits]
     recorder, number, _ = command_id
-    args: list[Argument] = [recorder, number, expected, threshold, len(hits)]
-    first = hits[0]
-    if first.visitor:
-        _add_hits_of_visitors(keys, args, names, hits)
-    else:
-        args.append("")
-        for hit in hits:
-            _add_hit(keys, args, names, hit)
+    keys: list[str | bytes] = [*names.for_record, *plans[0].rule_keys]
+    args: list[Argument] = [recorder, number, expected, threshold, len(hits), *plans[0].rule_args]
+    for hit, plan in zip(hits, plans, strict=True):
+        own_keys, own_args = plan.list_own_words(hit.visitor)
+        keys += *plan.keys, *own_keys
+        args += *plan.args, *own_args
     return ScriptCall("record", keys, args)
+
+
+def pack_hit(hit: NewHits, command_id: CommandId) -> PackedCall:
+    """
+    Make the call that records one hit.
+
+    If it is in doubt, build_record_call() makes the call that is sent again.
+    """
+    recorder, number, run_id = command_id
+    key, day, amount, refusal, visitor = hit
+    text, plan = _pack_like(database_prefix(), run_id, key, day, amount, refusal, _kind_of(visitor))
+    keys, args = plan.list_own_words(visitor)
+    return fill_gaps("record", text, [*keys, recorder.encode(), b"%d" % number, *args])
 
 
 def read_reply(reply: Reply, hits: Sequence[NewHits]) -> RecordReply:
@@ -145,109 +150,75 @@ def read_reply(reply: Reply, hits: Sequence[NewHits]) -> RecordReply:
     return RecordReply(results, bool(is_full), Unknown(missing, *held) if held else None)
 
 
-def pack_plain_hit(
-    hit: NewHits, command_id: CommandId, partitions: int, threshold: int
-) -> PackedCall:
-    """
-    Make the call for one hit without a visitor, which may be a common one: see record.lua.
-
-    If it is in doubt, build_record_call() makes the call that is sent again.
-    """
-    recorder, number, run_id = command_id
-    start, after_number = _pack_counter(
-        database_prefix(), run_id, hit.key, hit.day, hit.amount, partitions, threshold
-    )
-    digits = b"%d" % number
-    return PackedCall(
-        "record",
-        b"%b$32\r\n%b\r\n$%d\r\n%b\r\n%b"
-        % (start, recorder.encode(), len(digits), digits, after_number),
-    )
+def _kind_of(visitor: VisitorHashes | None) -> VisitorKind | None:
+    if visitor is None:
+        return None
+    key_id, of_day, recent, address = visitor
+    return key_id, of_day is not None, address and address.interval.name, len(recent)
 
 
-@lru_cache(maxsize=REMEMBERED_COUNTERS)
-def _pack_counter(
+@cached_for_settings("HITCOUNT", maxsize=REMEMBERED_COUNTERS)
+def _pack_like(
     prefix: str,
     run_id: str,
     key: CounterKey,
     day: datetime.date,
     amount: int,
-    partitions: int,
-    threshold: int,
-) -> tuple[bytes, bytes]:
+    refusal: str | None,
+    kind: VisitorKind | None,
+) -> tuple[bytes, HitPlan]:
     """
-    Return what comes before the recorder and the number of a command, and what comes after.
+    Pack the call of one hit like these, with gaps for the command's id and the visitor's own words.
 
     ``prefix`` is the beginning of all keys: it only tells apart what is cached.
     """
-    names = run_keys(key.partition(partitions), run_id)
-    total, field = _plan_counter(names, key, day)
-    keys = [*names.for_record, total]
-    args: list[Argument] = [LATER, LATER, "", threshold, 1, "common", field, amount, ""]
-    args.append(key.model_on(day))
-    before, _, after = ScriptCall("record", keys, args).pack(run_id).partition(2 * pack_word(LATER))
-    return before, after
+    config = conf.get_config()
+    names = run_keys(key.partition(config.partitions), run_id)
+    plan = _plan_hit(names, key, day, amount, refusal, kind)
+    rule_args, last_args = plan.rule_args, list[str]()
+    if kind is None and refusal is None and amount > 0:
+        rule_args, last_args = ("common",), [key.model_on(day)]
+    own_keys, own_args = plan.list_own_words(kind and _make_stand_in(kind, day))
+    keys = [*names.for_record, *plan.rule_keys, *plan.keys, *[GAP] * len(own_keys)]
+    args: list[Argument] = [GAP, GAP, "", config.flush_threshold or 0, 1, *rule_args]
+    args += *plan.args, *last_args, *[GAP] * len(own_args)
+    return pack_gaps(ScriptCall("record", keys, args), run_id), plan
 
 
-@lru_cache(maxsize=REMEMBERED_COUNTERS)
-def _plan_counter(names: RunKeys, key: CounterKey, day: datetime.date) -> CounterPlan:
-    return CounterPlan(names.total(key.text), key.on(day))
-
-
-def _add_hit(keys: list[str], args: list[Argument], names: RunKeys, hit: NewHits) -> None:
-    total, field = _plan_counter(names, hit.key, hit.day)
-    refused = RefusedKey(hit.day, hit.key.counter, hit.refusal).field if hit.refusal else ""
-    keys.append(total)
-    args += field, hit.amount, refused
-
-
-def _add_hits_of_visitors(
-    keys: list[str], args: list[Argument], names: RunKeys, hits: Sequence[NewHits]
-) -> None:
-    """Add hits, and what the script needs to find repeats, limit addresses and count visitors."""
-    is_first = True
-    for hit in hits:
-        key_id, of_day, recent, address = hit.visitor  # type: ignore[misc]
-        plan = _plan_visitor(
-            names, hit.key, hit.day, key_id, of_day is not None, address is not None, len(recent)
-        )
-        if is_first:
-            keys += plan.rule_keys
-            args += plan.rule_args
-            is_first = False
-        _add_hit(keys, args, names, hit)
-        args.append(of_day or b"")
-        if plan.repeat_milliseconds:
-            keys += [names.repeat(hashed) for hashed in recent]
-            args.append(jitter.lengthen(plan.repeat_milliseconds))
-        if plan.sketch_milliseconds:
-            keys += plan.sketch_keys
-            args += plan.sketch_field, jitter.lengthen(plan.sketch_milliseconds)
-        if plan.address_milliseconds and address:
-            interval, hashed = address
-            keys.append(names.addresses(interval.name, hashed[0]))
-            args += hashed[1 : 1 + ADDRESS_BYTES], jitter.lengthen(plan.address_milliseconds)
+def _make_stand_in(kind: VisitorKind, day: datetime.date) -> VisitorHashes:
+    """Make a visitor of a kind, whose hashes say nothing."""
+    key_id, is_identified, interval, recent = kind
+    address = AddressHash(AddressInterval(interval, day, day), b"\0") if interval else None
+    return VisitorHashes(key_id, b"" if is_identified else None, (b"",) * recent, address)
 
 
 @cached_for_settings("HITCOUNT", maxsize=REMEMBERED_COUNTERS)
-def _plan_visitor(
+def _plan_hit(
     names: RunKeys,
     key: CounterKey,
     day: datetime.date,
-    key_id: str,
-    is_identified: bool,
-    is_limited: bool,
-    recent: int,
-) -> VisitorPlan:
-    """Make the plan for visitors under one key, who may be identified or not, and have a limit."""
+    amount: int,
+    refusal: str | None,
+    kind: VisitorKind | None,
+) -> HitPlan:
+    total = names.total(key.text)
+    refused = RefusedKey(day, key.counter, refusal).field if refusal else ""
+    args: tuple[Argument, ...] = key.on(day), amount, refused
+    if kind is None:
+        return HitPlan((), ("",), (total,), args, names)
+    key_id, is_identified, interval, recent = kind
     config = conf.get_config()
     options = config.options_of(key.counter)
     is_daily = is_identified and options.repeat == "daily"
     is_counted = is_identified and options.visitors
     seconds = options.repeat if isinstance(options.repeat, int) else 0
-    limit = (is_limited and options.per_address) or 0
-    visitors = DailyVisitorsKey(key, day, key_id)
-    return VisitorPlan(
+    limit = (interval and options.per_address) or 0
+    sketch = DailyVisitorsKey(key, day, key_id).text
+    return HitPlan(
+        rule_keys=(
+            *((names.seen(day, key_id),) if is_daily else ()),
+            *((names.merged_sketches(day),) if is_counted else ()),
+        ),
         rule_args=(
             ("seconds" if seconds else options.repeat) if is_identified else "always",
             recent if seconds else 0,
@@ -258,15 +229,11 @@ def _plan_visitor(
             limit,
             RefusedKey(day, key.counter, ADDRESS_LIMIT).field if limit else "",
         ),
-        rule_keys=(
-            *((names.seen(day, key_id),) if is_daily else ()),
-            *((names.merged_sketches(day),) if is_counted else ()),
+        keys=(
+            (total, names.sketch(sketch), names.sketches_of(*key[:2])) if is_counted else (total,)
         ),
-        sketch_keys=(
-            names.sketch(visitors.text),
-            names.sketches_of(key.content_type_id, key.object_id),
-        ),
-        sketch_field=visitors.text,
+        args=(*args, sketch) if is_counted else args,
+        names=names,
         repeat_milliseconds=seconds * 1000 if recent else 0,
         sketch_milliseconds=VISITORS_SECONDS * 1000 if is_counted else 0,
         address_milliseconds=(seconds or VISITORS_SECONDS) * 1000 if limit else 0,

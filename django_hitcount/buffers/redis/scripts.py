@@ -94,6 +94,20 @@ def pack_word(word: str) -> bytes:
 
 EVALSHA = pack_word("EVALSHA")
 
+GAP = "\0gap"
+"""In place of a word that is not known yet. No other word of a call is the same."""
+
+
+def pack_gaps(call: ScriptCall, run_id: str) -> bytes:
+    """Pack a call in which some words are GAP, for fill_gaps()."""
+    escaped = call.pack(run_id).replace(b"%", b"%%")
+    return escaped.replace(pack_word(GAP), b"$%d\r\n%b\r\n")
+
+
+def fill_gaps(name: str, text: bytes, words: Iterable[bytes]) -> PackedCall:
+    """Fill the gaps of a packed call with ``words``."""
+    return PackedCall(name, text % tuple([part for word in words for part in (len(word), word)]))
+
 
 def pack_with_source(call: PackedCall, run_id: str) -> bytes:
     """Return a packed call with the source of the script, which loads it."""

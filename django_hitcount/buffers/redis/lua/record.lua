@@ -76,12 +76,15 @@ if rule ~= '' and rule ~= 'common' then
   local filter, merged_sketches = KEYS[6], rule == 'daily' and KEYS[7] or KEYS[6]
   keys_read = 5 + (rule == 'daily' and 1 or 0) + (counts_visitors and 1 or 0)
   args_read = 13
-  -- Where a visitor's keys and arguments are: those of intervals, of the sketch, of the address.
-  local sketch_key, sketch_arg = repeat_keys + 1, repeat_keys > 0 and 3 or 2
-  local more = counts_visitors and 2 or 0
-  local address_key, address_arg = sketch_key + more, sketch_arg + more
-  more = limit > 0 and 1 or 0
-  keys_of_visitor, args_of_visitor = address_key - 1 + more, address_arg - 1 + 2 * more
+  -- Where a visitor's keys and arguments are, after those of the hit: those of the sketch, of
+  -- intervals, of the address.
+  local repeat_key = counts_visitors and 3 or 1
+  local address_key = repeat_key + repeat_keys
+  local visitor_arg = counts_visitors and 2 or 1
+  local sketch_time = visitor_arg + (repeat_keys > 0 and 2 or 1)
+  local address_arg = sketch_time + (counts_visitors and 1 or 0)
+  keys_of_visitor = address_key - 1 + (limit > 0 and 1 or 0)
+  args_of_visitor = address_arg - 1 + (limit > 0 and 2 or 0)
 
   -- Run a command on a key that holds no hits. If it fails, replace what somebody else wrote there.
   local function run(name, key, ...)
@@ -116,7 +119,7 @@ if rule ~= '' and rule ~= 'common' then
   -- Decide whether a hit counts, and remember its visitor. If the address is over its limit, nothing
   -- is kept of the visitor, who may be invented. Returns the field of refused hits if it is refused.
   function judge(key, arg)
-    local visitor, addresses = ARGV[arg + 1], KEYS[key + address_key]
+    local visitor, addresses = ARGV[arg + visitor_arg], KEYS[key + address_key]
     local counted = limit > 0 and pcall('HGET', addresses, ARGV[arg + address_arg])
     if type(counted) == 'string' and (tonumber(counted) or 0) >= limit then
       return ADDRESS_LIMIT, ARGV[13]
@@ -125,10 +128,12 @@ if rule ~= '' and rule ~= 'common' then
     if rule == 'daily' then
       is_repeat = seen_before(filter, ARGV[10], ARGV[11], visitor)
     elseif repeat_keys > 0 then
-      for i = 2, repeat_keys do -- The first one is under the current visitor key.
-        is_repeat = is_repeat or call('EXISTS', KEYS[key + i]) == 1
+      local current = key + repeat_key -- Under the current visitor key.
+      for i = current + 1, current + repeat_keys - 1 do
+        is_repeat = is_repeat or call('EXISTS', KEYS[i]) == 1
       end
-      is_repeat = is_repeat or not call('SET', KEYS[key + 1], '1', 'NX', 'PX', ARGV[arg + 2])
+      is_repeat = is_repeat
+        or not call('SET', KEYS[current], '1', 'NX', 'PX', ARGV[arg + visitor_arg + 1])
     end
     if limit > 0 and not is_repeat
       and run('HINCRBY', addresses, ARGV[arg + address_arg], 1) == 1
@@ -136,8 +141,7 @@ if rule ~= '' and rule ~= 'common' then
       call('PEXPIRE', addresses, ARGV[arg + address_arg + 1])
     end
     if counts_visitors then
-      local at, from = key + sketch_key, arg + sketch_arg
-      count_visitor(visitor, KEYS[at], KEYS[at + 1], ARGV[from], ARGV[from + 1])
+      count_visitor(visitor, KEYS[key + 1], KEYS[key + 2], ARGV[arg + 1], ARGV[arg + sketch_time])
     end
     if is_repeat then
       return REPEAT, ARGV[9]
