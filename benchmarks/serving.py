@@ -112,7 +112,7 @@ class Pages:
         connections.close_all()
 
     def _lost(self, request: HttpRequest, articles: Sequence[Article]) -> int:
-        """Count the hits of a page that were lost: record_page_hit() returns the same Hit again."""
+        """Count the hits of a page that were lost: record_hit() returns the same Hit again."""
         if "hit_count" not in self.tag:
             return 0
         return sum(

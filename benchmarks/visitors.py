@@ -15,7 +15,7 @@ from benchmarks.report import Target, print_table, thousands
 from benchmarks.timing import seconds_of
 from django_hitcount.buffers.redis.bloom import BITS_PER_HALVING, TIGHTENING, Geometry
 from django_hitcount.buffers.redis.scripts import Command
-from django_hitcount.buffers.redis.transport import RedisTransport
+from django_hitcount.buffers.redis.server import RedisServer
 from tests.buffers.redis.filters import HEADER_BITS, capacity, see_command
 from tests.redis_server import replies_to
 
@@ -164,7 +164,7 @@ def _measure_sketch(visitors: int) -> list[Target]:
 
 def _send(command: Send, start: int, end: int) -> tuple[list[Any], float]:
     """Send the hashes of visitors start .. end; return the replies, and the seconds it took."""
-    transport = RedisTransport("hitcount", timeout_seconds=60)
+    server = RedisServer("hitcount", timeout_seconds=60)
     replies: list[Any] = []
     seconds = 0.0
     step = HASHES_PER_CALL * CALLS_AT_A_TIME
@@ -173,7 +173,7 @@ def _send(command: Send, start: int, end: int) -> tuple[list[Any], float]:
         calls = [
             command(hashes[n : n + HASHES_PER_CALL]) for n in range(0, len(hashes), HASHES_PER_CALL)
         ]
-        seconds += seconds_of(lambda calls=calls: replies.extend(replies_to(transport, calls)))
+        seconds += seconds_of(lambda calls=calls: replies.extend(replies_to(server, calls)))
     return replies, seconds
 
 

@@ -11,7 +11,7 @@ microseconds of Redis, and no query.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -42,17 +42,10 @@ class PageMemory:
 
         self._numbers = FreshNumbers()
 
-    def remember_hits(
-        self, recorded: Sequence[NewHits], results: Sequence[Hit], delayed: DelayedWork | None
-    ) -> None:
-        """
-        Keep the result of the last hit on each counter.
-
-        ``delayed`` is the work that waits for the COMMIT, if the hits wait for one.
-        """
-        found = {new.key: hit for new, hit in zip(recorded, results, strict=True)}
-        self.hits.update({key: (hit, delayed) for key, hit in found.items()})
-        self._numbers.remember({key: hit.total for key, hit in found.items()})
+    def remember_hit(self, key: CounterKey, hit: Hit, delayed: DelayedWork | None) -> None:
+        """Keep the result of a hit. ``delayed`` is the work that waits for a COMMIT, if it does."""
+        self.hits[key] = hit, delayed
+        self._numbers.remember({key: hit.total})
 
     def recall_hit(self, key: CounterKey) -> Hit | None:
         """Return the last hit on a counter; None without one, or if that was rolled back."""

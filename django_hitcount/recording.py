@@ -1,7 +1,7 @@
 """
 Record hits. Every hit takes this path:
 
-1. record_hits() checks the arguments and runs the refusals.
+1. record_hit() or record_hits() checks the arguments and runs the refusals: _record().
 2. If the counter needs them, record_new_hits() finds out the visitor and the address of the
    request.
 3. If a transaction is open, the hits wait for its COMMIT.
@@ -107,9 +107,13 @@ def record_hit(
     - once per process and day, if the counter identifies visitors, a query for the visitor key;
     - once per day, also some queries to make that key and to delete old ones.
     """
-    if once_per_request:
-        return record_page_hit(request, obj, counter=counter, amount=amount, at=at, refuse=refuse)
-    return record_hits([obj], request, counter=counter, amount=amount, at=at, refuse=refuse)[0]
+    if once_per_request and is_unsaved(obj):
+        log_refused([UNSAVED], counter, request)
+        return Hit(False, UNSAVED, None)
+    if once_per_request and request is None:
+        log_refused([NO_REQUEST], counter)
+        return Hit(False, NO_REQUEST, total_or_none(obj, counter=counter))
+    return _record([obj], request, counter, amount, at, refuse, once_per_request)[0]
 
 
 def record_hits(
@@ -132,7 +136,19 @@ def record_hits(
     - without Redis, three queries per thousand objects;
     - without Redis, if the counter identifies visitors, also one to eleven queries per object.
     """
-    objs = list(objs)
+    return _record([*objs], request, counter, amount, at, refuse)
+
+
+def _record(
+    objs: Sequence[Model],
+    request: HttpRequest | None,
+    counter: str,
+    amount: int,
+    at: datetime.date | datetime.datetime | None,
+    refuse: Refuse | None,
+    once_per_request: bool = False,
+) -> list[Hit]:
+    """See record_hits(), and record_hit() for ``once_per_request``, which is for one object."""
     check_amount(amount)
     day = day_of(at)
     try:
@@ -141,44 +157,17 @@ def record_hits(
         logger.error("%d hits are not counted: %s", len(objs), exc)
         return [Hit(False, UNAVAILABLE, None)] * len(objs)
     if request is None:
-        hits = [NewHits(key, day, amount) for key in keys]
-    else:
-        hits = [
-            NewHits(key, day, amount, find_refusal(HitContext(request, obj, counter), refuse))
-            for obj, key in zip(objs, keys)  # noqa: B905  # strict=True takes time for each hit.
-        ]
-        if refusals := [hit.refusal for hit in hits if hit.refusal]:
-            log_refused(refusals, counter, request)
-    return record_new_hits(objs, hits, request) if hits else []
-
-
-def record_page_hit(
-    request: HttpRequest | None,
-    obj: Model,
-    *,
-    counter: str = DEFAULT_COUNTER,
-    amount: int = 1,
-    at: datetime.date | datetime.datetime | None = None,
-    refuse: Refuse | None = None,
-) -> Hit:
-    """Count a hit on ``obj`` once per request; see record_hit(). For template tags and views."""
-    if is_unsaved(obj):
-        log_refused([UNSAVED], counter, request)
-        return Hit(False, UNSAVED, None)
-    if request is None:
-        log_refused([NO_REQUEST], counter)
-        return Hit(False, NO_REQUEST, total_or_none(obj, counter=counter))
-    try:
-        key = counter_key(obj, counter=counter)
-    except DATABASE_ERRORS as exc:
-        logger.error("1 hits are not counted: %s", exc)
-        return Hit(False, UNAVAILABLE, None)
-    if earlier := memory_of(request).recall_hit(key):
-        return earlier
-    if refusal := find_refusal(HitContext(request, obj, counter), refuse):
-        log_refused([refusal], counter, request)
-    new = NewHits(key, day_of(at), check_amount(amount), refusal)
-    return record_new_hits([obj], [new], request)[0]
+        return record_new_hits(objs, [NewHits(key, day, amount) for key in keys], None)
+    if once_per_request and (earlier := memory_of(request).recall_hit(keys[0])):
+        return [earlier]
+    refusals = [find_refusal(HitContext(request, obj, counter), refuse) for obj in objs]
+    if any(refusals):
+        log_refused(refusals, counter, request)
+    hits = [
+        NewHits(key, day, amount, refusal)
+        for key, refusal in zip(keys, refusals)  # noqa: B905  # strict=True takes time for each hit.
+    ]
+    return record_new_hits(objs, hits, request)
 
 
 def record_new_hits(
@@ -190,21 +179,21 @@ def record_new_hits(
     If a transaction is open, the hits are recorded after its COMMIT. A Hit that waits has the total
     as it will be if the hit counts.
     """
-    key, _, amount, *_ = hits[0]
-    origin = wanted = delayed = None
+    if not hits:
+        return []
+    counter, delayed, wanted, origin = hits[0].key.counter, None, None, None
     if request is not None:
-        options = get_config().counters[key.counter]
-        needs_origin = amount > 0 and (options.identifies_visitors or options.per_address)
-        if needs_origin and None in [hit.refusal for hit in hits]:
+        options = get_config().counters[counter]
+        needs_origin = options.identifies_visitors or options.per_address
+        if needs_origin and hits[0].amount > 0 and None in [hit.refusal for hit in hits]:
             origin = read_origin(request, options)
         if len(objs) == 1:
-            wanted = find_wanted(request, objs[0], key)
-    using = hits_alias()
-    databases = {using}
+            wanted = find_wanted(request, objs[0], hits[0].key)
     for obj in objs:
-        forget_numbers(obj, counter=key.counter)
-        # If the page rolls back in a database of the object, its hit must not count.
-        databases |= write_aliases(obj, default=using)
+        forget_numbers(obj, counter=counter)
+    using = hits_alias()
+    # If the page rolls back in a database of an object, its hit must not count.
+    databases = {using, *write_aliases(objs, default=using)}
     page = current_page.set(current_page.get() if request is None else request)
     try:
         opened = open_transactions(databases, autocommit_in=using)
@@ -219,17 +208,22 @@ def record_new_hits(
         results = _report_lost(hits, exc)
     finally:
         current_page.reset(page)
-    if request is not None:
-        memory_of(request).remember_hits(hits, results, delayed)
-    if delayed is None:
-        _leave_totals(objs, hits, results)
+    _remember(objs, hits, results, request, delayed)
     return results
 
 
-def _leave_totals(objs: Sequence[Model], hits: Sequence[NewHits], results: Sequence[Hit]) -> None:
-    """Leave the totals on the objects, so that ``obj.hits`` costs nothing for ten seconds."""
+def _remember(
+    objs: Sequence[Model],
+    hits: Sequence[NewHits],
+    results: Sequence[Hit],
+    request: HttpRequest | None,
+    delayed: DelayedWork | None,
+) -> None:
+    """Keep results on the request, and totals on the objects, unless hits wait for a COMMIT."""
     for obj, hit, result in zip(objs, hits, results, strict=True):
-        if result.total is not None:
+        if request is not None:
+            memory_of(request).remember_hit(hit.key, result, delayed)
+        if delayed is None and result.total is not None:
             numbers_of(obj).remember({hit.key: result.total})
 
 

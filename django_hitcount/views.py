@@ -38,7 +38,7 @@ from django_hitcount.conf import DEFAULT_COUNTER, get_config
 from django_hitcount.counters.hits import BAD_TOKEN, OTHER_SITE
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.outages.waits import CurrentPage
-from django_hitcount.recording import record_page_hit
+from django_hitcount.recording import record_hit
 
 __all__ = ["HitCountDetailMixin"]
 
@@ -65,7 +65,7 @@ class HitCountDetailMixin:
 
     List it before DetailView in the bases. The template gets ``hit``, a Hit, and can show
     ``{{ hit.total }}``. If ``{% hit_count object %}`` is on the same page, the hit still counts
-    once. Costs what record_page_hit() costs.
+    once. Costs what record_hit() costs.
     """
 
     hit_counter = DEFAULT_COUNTER
@@ -76,7 +76,7 @@ class HitCountDetailMixin:
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         """Record the hit and add it to the context. The view has found the object by now."""
-        hit = record_page_hit(self.request, self.object, counter=self.hit_counter)
+        hit = record_hit(self.object, self.request, counter=self.hit_counter, once_per_request=True)
         context: dict[str, Any] = super().get_context_data(hit=hit, **kwargs)  # type: ignore[misc]
         return context
 

@@ -11,7 +11,7 @@ from redis import Redis
 
 from django_hitcount.buffers.redis.keys import RunKeys, run_keys
 from django_hitcount.buffers.redis.link import RUN_ID_LETTERS, BuiltCommand, Link, Reply
-from django_hitcount.buffers.redis.transport import RedisTransport, raise_failures
+from django_hitcount.buffers.redis.server import RedisServer, raise_failures
 from django_hitcount.counters.keys import CounterKey
 
 
@@ -55,6 +55,6 @@ def sends() -> Iterator[Callable[[], int]]:
         yield lambda: len(calls)
 
 
-def replies_to(transport: RedisTransport, commands: Sequence[BuiltCommand]) -> list[Reply]:
+def replies_to(server: RedisServer, commands: Sequence[BuiltCommand]) -> list[Reply]:
     """The replies to commands; raises the first exception among them."""
-    return raise_failures(transport.send(lambda link: commands).replies)
+    return raise_failures(server.send_unguarded(lambda link: commands).replies)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from functools import partial
 
 import pytest
 from django.utils.functional import SimpleLazyObject
@@ -12,7 +13,7 @@ from django.utils.translation import gettext_lazy
 from django_hitcount.counters.keys import InvalidKey
 from django_hitcount.exceptions import InvalidArgument, UnsavedObject
 from django_hitcount.models import HitCountMixin, HitCountQuerySet, with_hits, with_visitors
-from django_hitcount.recording import record_hit, record_hits, record_page_hit
+from django_hitcount.recording import record_hit, record_hits
 from django_hitcount.totals import get_hits, total_or_none
 from django_hitcount.unique_visitors import get_visitors
 from tests.app.models import Article, Page, Photo
@@ -32,7 +33,7 @@ def article() -> Article:
     [
         (record_hit, [None, None]),
         (record_hits, [[], None]),
-        (record_page_hit, [None, None]),
+        (partial(record_hit, once_per_request=True), [None, None]),
         (get_hits, [None]),
         (get_hits, [[]]),
         (total_or_none, [None]),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.db import DEFAULT_DB_ALIAS, router
 from django.db.models import Model
 
@@ -14,10 +16,10 @@ def hits_alias() -> str:
     return router.db_for_write(HitSlot) if router.routers else DEFAULT_DB_ALIAS
 
 
-def write_aliases(obj: Model, *, default: str) -> set[str]:
-    """Return the databases in which a page may have a transaction that changes ``obj``."""
-    aliases = {obj._state.db or default}
+def write_aliases(objs: Sequence[Model], *, default: str) -> set[str]:
+    """Return the databases in which a page may have a transaction that changes one of ``objs``."""
+    aliases = {obj._state.db or default for obj in objs}
     if router.routers:
         # Not type(obj): request.user is a lazy object, which only looks like its model.
-        aliases.add(router.db_for_write(obj._meta.model, instance=obj))
+        aliases |= {router.db_for_write(obj._meta.model, instance=obj) for obj in objs}
     return aliases

@@ -26,7 +26,7 @@ from django_hitcount.outages.waits import CurrentPage
 from django_hitcount.page_numbers import page_hits_of_days, page_total, page_visitors
 from django_hitcount.prefetching import prefetch_hits
 from django_hitcount.rankings import popular
-from django_hitcount.recording import record_page_hit
+from django_hitcount.recording import record_hit
 from django_hitcount.short_numbers import format_short
 from django_hitcount.unique_visitors import Visitors
 
@@ -42,9 +42,9 @@ def hit_count(
     """
     Count this page's hit on ``obj``, once per request, and print the total.
 
-    Prints nothing if the total cannot be read now. Costs what record_page_hit() costs.
+    Prints nothing if the total cannot be read now. Costs what record_hit() costs.
     """
-    total = record_page_hit(context.get("request"), obj, counter=counter).total
+    total = record_hit(obj, context.get("request"), counter=counter, once_per_request=True).total
     return "" if total is None else total
 
 

@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 
 from django_hitcount.buffers import get_buffer
-from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
+from django_hitcount.buffers.redis.server import RedisServer
 from django_hitcount.db import admissions
 from django_hitcount.db.tables import Admission
 from django_hitcount.throttle import Throttle
@@ -104,7 +104,7 @@ def _admit_with_database(throttle: Throttle) -> tuple[int, int] | None:
 
 def _admit_with_redis(throttle: Throttle) -> tuple[int, int] | None:
     """Redis runs the command between two looks at its clock, and nothing else between them."""
-    send, looks = GuardedRedis.send, []
+    send, looks = RedisServer.send, []
 
     def send_and_look(self, commands):
         framed = [("MULTI",), ("TIME",), *commands, ("TIME",), ("EXEC",)]
@@ -112,5 +112,5 @@ def _admit_with_redis(throttle: Throttle) -> tuple[int, int] | None:
         looks.extend(int(seconds) * 1_000_000 + int(us) for seconds, us in (before, after))
         return replies
 
-    with mock.patch.object(GuardedRedis, "send", send_and_look):
+    with mock.patch.object(RedisServer, "send", send_and_look):
         return (looks[0], looks[1]) if throttle.admit() else None

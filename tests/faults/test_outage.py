@@ -16,9 +16,8 @@ from redis.connection import BlockingConnectionPool, ConnectionPool
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.buffers.redis.catching_up import CatchUp
-from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.link import Link
-from django_hitcount.buffers.redis.transport import RedisTransport, _limit_waits
+from django_hitcount.buffers.redis.server import RedisServer, _limit_waits
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import DeletedObject, HitSlot, MissedRecord
 from django_hitcount.exceptions import BufferUnavailable
@@ -140,7 +139,7 @@ def test_hanging_redis_costs_one_short_timeout_and_then_nothing(own_valkey, arti
     with (
         hanging(own_valkey),
         mock.patch.object(
-            RedisTransport, "send", autospec=True, side_effect=RedisTransport.send
+            RedisServer, "send_unguarded", autospec=True, side_effect=RedisServer.send_unguarded
         ) as run,
     ):
         with waits_for(TIMEOUT_SECONDS, 2 * TIMEOUT_SECONDS):
@@ -215,7 +214,7 @@ def test_demoted_master_is_left_for_the_server_in_its_place(
 def test_demoted_master_of_redis_6_is_left(own_valkey, article):
     """It says so in the middle of the error of a script."""
     view(article)
-    link = get_buffer()._transport._idle[-1]
+    link = get_buffer().redis._idle[-1]
     text = "ERR Error running script (call to f_1): @user_script:4: -READONLY You can't write."
     link._handle_rejections([], [link._make_rejection(text)])
 
@@ -246,7 +245,7 @@ def test_total_that_lacks_the_hits_of_an_earlier_run_is_not_kept(own_valkey, art
     view(article)
     own_valkey.stop()
     own_valkey.start()
-    with mock.patch.object(GuardedRedis, "send", side_effect=BufferUnavailable):
+    with mock.patch.object(RedisServer, "send", side_effect=BufferUnavailable):
         get_hits(article)
 
     assert get_hits(article) == 1
@@ -391,7 +390,7 @@ def test_waits_for_sentinel_and_for_a_free_connection_are_limited(own_valkey, se
 def test_waits_are_short_if_no_setting_says_more(own_valkey, settings):
     change_alias(settings, OPTIONS={})
 
-    assert get_buffer()._transport.timeout_seconds == 0.25
+    assert get_buffer().redis.timeout_seconds == 0.25
 
 
 def fail(breaker, *, seconds):

@@ -16,8 +16,8 @@ from django_redis import get_redis_connection
 from redis.sentinel import Sentinel, SentinelConnectionPool
 
 from django_hitcount.buffers import get_buffer
-from django_hitcount.buffers.redis import transport
-from django_hitcount.buffers.redis.transport import RedisTransport
+from django_hitcount.buffers.redis import server
+from django_hitcount.buffers.redis.server import RedisServer
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance.flushing import flush_hits
@@ -167,9 +167,9 @@ def test_addresses_of_one_host_share_the_wait(full_port, article, settings, monk
 def test_sentinels_share_the_wait(silent_port, monkeypatch):
     sentinel = Sentinel([(HOST, silent_port)] * 5)
     pool = SentinelConnectionPool("name", sentinel)
-    monkeypatch.setattr(transport, "_connection_pool", lambda alias: pool)
+    monkeypatch.setattr(server, "_connection_pool", lambda alias: pool)
     with waits_once(), pytest.raises(BufferUnavailable):
-        RedisTransport("hitcount", timeout_seconds=TIMEOUT_SECONDS).send([("PING",)])
+        RedisServer("hitcount", timeout_seconds=TIMEOUT_SECONDS).send([("PING",)])
 
 
 @pytest.fixture
@@ -280,14 +280,14 @@ def test_only_the_command_that_is_refused_is_taken_for_refused(
     """Redis runs those after it, as when it has just loaded its data."""
     options = {"PARSER_CLASS": parser} if parser else {}
     set_location(settings, f"redis://{HOST}:{slow_redis.port}/1", **options)
-    own_transport = RedisTransport("hitcount", timeout_seconds=TIMEOUT_SECONDS)
+    own_server = RedisServer("hitcount", timeout_seconds=TIMEOUT_SECONDS)
     slow_redis.rewrite = lambda answer: answer.replace(b"+PONG", refusal)
     commands = [("PING",), ("INCR", "other"), ("INCR", "other")]
-    refused, *others = own_transport.send(lambda link: commands).replies
+    refused, *others = own_server.send_unguarded(lambda link: commands).replies
 
     assert type(refused) is BufferUnavailable
     assert others == [1, 2]
-    assert replies_to(own_transport, [("GET", "other")]) == [b"2"]
+    assert replies_to(own_server, [("GET", "other")]) == [b"2"]
 
 
 @pytest.mark.parametrize("pool", ["ConnectionPool", "BlockingConnectionPool"])

@@ -16,9 +16,8 @@ from django_hitcount.buffers.database import DatabaseBuffer
 from django_hitcount.buffers.grouping import group_by_partition, group_items, restore_order, split
 from django_hitcount.buffers.redis import claiming, held_days, visitors
 from django_hitcount.buffers.redis.catching_up import CatchUp
-from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.keys import run_keys, throttle_key
-from django_hitcount.buffers.redis.link import AnswerLost, BuiltCommand, ForeignValue, Link
+from django_hitcount.buffers.redis.link import AnswerLost, BuiltCommand, Link
 from django_hitcount.buffers.redis.page_reads import PageRead, read_for_page
 from django_hitcount.buffers.redis.record_call import (
     HITS_AT_A_TIME,
@@ -26,8 +25,8 @@ from django_hitcount.buffers.redis.record_call import (
     pack_hit,
     read_reply,
 )
+from django_hitcount.buffers.redis.server import RedisServer, RunReplies
 from django_hitcount.buffers.redis.totals import RunningTotals
-from django_hitcount.buffers.redis.transport import RedisTransport, RunReplies
 from django_hitcount.counters.batches import (
     Batch,
     BufferState,
@@ -41,11 +40,9 @@ from django_hitcount.counters.hits import AddressHash, NewHits
 from django_hitcount.counters.keys import CounterKey, CounterRange, DailyVisitorsKey, ObjectKey
 from django_hitcount.counters.numbers import NO_NUMBERS, BufferNumbers, UnkeptRange, Wanted
 from django_hitcount.counters.visitors import DayInTable, MergedDays, Sketch, Visitors
-from django_hitcount.db.failures import is_server_away
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages import missed_records
-from django_hitcount.outages.breaker import Breaker
 from django_hitcount.outages.missed_records import CommandId
 
 
@@ -61,16 +58,10 @@ class RedisBuffer(Buffer):
         config = conf.get_config()
         self._partitions = config.partitions
         self._threshold = config.flush_threshold or 0
-        self._transport = RedisTransport(alias, timeout_seconds=config.redis_timeout_seconds)
-        self._breaker = Breaker(
-            f"Redis (cache alias {alias!r})",
-            timeout_seconds=self._transport.timeout_seconds,
-            is_failure=lambda error: is_server_away(error) and not isinstance(error, ForeignValue),
-        )
-        self._catch_up = CatchUp(
-            self._transport, partitions=self._partitions, threshold=self._threshold
-        )
-        self.redis = GuardedRedis(self._transport, self._breaker, self._catch_up.deliver_oldest)
+        self.redis = RedisServer(alias, timeout_seconds=config.redis_timeout_seconds)
+        self._breaker = self.redis.breaker
+        self._catch_up = CatchUp(self.redis, self._partitions, self._threshold)
+        self.redis.deliver_oldest = self._catch_up.deliver_oldest
         self._totals = RunningTotals(
             self.redis, partitions=self._partitions, ttl_seconds=config.total_ttl_seconds
         )
@@ -302,4 +293,4 @@ class RedisBuffer(Buffer):
     def check(self, *, with_server: bool = False) -> list[CheckMessage]:
         from django_hitcount.buffers.redis import checks
 
-        return [*(checks.check_server(self._transport) if with_server else checks.check_alias())]
+        return [*(checks.check_server(self.redis) if with_server else checks.check_alias())]

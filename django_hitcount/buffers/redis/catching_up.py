@@ -25,8 +25,8 @@ from django_hitcount.buffers.redis.keys import run_keys
 from django_hitcount.buffers.redis.link import BuildCommands, Link, Reply
 from django_hitcount.buffers.redis.record_call import HITS_AT_A_TIME, build_record_call
 from django_hitcount.buffers.redis.scripts import ScriptCall
+from django_hitcount.buffers.redis.server import RedisServer, raise_failures
 from django_hitcount.buffers.redis.totals import build_discard_calls
-from django_hitcount.buffers.redis.transport import RedisTransport, raise_failures
 from django_hitcount.counters.days import open_days
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.db import ledger, seen_visitors
@@ -77,8 +77,8 @@ class Known(NamedTuple):
 class CatchUp:
     """Delivers missed records, and visitors who are only in the tables."""
 
-    def __init__(self, transport: RedisTransport, *, partitions: int, threshold: int) -> None:
-        self._transport = transport
+    def __init__(self, redis: RedisServer, partitions: int, threshold: int) -> None:
+        self._redis = redis
         self._partitions = partitions
         self._threshold = threshold
 
@@ -165,7 +165,7 @@ class CatchUp:
             calls.append(ScriptCall("find_commands", keys, [recorder]))
         if not calls:
             return []
-        run_id, replies = self._transport.send(lambda link: calls)
+        run_id, replies = self._redis.send_unguarded(lambda link: calls)
         return [
             Known(state.decode(), ledger.Applied(n, int(claim)), bool(is_set_aside), last, run_id)
             for state, n, claim, is_set_aside, last in raise_failures(replies)
@@ -222,7 +222,7 @@ class CatchUp:
         return number
 
     def _send(self, build: BuildCommands) -> list[Reply]:
-        return raise_failures(self._transport.send(build).replies)
+        return raise_failures(self._redis.send_unguarded(build).replies)
 
     def _by_partition(self, hits: Sequence[NewHits]) -> dict[int, list[NewHits]]:
         return group_items([hit.key.partition(self._partitions) for hit in hits], hits)

@@ -11,11 +11,11 @@ from redis.connection import parse_url
 
 from django_hitcount import conf
 from django_hitcount.buffers.redis.link import UNKNOWN_RUN
-from django_hitcount.buffers.redis.transport import RedisTransport, raise_failures
+from django_hitcount.buffers.redis.server import RedisServer, raise_failures
 from django_hitcount.exceptions import BufferUnavailable
 
 
-def check_server(transport: RedisTransport) -> Iterator[CheckMessage]:
+def check_server(redis: RedisServer) -> Iterator[CheckMessage]:
     """
     Check the server. Costs one round trip.
 
@@ -23,7 +23,7 @@ def check_server(transport: RedisTransport) -> Iterator[CheckMessage]:
     do so. W005: a crash loses hits. W006: a restart from an older state goes unnoticed.
     """
     try:
-        run_id, (pong, info) = transport.send(lambda link: [("PING",), ("INFO",)])
+        run_id, (pong, info) = redis.send_unguarded(lambda link: [("PING",), ("INFO",)])
         raise_failures([pong])
     except BufferUnavailable as exc:
         yield CheckWarning(

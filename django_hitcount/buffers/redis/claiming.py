@@ -15,10 +15,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.keys import run_keys
 from django_hitcount.buffers.redis.link import Link
 from django_hitcount.buffers.redis.scripts import Command, ScriptCall
+from django_hitcount.buffers.redis.server import RedisServer
 from django_hitcount.buffers.redis.visitors import read_sketches
 from django_hitcount.counters.batches import Batch, BatchId
 from django_hitcount.counters.keys import (
@@ -60,7 +60,7 @@ class Claim(NamedTuple):
     is_left_over: bool
 
 
-def claim(redis: GuardedRedis, partition: int) -> Claim | None:
+def claim(redis: RedisServer, partition: int) -> Claim | None:
     """
     Set the pending hits of a partition aside as a batch. Return that of an earlier run first.
 
@@ -77,7 +77,7 @@ def claim(redis: GuardedRedis, partition: int) -> Claim | None:
 
 
 def _claim_of_run(
-    redis: GuardedRedis, partition: int, of_run: str | None, opened: str = ""
+    redis: RedisServer, partition: int, of_run: str | None, opened: str = ""
 ) -> tuple[str, bytes | None, Claim | None]:
     """Return the current run, all runs, and a claim of what was recorded in one (None: in it)."""
 
@@ -119,7 +119,7 @@ def read_held_id(name: bytes | None, partition: int) -> BatchId:
     return read_batch_id(name, partition) or BatchId(partition, "", 0)
 
 
-def read(redis: GuardedRedis, claim: Claim) -> Batch | None:
+def read(redis: RedisServer, claim: Claim) -> Batch | None:
     """
     Read a claimed batch. Returns None if another flusher has settled it meanwhile, or if Redis was
     restarted: the rest of the batch may then be that of an older state, and its order is another.

@@ -15,10 +15,10 @@ from contextlib import suppress
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from django_hitcount.buffers.redis.claiming import parse_runs, read_held_id
-from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.keys import all_runs, run_keys
 from django_hitcount.buffers.redis.link import Link, Reply
 from django_hitcount.buffers.redis.scripts import ScriptCall
+from django_hitcount.buffers.redis.server import RedisServer
 from django_hitcount.counters.batches import CounterDay, HeldHits, Waiting
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.exceptions import BufferUnavailable
@@ -43,7 +43,7 @@ class Question(NamedTuple, Generic[LabelT]):
 
 
 def read_of_counters(
-    redis: GuardedRedis,
+    redis: RedisServer,
     groups: Mapping[int, Iterable[CounterKey]],
     first_day: datetime.date,
     last_day: datetime.date,
@@ -79,7 +79,7 @@ def read_of_counters(
 
 
 def read_of_model(
-    redis: GuardedRedis,
+    redis: RedisServer,
     content_type_id: int | None,
     counter: str,
     first_day: datetime.date,
@@ -98,7 +98,7 @@ def read_of_model(
     return []
 
 
-def read_waiting(redis: GuardedRedis) -> Waiting:
+def read_waiting(redis: RedisServer) -> Waiting:
     """Read what waits in all partitions. Costs two round trips. Raises BufferUnavailable."""
     names = [run_keys(*place) for place in read_places(redis)]
     replies = redis.send([ScriptCall("waiting", [own.pending, own.batch]) for own in names])
@@ -117,12 +117,12 @@ def _first(seconds: Iterable[int | None]) -> datetime.datetime | None:
     return datetime.datetime.fromtimestamp(min(known), tz=datetime.UTC) if known else None
 
 
-def read_places(redis: GuardedRedis) -> list[PartitionInRun]:
+def read_places(redis: RedisServer) -> list[PartitionInRun]:
     """Find out which partitions may hold hits, of which runs. Costs a round trip."""
     return [(p, run_id) for p, runs in enumerate(read_runs(redis)) for run_id in parse_runs(runs)]
 
 
-def read_runs(redis: GuardedRedis) -> list[bytes | None]:
+def read_runs(redis: RedisServer) -> list[bytes | None]:
     """Read the runs of which each partition may hold hits. Costs a round trip."""
     (runs,) = redis.send([("MGET", *all_runs())])
     found: list[bytes | None] = runs

@@ -74,9 +74,9 @@ class HitPlan(NamedTuple):
         """Return the keys and the arguments that differ from visitor to visitor."""
         if visitor is None:
             return [], []
-        keys = [self.names.repeat(hashed).encode() for hashed in visitor.recent]
-        args = [visitor.of_day or b""]
+        keys, args = list[bytes](), [visitor.of_day or b""]
         if self.repeat_milliseconds:
+            keys += [self.names.repeat(hashed).encode() for hashed in visitor.recent]
             args.append(b"%d" % jitter.lengthen(self.repeat_milliseconds))
         if self.sketch_milliseconds:
             args.append(b"%d" % jitter.lengthen(self.sketch_milliseconds))
@@ -188,7 +188,9 @@ def _pack_like(
 def _make_stand_in(kind: VisitorKind, day: datetime.date) -> VisitorHashes:
     """Make a visitor of a kind, whose hashes say nothing."""
     key_id, is_identified, interval, recent = kind
-    address = AddressHash(AddressInterval(interval, day, day), b"\0") if interval else None
+    address = (
+        AddressHash(AddressInterval(interval, day, day), b"\0") if interval is not None else None
+    )
     return VisitorHashes(key_id, b"" if is_identified else None, (b"",) * recent, address)
 
 
@@ -212,7 +214,7 @@ def _plan_hit(
     is_daily = is_identified and options.repeat == "daily"
     is_counted = is_identified and options.visitors
     seconds = options.repeat if isinstance(options.repeat, int) else 0
-    limit = (interval and options.per_address) or 0
+    limit = options.per_address or 0 if interval is not None else 0
     sketch = DailyVisitorsKey(key, day, key_id).text
     return HitPlan(
         rule_keys=(

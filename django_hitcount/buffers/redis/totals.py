@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from django_hitcount.buffers.grouping import group_by_partition, split
 from django_hitcount.buffers.redis.claiming import parse_runs, read_held_id
-from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.keys import database_prefix, run_keys
 from django_hitcount.buffers.redis.link import Reply
 from django_hitcount.buffers.redis.scripts import ScriptCall
+from django_hitcount.buffers.redis.server import RedisServer
 from django_hitcount.counters.batches import BufferState, FlushPosition, HeldHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.exceptions import BufferUnavailable
@@ -51,7 +51,7 @@ class Unknown(NamedTuple):
 class RunningTotals:
     """Reads running totals, and keeps those that Redis does not have."""
 
-    def __init__(self, redis: GuardedRedis, *, partitions: int, ttl_seconds: int) -> None:
+    def __init__(self, redis: RedisServer, *, partitions: int, ttl_seconds: int) -> None:
         self._redis = redis
         self._partitions = partitions
         self._ttl_seconds = ttl_seconds

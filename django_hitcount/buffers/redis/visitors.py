@@ -13,10 +13,10 @@ from contextlib import suppress
 
 from django_hitcount import conf
 from django_hitcount.buffers.grouping import group_items, split
-from django_hitcount.buffers.redis.guarded_redis import GuardedRedis
 from django_hitcount.buffers.redis.keys import VISITORS_SECONDS, PartitionKeys, RunKeys, run_keys
 from django_hitcount.buffers.redis.link import Reply
 from django_hitcount.buffers.redis.scripts import Command, ScriptCall, number_epochs
+from django_hitcount.buffers.redis.server import RedisServer
 from django_hitcount.counters.batches import FlushPosition
 from django_hitcount.counters.days import seconds_until_midnight
 from django_hitcount.counters.keys import CounterRange, DailyVisitorsKey, ObjectKey, parse_visitors
@@ -79,7 +79,7 @@ def _read_days(flat: Sequence[Reply]) -> dict[DailyVisitorsKey, int]:
     return found
 
 
-def count_days(redis: GuardedRedis, groups: Groups) -> dict[DailyVisitorsKey, int]:
+def count_days(redis: RedisServer, groups: Groups) -> dict[DailyVisitorsKey, int]:
     """Count the visitors that Redis has of each day of ranges. Costs one round trip."""
     if not groups:
         return {}
@@ -96,7 +96,7 @@ def can_keep(of: CounterRange) -> bool:
 
 
 def keep(
-    redis: GuardedRedis,
+    redis: RedisServer,
     rows: Mapping[CounterRange, InTable],
     unkept: Mapping[CounterRange, UnkeptRange],
 ) -> dict[CounterRange, Visitors]:
@@ -147,7 +147,7 @@ def discard_kept(partition: int, objects: Iterable[ObjectKey], run_id: str) -> S
 
 
 def read_sketches(
-    redis: GuardedRedis, names: RunKeys, touched: Mapping[DailyVisitorsKey, int]
+    redis: RedisServer, names: RunKeys, touched: Mapping[DailyVisitorsKey, int]
 ) -> dict[DailyVisitorsKey, Sketch]:
     """Read the changed sketches of a partition. ``touched`` has 1 for new ones, 0 for others."""
     found: dict[DailyVisitorsKey, Sketch] = {}
@@ -163,7 +163,7 @@ def read_sketches(
 
 
 def merge_sketches(
-    redis: GuardedRedis, known: Mapping[DailyVisitorsKey, bytes], partitions: int
+    redis: RedisServer, known: Mapping[DailyVisitorsKey, bytes], partitions: int
 ) -> dict[DailyVisitorsKey, Sketch]:
     """Merge sketches of the table into those of Redis, and return the results."""
     merges = [{key: sketch} for key, sketch in known.items()]
@@ -171,13 +171,13 @@ def merge_sketches(
     return {key: Sketch(*reply) for key, reply in zip(known, replies, strict=True)}
 
 
-def count_merged(redis: GuardedRedis, merges: Iterable[MergedDays], partitions: int) -> list[int]:
+def count_merged(redis: RedisServer, merges: Iterable[MergedDays], partitions: int) -> list[int]:
     """Count the different visitors of days that are counted together."""
     return [count for count, _ in _merge(redis, merges, partitions, seconds=0)]
 
 
 def _merge(
-    redis: GuardedRedis, merges: Iterable[MergedDays], partitions: int, *, seconds: int
+    redis: RedisServer, merges: Iterable[MergedDays], partitions: int, *, seconds: int
 ) -> Iterator[Reply]:
     """Merge sketches of the table and of Redis. Keeps the results for some seconds, or not (0)."""
     calls, sizes = [], []
@@ -191,7 +191,7 @@ def _merge(
 
 
 def _run_in_chunks(
-    redis: GuardedRedis, calls: Iterable[ScriptCall], sketches: Iterable[int]
+    redis: RedisServer, calls: Iterable[ScriptCall], sketches: Iterable[int]
 ) -> Iterator[Reply]:
     """
     Yield the replies to calls. ``sketches`` has how many sketches each of them sends.

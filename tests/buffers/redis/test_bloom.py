@@ -10,7 +10,7 @@ from itertools import takewhile
 import pytest
 
 from django_hitcount.buffers.redis.bloom import Geometry
-from django_hitcount.buffers.redis.transport import RedisTransport
+from django_hitcount.buffers.redis.server import RedisServer
 from tests.buffers.redis.filters import HEADER_BITS, bits, capacity, hashes, see_command
 from tests.redis_server import replies_to
 
@@ -24,14 +24,14 @@ A, B, C = b"a" * 16, b"b" * 16, b"c" * 16
 @pytest.fixture
 def see(redis):
     """Call the script once for each list of hashes; returns how many of each were seen before."""
-    transport = RedisTransport("hitcount", timeout_seconds=60)
+    server = RedisServer("hitcount", timeout_seconds=60)
 
     def run(*lists, geometry=SMALL, ttl_seconds=60):
         commands = [
             see_command(FILTER, entries, geometry=geometry, ttl_seconds=ttl_seconds)
             for entries in lists
         ]
-        return replies_to(transport, commands)
+        return replies_to(server, commands)
 
     return run
 

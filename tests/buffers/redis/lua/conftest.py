@@ -8,7 +8,7 @@ import pytest
 
 from django_hitcount.buffers.redis.record_call import build_record_call
 from django_hitcount.buffers.redis.scripts import ScriptCall
-from django_hitcount.buffers.redis.transport import RedisTransport
+from django_hitcount.buffers.redis.server import RedisServer
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.outages.missed_records import CommandId
@@ -17,17 +17,17 @@ from tests.redis_server import replies_to
 
 
 @pytest.fixture
-def transport(redis) -> RedisTransport:
-    """A transport to an empty Redis."""
-    return RedisTransport("hitcount", timeout_seconds=20)
+def server(redis) -> RedisServer:
+    """The server, whose Redis is empty."""
+    return RedisServer("hitcount", timeout_seconds=20)
 
 
 @pytest.fixture
-def call(transport):
+def call(server):
     """Call a script by its name; returns its answer."""
 
     def run(name, keys, *args):
-        (reply,) = replies_to(transport, [ScriptCall(name, keys, args)])
+        (reply,) = replies_to(server, [ScriptCall(name, keys, args)])
         return reply
 
     return run
@@ -46,7 +46,7 @@ def record(record_on, path):
 
 
 @pytest.fixture
-def record_on(transport):
+def record_on(server):
     """As ``record``, on the "common" path or on the "careful" one."""
 
     def run(path, sequence, amount=1, threshold=0, *, expected="", object_id="a", **of_hit):
@@ -57,7 +57,7 @@ def record_on(transport):
             call = call._replace(
                 args=[*call.args[:5], "common", *call.args[6:], hit.key.model_on(TODAY)]
             )
-        (reply,) = replies_to(transport, [call])
+        (reply,) = replies_to(server, [call])
         return [0, [reply], [COUNTS], None] if isinstance(reply, int) else reply
 
     return run

@@ -455,12 +455,12 @@ def test_moment_of_the_first_hit_stays(redis, record):
     assert with_now(redis.hgetall(KEYS.pending))[b"since"] == NOW
 
 
-def test_hits_of_all_objects_of_a_model_add_up(redis, transport):
+def test_hits_of_all_objects_of_a_model_add_up(redis, server):
     hits = [
         NewHits(CounterKey(5, name, counter), TODAY, amount)
         for name, counter, amount in [("a", "views", 2), ("b:c", "views", 3), ("a", "likes", 4)]
     ]
-    replies_to(transport, [build_record_call(KEYS, hits, CommandId(RECORDER.hex, 1, RUN_ID), 0)])
+    replies_to(server, [build_record_call(KEYS, hits, CommandId(RECORDER.hex, 1, RUN_ID), 0)])
 
     found = redis.hgetall(KEYS.pending)
     assert found[M_TODAY.encode()] == b"5"
@@ -469,8 +469,8 @@ def test_hits_of_all_objects_of_a_model_add_up(redis, transport):
     assert found[b"counters"] == b"3"
 
 
-def test_day_whose_name_is_part_of_another_is_noted(redis, transport):
+def test_day_whose_name_is_part_of_another_is_noted(redis, server):
     hits = [NewHits(CounterKey(n, "a", "views"), TODAY, 1) for n in (15, 5, 5, 15)]
-    replies_to(transport, [build_record_call(KEYS, hits, CommandId(RECORDER.hex, 1, RUN_ID), 0)])
+    replies_to(server, [build_record_call(KEYS, hits, CommandId(RECORDER.hex, 1, RUN_ID), 0)])
 
     assert redis.hget(KEYS.pending, "days") == f"1{MODEL_TODAY} {MODEL_TODAY}".encode()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from django.core.cache import InvalidCacheBackendError
@@ -23,11 +23,15 @@ from django_hitcount.buffers.redis.connections import bound_waits
 from django_hitcount.buffers.redis.link import (
     BuildCommands,
     BuiltCommand,
+    ForeignValue,
     Link,
     Reply,
     make_answer_lost,
 )
+from django_hitcount.buffers.redis.scripts import Command, ScriptCall
+from django_hitcount.db.failures import is_server_away
 from django_hitcount.exceptions import BufferUnavailable
+from django_hitcount.outages.breaker import Breaker
 from django_hitcount.outages.deadlines import Deadline, deadline, seconds_left
 
 
@@ -42,9 +46,9 @@ _idle_links: dict[Any, deque[Link]] = {}
 """By pool. When a setting changes, the buffer is created again, and the pool stays."""
 
 
-class RedisTransport:
+class RedisServer:
     """
-    Sends commands over the connection pool of a cache alias.
+    The server of a cache alias, behind a breaker: commands are sent unless it failed a moment ago.
 
     Redis clients do not report whether a command that failed was run. So this class opens a
     connection first. If that fails, nothing was sent, and it raises BufferUnavailable. If something
@@ -56,11 +60,67 @@ class RedisTransport:
         _limit_waits(self._pool, timeout_seconds)
         self.timeout_seconds: float = self._pool.connection_kwargs["socket_timeout"]
         """Longest wait for the answers to one call, including the time to connect."""
+        self.breaker = Breaker(
+            f"Redis (cache alias {alias!r})",
+            timeout_seconds=self.timeout_seconds,
+            is_failure=lambda error: is_server_away(error) and not isinstance(error, ForeignValue),
+        )
+        self.deliver_oldest: Callable[[], bool] = lambda: True
+        """Delivers what the server missed first. Returns False if that must wait."""
+
+        self._is_behind = False
+        """Whether the server is back, and lacks what it missed."""
+
         self._idle = _idle_links.setdefault(self._pool, deque())
 
-    def send(self, build: BuildCommands) -> RunReplies:
+    def send(self, commands: Sequence[ScriptCall | Command]) -> list[Reply]:
+        """Send commands that do not depend on the run of the server; see send_to_run()."""
+        return self.send_to_run(lambda link: commands).replies if commands else []
+
+    def send_to_run(self, build: BuildCommands) -> RunReplies:
         """
-        Send the commands that ``build`` makes in one round trip, and return a reply for each.
+        Send commands for the current run of the server, in one round trip.
+
+        Raises BufferUnavailable if one of the commands was rejected or not answered.
+        """
+        sent = self.try_to_send(build, commands=1)
+        raise_failures(sent.replies)
+        return sent
+
+    def try_to_send(self, build: BuildCommands, *, commands: int) -> RunReplies:
+        """
+        As send_to_run(), but return an exception in place of each reply that is missing.
+
+        If nothing was sent, returns as many exceptions as there are ``commands``. When the server
+        is back, delivers the oldest of what it missed before it sends these.
+        """
+        sent: RunReplies | None = None
+        try:
+            with self.breaker.guard() as is_back:
+                if is_back or self._is_behind:
+                    self._catch_up()
+                sent = self.send_unguarded(build)
+                failed = [reply for reply in sent.replies if isinstance(reply, BufferUnavailable)]
+                if failed:
+                    raise min(failed, key=lambda reply: isinstance(reply, ForeignValue))
+        except BufferUnavailable as exc:
+            # If ``sent`` is None, these commands were not sent, even if ``exc`` is an AnswerLost:
+            # that was about the commands that catch up.
+            return sent or RunReplies("", [BufferUnavailable(str(exc))] * commands)
+        return sent
+
+    def fall_behind(self) -> None:
+        """Let the next call catch up: the server lacks hits that are in the tables."""
+        self._is_behind = True
+
+    def _catch_up(self) -> None:
+        """Deliver the oldest missed hits, before the server returns wrong totals."""
+        self._is_behind = True
+        self._is_behind = not self.deliver_oldest()
+
+    def send_unguarded(self, build: BuildCommands) -> RunReplies:
+        """
+        Send the commands that ``build`` makes in one round trip, whatever the breaker says.
 
         In place of a reply, there is a BufferUnavailable if the command was rejected, and an
         AnswerLost if its answer was lost. Raises BufferUnavailable if nothing was sent.
@@ -69,7 +129,7 @@ class RedisTransport:
         """
         if deadline.get() is None:
             with Deadline(self.timeout_seconds):
-                return self.send(build)
+                return self.send_unguarded(build)
         link = self._take()
         commands: Sequence[BuiltCommand] = ()
         replies: list[Reply] = []
