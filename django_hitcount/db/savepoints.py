@@ -132,12 +132,12 @@ def run_after_commit(work: Callable[[], object], *, databases: Iterable[str]) ->
 
 def open_transactions(databases: Iterable[str], *, autocommit_in: str | None = None) -> list[str]:
     """
-    Return those of ``databases`` with a transaction whose COMMIT Django will report.
+    Return those with a transaction whose COMMIT Django will report. All ``databases`` are distinct.
 
     Raises TransactionManagementError if autocommit is off in the one that ``autocommit_in`` names.
     """
     opened = []
-    for using in {*databases}:
+    for using in databases:
         connection = connections[using]
         if connection.in_atomic_block and connection.commit_on_exit:
             opened.append(using)

@@ -96,15 +96,13 @@ class Breaker:
         self._pause = 0.0
         self._paused_until = 0.0
 
-    @async_unsafe(ASYNC_MESSAGE)
     def guard(self) -> GuardedCall:
         """
         Return a context manager to make a call in. Its value is True if the call is the probe.
 
         Entering it raises BufferUnavailable during a pause, or if the page has already waited for
-        the server. So a server that is away costs a page nothing.
-
-        Raises SynchronousOnlyOperation in an async context.
+        the server. So a server that is away costs a page nothing. Raises SynchronousOnlyOperation
+        in an async context.
         """
         return GuardedCall(self)
 
@@ -166,6 +164,7 @@ class GuardedCall:
     def __init__(self, breaker: Breaker) -> None:
         self._breaker = breaker
 
+    @async_unsafe(ASYNC_MESSAGE)
     def __enter__(self) -> bool:
         breaker, began_at = self._breaker, time.monotonic()
         seconds, page = breaker.timeout_seconds, current_page.get()

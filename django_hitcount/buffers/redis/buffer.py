@@ -71,41 +71,33 @@ class RedisBuffer(Buffer):
         self, hits: Sequence[NewHits], wanted: Wanted | None = None
     ) -> tuple[list[RecordResult], BufferNumbers]:
         """Costs a round trip per 500 hits, each with a timeout of its own."""
-        if wanted:
-            reading = read_for_page(wanted, self._partitions)
-            results, sent = self._record(hits, reading)
-            return results, reading.convert(self._totals, *sent)
-        if len(hits) <= HITS_AT_A_TIME:
-            return self._record(hits)[0], NO_NUMBERS
-        pieces = split(hits, HITS_AT_A_TIME)
-        return [*chain(*[self._record(some)[0] for some in pieces])], NO_NUMBERS
-
-    def _record(
-        self, hits: Sequence[NewHits], reading: PageRead | None = None
-    ) -> tuple[list[RecordResult], RunReplies]:
-        """Record hits, and read something after that in the same round trip."""
+        if len(hits) > HITS_AT_A_TIME:
+            pieces = [self.record(some)[0] for some in split(hits, HITS_AT_A_TIME)]
+            return [*chain(*pieces)], NO_NUMBERS
         groups: Mapping[int, Sequence[NewHits]] = {} if len(hits) == 1 else self._group(hits)
         is_late = hits[0].visitor and hits[0].day != day_of()
+        reading = read_for_page(wanted, self._partitions) if wanted else None
         command_id: CommandId | None = None
 
         def build(link: Link) -> Sequence[BuiltCommand]:
             nonlocal command_id
             command_id = link.number_command()
-            run_id, calls = link.run_id, list[BuiltCommand]()
-            if not groups:
-                calls.append(pack_hit(hits[0], command_id))
-            for partition, some in groups.items():
-                names = run_keys(partition, run_id)
-                calls.append(build_record_call(names, some, command_id, self._threshold))
-            for partition, some in self._group(hits).items() if is_late else ():
-                calls.append(
-                    visitors.discard_kept(partition, [hit.key[:2] for hit in some], run_id)
-                )
-            return [*calls, *reading.build(link)] if reading else calls
+            calls: list[BuiltCommand]
+            calls = (
+                self._build_records(groups, command_id)
+                if groups
+                else [pack_hit(hits[0], command_id)]
+            )
+            if is_late:
+                calls += self._build_discards(hits, link.run_id)
+            if reading:
+                calls += reading.build(link)
+            return calls
 
         sent = self.redis.try_to_send(build, commands=len(groups) or 1)
-        if len(hits) == 1 and type(sent.replies[0]) is int:
-            return [RecordResult(sent.replies[0], None)], sent  # As for most hits.
+        numbers = reading.convert(self._totals, *sent) if reading else NO_NUMBERS
+        if not groups and type(sent.replies[0]) is int:
+            return [RecordResult(sent.replies[0], None)], numbers  # As for most hits.
         groups = groups or self._group(hits)
         results, failed = self._read_results(groups, sent)
         if failed:
@@ -115,10 +107,23 @@ class RedisBuffer(Buffer):
                 self.redis.fall_behind()
                 raise
             self.redis.fall_behind()
-        if len(groups) == 1:
-            return next(iter(results.values())), sent
         partitions = [hit.key.partition(self._partitions) for hit in hits]
-        return restore_order(partitions, results), sent
+        return restore_order(partitions, results), numbers
+
+    def _build_records(
+        self, groups: Mapping[int, Sequence[NewHits]], command_id: CommandId
+    ) -> list[BuiltCommand]:
+        return [
+            build_record_call(run_keys(p, command_id.run_id), hits, command_id, self._threshold)
+            for p, hits in groups.items()
+        ]
+
+    def _build_discards(self, hits: Sequence[NewHits], run_id: str) -> list[BuiltCommand]:
+        """Drop the kept numbers of visitors, after hits of a day that is over."""
+        return [
+            visitors.discard_kept(partition, [hit.key[:2] for hit in some], run_id)
+            for partition, some in self._group(hits).items()
+        ]
 
     def _group(self, hits: Sequence[NewHits]) -> Mapping[int, Sequence[NewHits]]:
         partitions = [hit.key.partition(self._partitions) for hit in hits]

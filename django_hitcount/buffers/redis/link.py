@@ -138,7 +138,10 @@ class Link:
         Raises OSError or HiredisError if an answer does not arrive.
         """
         self._has_rejected = False
-        calls = [_pack(command, self.run_id) for command in commands]
+        calls = [
+            command if type(command) is PackedCall else _pack(command, self.run_id)
+            for command in commands
+        ]
         self._ask(b"".join([call.packed for call in calls]), len(calls), replies)
         return not self._has_rejected or self._handle_rejections(calls, replies)
 
@@ -197,9 +200,7 @@ class Link:
                 number -= 1
 
 
-def _pack(command: BuiltCommand, run_id: str) -> PackedCall:
-    if isinstance(command, PackedCall):
-        return command
+def _pack(command: ScriptCall | Command, run_id: str) -> PackedCall:
     if isinstance(command, ScriptCall):
         return PackedCall(command.name, command.pack(run_id))
     return PackedCall(command[0], pack_command(command))

@@ -70,10 +70,8 @@ class HitPlan(NamedTuple):
     sketch_milliseconds: int = 0
     address_milliseconds: int = 0
 
-    def list_own_words(self, visitor: VisitorHashes | None) -> tuple[list[bytes], list[bytes]]:
+    def list_own_words(self, visitor: VisitorHashes) -> tuple[list[bytes], list[bytes]]:
         """Return the keys and the arguments that differ from visitor to visitor."""
-        if visitor is None:
-            return [], []
         keys, args = list[bytes](), [visitor.of_day or b""]
         if self.repeat_milliseconds:
             keys += [self.names.repeat(hashed).encode() for hashed in visitor.recent]
@@ -113,14 +111,17 @@ def build_record_call(
     Either all hits have a visitor, or none. If they have, all are of one counter and day. If the
     command is sent again, ``expected`` is what Redis is expected to know, see find_commands.lua.
     """
-    plans = [_plan_hit(names, *hit[:4], _kind_of(hit.visitor)) for hit in hits]
+    plans = [_plan_hit(names, *hit[:4], hit.visitor and _kind_of(hit.visitor)) for hit in hits]
     recorder, number, _ = command_id
     keys: list[str | bytes] = [*names.for_record, *plans[0].rule_keys]
     args: list[Argument] = [recorder, number, expected, threshold, len(hits), *plans[0].rule_args]
     for hit, plan in zip(hits, plans, strict=True):
-        own_keys, own_args = plan.list_own_words(hit.visitor)
-        keys += *plan.keys, *own_keys
-        args += *plan.args, *own_args
+        keys += plan.keys
+        args += plan.args
+        if hit.visitor:
+            own_keys, own_args = plan.list_own_words(hit.visitor)
+            keys += own_keys
+            args += own_args
     return ScriptCall("record", keys, args)
 
 
@@ -132,9 +133,13 @@ def pack_hit(hit: NewHits, command_id: CommandId) -> PackedCall:
     """
     recorder, number, run_id = command_id
     key, day, amount, refusal, visitor = hit
-    text, plan = _pack_like(database_prefix(), run_id, key, day, amount, refusal, _kind_of(visitor))
-    keys, args = plan.list_own_words(visitor)
-    return fill_gaps("record", text, [*keys, recorder.encode(), b"%d" % number, *args])
+    kind = visitor and _kind_of(visitor)
+    text, plan = _pack_like(database_prefix(), run_id, key, day, amount, refusal, kind)
+    words = [recorder.encode(), b"%d" % number]
+    if visitor:
+        keys, args = plan.list_own_words(visitor)
+        words = [*keys, *words, *args]
+    return fill_gaps("record", text, words)
 
 
 def read_reply(reply: Reply, hits: Sequence[NewHits]) -> RecordReply:
@@ -150,9 +155,7 @@ def read_reply(reply: Reply, hits: Sequence[NewHits]) -> RecordReply:
     return RecordReply(results, bool(is_full), Unknown(missing, *held) if held else None)
 
 
-def _kind_of(visitor: VisitorHashes | None) -> VisitorKind | None:
-    if visitor is None:
-        return None
+def _kind_of(visitor: VisitorHashes) -> VisitorKind:
     key_id, of_day, recent, address = visitor
     return key_id, of_day is not None, address and address.interval.name, len(recent)
 
@@ -175,13 +178,25 @@ def _pack_like(
     config = conf.get_config()
     names = run_keys(key.partition(config.partitions), run_id)
     plan = _plan_hit(names, key, day, amount, refusal, kind)
-    rule_args, last_args = plan.rule_args, list[str]()
-    if kind is None and refusal is None and amount > 0:
+    rule_args, last_args = plan.rule_args, list[Argument]()
+    gaps: tuple[list[str], list[Argument]] = [], []
+    if kind:
+        own_keys, own_args = plan.list_own_words(_make_stand_in(kind, day))
+        gaps = [GAP] * len(own_keys), [GAP] * len(own_args)
+    elif refusal is None and amount > 0:
         rule_args, last_args = ("common",), [key.model_on(day)]
-    own_keys, own_args = plan.list_own_words(kind and _make_stand_in(kind, day))
-    keys = [*names.for_record, *plan.rule_keys, *plan.keys, *[GAP] * len(own_keys)]
-    args: list[Argument] = [GAP, GAP, "", config.flush_threshold or 0, 1, *rule_args]
-    args += *plan.args, *last_args, *[GAP] * len(own_args)
+    keys = [*names.for_record, *plan.rule_keys, *plan.keys, *gaps[0]]
+    args = [
+        GAP,
+        GAP,
+        "",
+        config.flush_threshold or 0,
+        1,
+        *rule_args,
+        *plan.args,
+        *last_args,
+        *gaps[1],
+    ]
     return pack_gaps(ScriptCall("record", keys, args), run_id), plan
 
 

@@ -11,6 +11,7 @@ import random
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
+from itertools import chain
 from typing import Any, NamedTuple
 
 from hiredis import pack_command
@@ -104,9 +105,10 @@ def pack_gaps(call: ScriptCall, run_id: str) -> bytes:
     return escaped.replace(pack_word(GAP), b"$%d\r\n%b\r\n")
 
 
-def fill_gaps(name: str, text: bytes, words: Iterable[bytes]) -> PackedCall:
+def fill_gaps(name: str, text: bytes, words: Sequence[bytes]) -> PackedCall:
     """Fill the gaps of a packed call with ``words``."""
-    return PackedCall(name, text % tuple([part for word in words for part in (len(word), word)]))
+    lengths_and_words = chain.from_iterable(zip(map(len, words), words, strict=True))
+    return PackedCall(name, text % tuple(lengths_and_words))
 
 
 def pack_with_source(call: PackedCall, run_id: str) -> bytes:
