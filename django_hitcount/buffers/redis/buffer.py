@@ -82,14 +82,16 @@ class RedisBuffer(Buffer):
         def build(link: Link) -> Sequence[BuiltCommand]:
             nonlocal command_id
             command_id = link.number_command()
-            calls: list[BuiltCommand]
-            calls = (
-                self._build_records(groups, command_id)
-                if groups
-                else [pack_hit(hits[0], command_id)]
-            )
+            calls: list[BuiltCommand] = []
+            if not groups:
+                calls.append(pack_hit(hits[0], command_id))
+            for partition, some in groups.items():
+                names = run_keys(partition, link.run_id)
+                calls.append(build_record_call(names, some, command_id, self._threshold))
             if is_late:
-                calls += self._build_discards(hits, link.run_id)
+                for partition, some in self._group(hits).items():
+                    objects = [hit.key[:2] for hit in some]
+                    calls.append(visitors.discard_kept(partition, objects, link.run_id))
             if reading:
                 calls += reading.build(link)
             return calls
@@ -109,21 +111,6 @@ class RedisBuffer(Buffer):
             self.redis.fall_behind()
         partitions = [hit.key.partition(self._partitions) for hit in hits]
         return restore_order(partitions, results), numbers
-
-    def _build_records(
-        self, groups: Mapping[int, Sequence[NewHits]], command_id: CommandId
-    ) -> list[BuiltCommand]:
-        return [
-            build_record_call(run_keys(p, command_id.run_id), hits, command_id, self._threshold)
-            for p, hits in groups.items()
-        ]
-
-    def _build_discards(self, hits: Sequence[NewHits], run_id: str) -> list[BuiltCommand]:
-        """Drop the kept numbers of visitors, after hits of a day that is over."""
-        return [
-            visitors.discard_kept(partition, [hit.key[:2] for hit in some], run_id)
-            for partition, some in self._group(hits).items()
-        ]
 
     def _group(self, hits: Sequence[NewHits]) -> Mapping[int, Sequence[NewHits]]:
         partitions = [hit.key.partition(self._partitions) for hit in hits]
