@@ -40,7 +40,6 @@ from django_hitcount.counters.hits import AddressHash, NewHits
 from django_hitcount.counters.keys import CounterKey, CounterRange, DailyVisitorsKey, ObjectKey
 from django_hitcount.counters.numbers import NO_NUMBERS, BufferNumbers, UnkeptRange, Wanted
 from django_hitcount.counters.visitors import DayInTable, MergedDays, Sketch, Visitors
-from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages import missed_records
 from django_hitcount.outages.missed_records import CommandId
@@ -100,15 +99,7 @@ class RedisBuffer(Buffer):
         numbers = reading.convert(self._totals, *sent) if reading else NO_NUMBERS
         if not groups and type(sent.replies[0]) is int:
             return [RecordResult(sent.replies[0], None)], numbers  # As for most hits.
-        groups = groups or self._group(hits)
-        results, failed = self._read_results(groups, sent)
-        if failed:
-            try:
-                results |= self._record_in_slots(groups, failed, command_id)
-            except DATABASE_ERRORS:  # If the answer to its COMMIT was lost, they may be there.
-                self.redis.fall_behind()
-                raise
-            self.redis.fall_behind()
+        results = self._read_results(groups or self._group(hits), sent, command_id)
         partitions = [hit.key.partition(self._partitions) for hit in hits]
         return restore_order(partitions, results), numbers
 
@@ -117,10 +108,13 @@ class RedisBuffer(Buffer):
         return {partitions[0]: hits} if len(hits) == 1 else group_items(partitions, hits)
 
     def _read_results(
-        self, groups: Mapping[int, Sequence[NewHits]], sent: RunReplies
-    ) -> tuple[dict[int, list[RecordResult]], dict[int, BufferUnavailable]]:
+        self,
+        groups: Mapping[int, Sequence[NewHits]],
+        sent: RunReplies,
+        command_id: CommandId | None,
+    ) -> dict[int, list[RecordResult]]:
         """
-        Return the results of the hits by partition, and why the other partitions have none.
+        Return the results of the hits by partition. Hits that Redis did not take go to the tables.
 
         If Redis does not know a total, the results have the state to load it with.
         """
@@ -139,7 +133,12 @@ class RedisBuffer(Buffer):
             state = self._totals.find_held(sent.run_id, unknown)
             for partition in unknown:
                 results[partition] = [result._replace(state=state) for result in results[partition]]
-        return results, failed
+        if failed:
+            try:
+                results |= self._record_in_slots(groups, failed, command_id)
+            finally:  # Also after an error: perhaps only the answer to a COMMIT was lost.
+                self.redis.fall_behind()
+        return results
 
     def _record_in_slots(
         self,
