@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.helpers import AdminForm
 from django.contrib.admin.models import LogEntry
 from django.contrib.admin.utils import unquote
 from django.core.checks import CheckMessage, Error
@@ -30,9 +31,7 @@ from django_hitcount.admin.columns import HitsColumn, fill_cells
 from django_hitcount.admin.corrections import (
     CorrectionAdmin,
     CorrectionForm,
-    can_correct,
     describe,
-    make_admin_form,
 )
 from django_hitcount.admin.pages import csv_file, object_url, page_context
 from django_hitcount.admin.report import HitReportAdmin
@@ -201,7 +200,7 @@ class HitCountAdmin(ModelAdmin[ModelT]):
         selection = read_selection(request.GET.dict(), counter=self.hit_counter, with_today=True)
         is_posted = request.method == "POST"
         form = None
-        if can_correct(request.user):
+        if request.user.has_perm("django_hitcount.add_correction"):
             data, initial = request.POST if is_posted else None, {"counter": selection.counter}
             form = CorrectionForm(data, obj=obj, initial=initial)
         if is_posted:
@@ -246,6 +245,7 @@ class HitCountAdmin(ModelAdmin[ModelT]):
         beside, counter = request.GET.get("beside"), selection.counter
         more = {"counter": counter} if beside is None else {"counter": counter, "beside": beside}
         label = label_object(obj)
+        fieldsets: Any = [(None, {"fields": [*form.fields]})] if form else []
         context = {
             **page_context(self, request, selection, **more),
             "title": _("Statistics: %s") % label,
@@ -254,7 +254,7 @@ class HitCountAdmin(ModelAdmin[ModelT]):
             "statistics": read_statistics(obj, selection),
             **compare(self, request, obj, counter),
             "form": form,
-            "admin_form": form and make_admin_form(form, self),
+            "admin_form": AdminForm(form, fieldsets, {}, model_admin=self),  # type: ignore[arg-type]
             "media": self.media,
         }
         app, model = self.opts.app_label, self.opts.model_name

@@ -12,7 +12,6 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
-from django.contrib.admin.helpers import AdminForm
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.widgets import AdminIntegerFieldWidget, AdminTextInputWidget
 from django.contrib.auth.base_user import AbstractBaseUser
@@ -43,11 +42,6 @@ from django_hitcount.reports.selection import CountedModel
 from django_hitcount.templatetags.hitcount_reports import grouped, signed
 
 User = AbstractBaseUser | AnonymousUser
-
-
-def can_correct(user: User) -> bool:
-    """Return whether a user may add and take back hits, of objects that the user may view."""
-    return user.has_perm("django_hitcount.add_correction")  # type: ignore[union-attr]
 
 
 class CorrectionForm(forms.Form):
@@ -139,18 +133,13 @@ def describe(correction: Correction) -> str:
     }
 
 
-def make_admin_form(form: CorrectionForm, model_admin: admin.ModelAdmin[Any]) -> AdminForm:
-    """Return the form as the admin lays out forms."""
-    fieldset: Any = (None, {"fields": [*form.fields]})
-    return AdminForm(form, [fieldset], {}, (), model_admin=model_admin)  # type: ignore[arg-type]
-
-
 _ON_STATE = "hitcount_object"
 """
 The attribute of ``correction._state`` that has the label of the corrected object, and its address.
 
 The column that shows them knows no request, so it cannot ask whether the user may view the object.
 """
+
 
 _COLUMNS = ("corrected_object", "counter_name", "day", "hits", "reason", "made_by", "made_at")
 

@@ -9,9 +9,8 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import PermissionDenied
-from django.db.models import Max, Model, OuterRef, Subquery, Sum
+from django.db.models import Max, Model, Sum
 from django.http import HttpRequest, HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
@@ -27,15 +26,20 @@ from django_hitcount.db.ranking_scopes import Scope
 from django_hitcount.db.rankings import compare_objects, stream_objects
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
-from django_hitcount.db.tables import DailyModelHits, HitSlot, RefusedHitSlot
+from django_hitcount.db.tables import DailyModelHits, RefusedHitSlot
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.refusals.registry import reasons_by_name
-from django_hitcount.reports import MOST_MODELS, counter_choices, label_object, load_objects
+from django_hitcount.reports import (
+    MOST_MODELS,
+    counter_choices,
+    find_models,
+    label_object,
+    load_objects,
+)
 from django_hitcount.reports.rows import (
     Days,
     ObjectRow,
     RefusedRow,
-    Report,
     days_csv,
     file_name,
     objects_csv,
@@ -43,9 +47,9 @@ from django_hitcount.reports.rows import (
     refused_csv,
     refused_rows,
     share_of,
+    sum_up,
 )
 from django_hitcount.reports.selection import (
-    CountedModel,
     Period,
     Selection,
     period_up_to,
@@ -103,12 +107,11 @@ class HitReportAdmin(ReadOnlyAdmin):
             **page_context(self, request, selection),
             "title": _("Hits"),
             "report": report,
-            "chart": report.chart,
-            "days_with_hits": find_days_with_hits(selection) if report.is_empty else None,
+            "days_with_hits": find_days_with_hits(selection) if report["is_empty"] else None,
             "counters": counter_choices(),
-            "top": self._link(request, report.top, selection),
-            "rising": self._link(request, report.rising, selection),
-            "falling": self._link(request, report.falling, selection),
+            "top": self._link(request, report["top"], selection),
+            "rising": self._link(request, report["rising"], selection),
+            "falling": self._link(request, report["falling"], selection),
             "buffer": status,
             "hits_are_late": bool(waiting_since and time_since(waiting_since) > LATE_AFTER),
             "time_zone": timezone.get_default_timezone_name(),
@@ -124,24 +127,6 @@ class HitReportAdmin(ReadOnlyAdmin):
         choice = {"counter": selection.counter, "first": period.first_day, "last": period.last_day}
         find = partial(find_address, self.admin_site, request, choice=choice)
         return [(row, find(row.obj) if row.obj else None) for row in rows]
-
-
-def find_models() -> list[CountedModel]:
-    """Return the models of which there is a row of hits, by name. Costs a query."""
-    # Not EXISTS: MariaDB would read a whole index for it. In the order of an index, because
-    # PostgreSQL would read all rows for each content type without hits.
-    rows = HitSlot.objects.filter(content_type=OuterRef("pk")).order_by(*HitSlot.KEY, "slot")
-    one = rows.values("content_type")[:1]
-    using = hits_alias()
-    with savepoint(using):
-        all_types = ContentType.objects.using(using).alias(row=Subquery(one))
-        types = [*all_types.filter(row__isnull=False)]
-    found = [
-        CountedModel(content_type_id=of.pk, model=model)
-        for of in types
-        if (model := of.model_class())  # None of one that the site does not have any more.
-    ]
-    return sorted(found, key=lambda counted: (counted.name, counted.label))
 
 
 def find_days_with_hits(selection: Selection) -> Period | None:
@@ -173,33 +158,43 @@ def read_refused(selection: Selection) -> list[RefusedRow]:
     return refused_rows({name: int(hits) for name, hits in sums.items()}, reasons_by_name())
 
 
-def read_report(selection: Selection) -> Report:
+def read_report(selection: Selection) -> dict[str, Any]:
     """
-    Read all numbers of a report.
+    Read all numbers of a report, for the template.
 
     Costs up to eight queries, whatever the number of models, objects and hits: one for the hits by
     day, one for the refused ones, one or two for the rankings, one for the visitors if they are
     counted, and one for the objects of each of up to three models.
     """
-    days, period = _read_days(selection), selection.period
-    hits = pick_days(days, period)
+    hits, before, today = _read_days(selection)
     rankings = compare_objects(_scope(selection), ROWS)
     first = {order: ranking.first(ROWS) for order, ranking in rankings.items()}
     keys = {ranked.object_key for rows in first.values() for ranked in rows}
     objects = load_objects(keys, selection.models, most_models=MOST_MODELS)
-    total = sum(hits.values())
-    rows = {order: _describe(ranked, objects, selection, total) for order, ranked in first.items()}
-    return Report(
-        selection=selection,
-        hits=hits,
-        before=pick_days(days, period.before),
-        today=None if period.is_today else days.get(period.today),
-        top=_add_visitors(rows[Order.TOP], selection),
-        rising=rows[Order.RISING],
-        falling=rows[Order.FALLING],
-        is_certain=all(ranking.proves(ROWS) for ranking in rankings.values()),
-        refused=read_refused(selection),
-    )
+    numbers = sum_up(hits, before)
+    rows = {
+        order: _describe(ranked, objects, selection, numbers["total"])
+        for order, ranked in first.items()
+    }
+    top = _add_visitors(rows[Order.TOP], selection)
+    refused = read_refused(selection)
+    refused_hits = sum(row.hits for row in refused)
+    return {
+        **numbers,
+        "today": today,
+        "top": top,
+        "lacks_visitors": None in [row.visitors for row in top],
+        "rising": rows[Order.RISING],
+        "falling": rows[Order.FALLING],
+        # Whether no other object rose or fell as much as these.
+        "is_certain": all(ranking.proves(ROWS) for ranking in rankings.values()),
+        "refused": refused,
+        "refused_hits": refused_hits,
+        # Refused hits are counted for all models together.
+        "refused_share": (
+            None if selection.model else share_of(refused_hits, refused_hits + numbers["total"])
+        ),
+    }
 
 
 def read_file(name: str, selection: Selection) -> Iterator[str]:
@@ -212,19 +207,25 @@ def read_file(name: str, selection: Selection) -> Iterator[str]:
         return refused_csv(read_refused(selection))
     if name in ("rising", "falling"):
         return objects_csv(_stream(Order[name.upper()], selection), has_shares=False)
-    days, period = _read_days(selection), selection.period
-    hits = pick_days(days, period)
+    hits, before, _today = _read_days(selection)
     if name == "days":
-        return days_csv(hits, pick_days(days, period.before))
+        return days_csv(hits, before)
     rows = _stream(Order.TOP, selection, sum(hits.values()))
     return objects_csv(_stream_visitors(rows, selection), has_shares=True)
 
 
-def _read_days(selection: Selection) -> Days:
-    """Return the hits by day of both periods, and of today. Costs one query."""
-    model = selection.model.model if selection.model else None
-    first_day, last_day = selection.period.read_days
-    return hits_by_day(model, first_day=first_day, last_day=last_day, counter=selection.counter)
+def _read_days(selection: Selection) -> tuple[Days, Days, int | None]:
+    """
+    Return the hits by day of the period, and of the one before.
+
+    Also returns those of today, beside a period that is over, unless it ended ten years ago. Costs
+    a query.
+    """
+    model, period = selection.model.model if selection.model else None, selection.period
+    first_day, last_day = period.read_days
+    days = hits_by_day(model, first_day=first_day, last_day=last_day, counter=selection.counter)
+    today = None if period.is_today else days.get(period.today)
+    return pick_days(days, period), pick_days(days, period.before), today
 
 
 def _scope(selection: Selection) -> Scope:

@@ -17,7 +17,6 @@ from django_hitcount import conf
 from django_hitcount.admin.pages import ComparisonForm
 from django_hitcount.counters.days import LONGEST_RANGE_DAYS, last_days, list_days
 from django_hitcount.counters.keys import CounterKey, CounterRange
-from django_hitcount.counters.visitors import Visitors
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.sums import Sums
@@ -51,23 +50,6 @@ SPANS = (1, 7, 30, MOST_DAYS)
 
 MOST_BEFORE = 20
 """Objects before this one among which the nearest with hits is looked for."""
-
-
-class CounterNumbers(NamedTuple):
-    """The hits of a counter, and its visitors if they are counted."""
-
-    counter: str
-    label: str
-    hits: Sequence[int]
-    """The hits of each of RANGES."""
-
-    total: int
-    visitors: Sequence[Visitors | None]
-    """
-    The visitors of each of RANGES; empty if the counter does not count them.
-
-    None if there are hits, but no visitors were counted, as of imported hits.
-    """
 
 
 def read_statistics(obj: Model, selection: Selection) -> dict[str, Any]:
@@ -109,7 +91,7 @@ def read_statistics(obj: Model, selection: Selection) -> dict[str, Any]:
 
     corrections = _read_corrections(key)
     rows = _count_rows(keys, sums, visitors)
-    numbers = [number for row in rows for number in row.visitors]
+    numbers = [number for row in rows for number in row["visitors"]]
     return {
         "hits": sum(hits.values()),
         # Their sum may be 0 all the same, if hits were taken back.
@@ -122,14 +104,19 @@ def read_statistics(obj: Model, selection: Selection) -> dict[str, Any]:
         "lacks_visitors": None in numbers,
         "corrections": corrections[:MOST_CORRECTIONS],
         "has_more_corrections": len(corrections) > MOST_CORRECTIONS,
-        "was_ever_hit": any(row.total for row in rows if row.counter == selection.counter),
+        "was_ever_hit": any(row["total"] for row in rows if row["counter"] == selection.counter),
     }
 
 
 def _count_rows(
     keys: Mapping[str, CounterKey], sums: Sums, visitors: VisitorsOfDays
-) -> list[CounterNumbers]:
-    """Count what the rows of the table of counters show."""
+) -> list[dict[str, Any]]:
+    """
+    Count what the rows of the table of counters show.
+
+    The visitors of a range are None if there are hits, but no visitors were counted, as of imported
+    hits. A counter that does not count them has none.
+    """
     ranges = [last_days(days) for days in RANGES]
     totals, options = get_totals_of(keys.values()), conf.get_config().counters
     of_key = {
@@ -145,7 +132,8 @@ def _count_rows(
             counts[of] if counts[of].spans or not number else None
             for of, number in zip(of_key.get(key, ()), hits, strict=False)
         ]
-        rows.append(CounterNumbers(name, label_counter(name), hits, totals[key], known))
+        row = {"counter": name, "label": label_counter(name), "total": totals[key]}
+        rows.append({**row, "hits": hits, "visitors": known})
     return rows
 
 

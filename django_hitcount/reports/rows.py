@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, zip_longest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db.models import Model
 from django.utils.text import slugify
@@ -21,8 +21,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
 from django_hitcount.counters.keys import ObjectKey
-from django_hitcount.reports.charts import BarChart, bar_chart
-from django_hitcount.reports.selection import Period, Selection
+from django_hitcount.reports.charts import bar_chart
+from django_hitcount.reports.selection import Period
 
 BYTE_ORDER_MARK = "\ufeff"
 """
@@ -93,82 +93,28 @@ class RefusedRow(NamedTuple):
     """Percent of all refused hits."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Report:
-    """All numbers of a report."""
+def sum_up(hits: Days, before: Days) -> dict[str, Any]:
+    """Return what a report says about the hits of a period, and of the period before if any."""
+    total = sum(hits.values())
+    total_before = sum(before.values()) if before else None
+    has_before = any(before.values())
+    return {
+        "total": total,
+        "total_before": total_before,
+        "change": change_of(total, total_before),
+        "per_day": _round_mean(total / len(hits)),
+        # Of several best days, the newest.
+        "best": max(hits.items(), key=lambda item: (item[1], item[0])),
+        "chart": bar_chart(hits, before if has_before else None),
+        "has_before": has_before,
+        "is_empty": not any(hits.values()) and not has_before,
+    }
 
-    selection: Selection
-    hits: Days
-    before: Days
-    today: int | None
-    """The hits of today so far, beside a period that is over; None if it ended ten years ago."""
 
-    top: Sequence[ObjectRow]
-    rising: Sequence[ObjectRow]
-    falling: Sequence[ObjectRow]
-    is_certain: bool
-    """Whether no other object rose or fell as much as these."""
-
-    refused: Sequence[RefusedRow]
-
-    @property
-    def total(self) -> int:
-        return sum(self.hits.values())
-
-    @property
-    def total_before(self) -> int | None:
-        """None for today, which is not over."""
-        return sum(self.before.values()) if self.before else None
-
-    @property
-    def change(self) -> float | None:
-        """How many percent more hits than before; None if there were none to compare with."""
-        return change_of(self.total, self.total_before)
-
-    @property
-    def per_day(self) -> float:
-        """The mean of all days: two significant digits below 10, else a whole number."""
-        mean = self.total / len(self.hits)
-        short = float(f"{mean:.2g}")
-        return short if abs(short) < 10 and not short.is_integer() else round(mean)
-
-    @property
-    def best(self) -> tuple[datetime.date, int]:
-        """The day with the most hits, the newest of several, and its hits."""
-        return max(self.hits.items(), key=lambda item: (item[1], item[0]))
-
-    @property
-    def lacks_visitors(self) -> bool:
-        """Whether nobody counted the visitors of some of the objects."""
-        return None in [row.visitors for row in self.top]
-
-    @property
-    def refused_hits(self) -> int:
-        return sum(row.hits for row in self.refused)
-
-    @property
-    def refused_share(self) -> float | None:
-        """
-        Percent of all hits of the period, counted or refused. None in a report on one model:
-        refused hits are counted for all models together.
-        """
-        if self.selection.model:
-            return None
-        return share_of(self.refused_hits, self.refused_hits + self.total)
-
-    @property
-    def chart(self) -> BarChart:
-        return bar_chart(self.hits, self.before if self.has_before else None)
-
-    @property
-    def has_before(self) -> bool:
-        """Whether there are hits to compare with."""
-        return any(self.before.values())
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no hits were counted, neither in the period nor before."""
-        return not any(self.hits.values()) and not self.has_before
+def _round_mean(mean: float) -> float:
+    """Return two significant digits below 10, else a whole number."""
+    short = float(f"{mean:.2g}")
+    return short if abs(short) < 10 and not short.is_integer() else round(mean)
 
 
 def pick_days(days: Days, period: Period | None) -> Days:

@@ -6,10 +6,10 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from django_hitcount.admin.report import find_models
 from django_hitcount.db import slots
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.tables import HitSlot
+from django_hitcount.reports import find_models
 from tests.app.models import Article
 
 ROWS = 3000
