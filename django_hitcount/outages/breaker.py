@@ -17,11 +17,11 @@ from django.utils.asyncio import async_unsafe
 
 from django_hitcount.db.failures import is_conflict, is_server_away
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.outages.deadlines import deadline
 from django_hitcount.outages.waits import (
     WAITS_ATTRIBUTE,
     add_wait,
     current_page,
+    deadline,
     is_in_background,
 )
 

@@ -17,7 +17,7 @@ from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.tables import MissedRecord
-from django_hitcount.outages.deadlines import pause_deadline
+from django_hitcount.outages.waits import pause_deadline
 
 RECORDS_AT_A_TIME = 100
 """Rows that are read at a time. Each has as many hits as one command, see RedisBuffer.record()."""

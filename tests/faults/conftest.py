@@ -11,7 +11,7 @@ import pytest
 from django_redis.pool import ConnectionFactory
 
 from django_hitcount.buffers import get_buffer
-from django_hitcount.outages import breaker, deadlines
+from django_hitcount.outages import breaker, waits
 from tests.app.models import Article
 from tests.cache_alias import change_alias
 from tests.servers import HOST, Valkey
@@ -55,7 +55,7 @@ def endless_pauses(monkeypatch) -> None:
 def clock(monkeypatch) -> SimpleNamespace:
     """The clock for waits, in place of the real one. The test sets ``now``, in seconds."""
     clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
-    for module in (breaker, deadlines):
+    for module in (breaker, waits):
         monkeypatch.setattr(module, "time", clock)
     return clock
 

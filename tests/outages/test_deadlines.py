@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from django_hitcount.buffers.redis.connections import BoundedSocket
-from django_hitcount.outages import deadlines
-from django_hitcount.outages.deadlines import Deadline, pause_deadline, seconds_left
+from django_hitcount.outages import waits
+from django_hitcount.outages.waits import Deadline, pause_deadline, seconds_left
 
 
 def test_there_is_none_outside():
@@ -25,7 +25,7 @@ def test_the_earlier_of_two_holds(outer, inner):
 
 def test_pause_postpones_it(monkeypatch):
     now = 100.0
-    monkeypatch.setattr(deadlines, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(waits, "time", SimpleNamespace(monotonic=lambda: now))
     with Deadline(5):
         now = 102.0
         with pause_deadline():

@@ -33,8 +33,8 @@ from django_hitcount.db import ledger, seen_visitors
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.outages import missed_records
-from django_hitcount.outages.deadlines import pause_deadline
 from django_hitcount.outages.missed_records import CommandId, MissedHits
+from django_hitcount.outages.waits import pause_deadline
 
 VISITORS_AT_A_TIME = 200
 """Visitors delivered in one round trip."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from redis.connection import DefaultParser
 
-from django_hitcount.outages.deadlines import seconds_left
+from django_hitcount.outages.waits import seconds_left
 
 if TYPE_CHECKING:
     from redis.connection import AbstractConnection
