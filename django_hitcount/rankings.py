@@ -20,6 +20,7 @@ from django_hitcount.counters.primary_keys import (
 from django_hitcount.counters.rankings import (
     TREND_UNIT,
     RankedKey,
+    Scope,
     Weights,
     check_limit,
     weigh_days,
@@ -27,7 +28,6 @@ from django_hitcount.counters.rankings import (
 )
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.expressions import HitsInTables
-from django_hitcount.db.ranking_scopes import Scope
 from django_hitcount.db.rankings import rank_these, read_rankings
 from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.twins import async_twin

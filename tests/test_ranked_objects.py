@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from django_hitcount import rankings
+from django_hitcount.counters.rankings import Scope
 from django_hitcount.db import rankings as db_rankings
 from django_hitcount.db.counter_keys import content_type_id_of
-from django_hitcount.db.ranking_scopes import Scope
 from django_hitcount.rankings import rank_queryset
 from tests.app.models import Article
 from tests.ranked import add_totals

@@ -21,8 +21,7 @@ from django_hitcount.admin.pages import ReadOnlyAdmin, csv_file, find_address, p
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import day_of, time_since
 from django_hitcount.counters.keys import CounterKey, CounterRange, ObjectKey
-from django_hitcount.counters.rankings import Order, RankedKey, weigh_days
-from django_hitcount.db.ranking_scopes import Scope
+from django_hitcount.counters.rankings import Order, RankedKey, Scope, weigh_days
 from django_hitcount.db.rankings import compare_objects, stream_objects
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint

@@ -35,10 +35,10 @@ def match_uncompacted(connection: BaseDatabaseWrapper) -> str:
     """
     Return a condition for the rows that are not in slot 0. With it, a SlotIndex finds them.
 
-    SQLite uses a partial index only for the condition that the index has, literally. With False
-    instead of 0, it would read the whole table.
+    SQLite uses a partial index only for the condition that the index has, literally. MySQL and
+    MariaDB use an index only for a comparison.
     """
-    return f"is_compacted = {0 if connection.vendor == 'sqlite' else False}"
+    return "is_compacted = False" if connection.vendor == "mysql" else "NOT is_compacted"
 
 
 class SlotIndex(models.Index):
@@ -69,9 +69,12 @@ class SlotIndex(models.Index):
         **kwargs: Any,
     ) -> Statement:
         if schema_editor.connection.features.supports_partial_indexes:
-            rows = models.Q(is_compacted=False)
-            index = models.Index(fields=self.fields[1:], name=self.name, condition=rows)
-        else:
-            columns = [*self.fields, "hits"] if self.has_hits else self.fields
-            index = models.Index(fields=columns, name=self.name)
+            index = models.Index(fields=self.fields[1:], name=self.name)
+            statement = index.create_sql(model, schema_editor, using, **kwargs)
+            # Not Index(condition=...): its SQL depends on the version of Django.
+            condition: Any = f" WHERE {match_uncompacted(schema_editor.connection)}"
+            statement.parts["condition"] = condition
+            return statement
+        columns = [*self.fields, "hits"] if self.has_hits else self.fields
+        index = models.Index(fields=columns, name=self.name)
         return index.create_sql(model, schema_editor, using, **kwargs)

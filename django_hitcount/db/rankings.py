@@ -8,24 +8,30 @@ instead, and the sums sorted.
 The objects are not loaded: some may have been deleted since.
 """
 
-# ruff: noqa: S608 - the parts of the statements are our own; values are parameters.
+# ruff: noqa: S608 - the parts of the statements are our own.
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
-from django.db import connections
-
-from django_hitcount.counters.rankings import Order, RankedKey, Ranking, rank_keys
-from django_hitcount.db.ranking_heads import read_heads, to_keys
-from django_hitcount.db.ranking_scopes import (
+from django_hitcount.counters.rankings import (
+    Head,
+    Order,
+    RankedKey,
+    Ranking,
     Scope,
-    match_scope,
-    sum_hits,
-    sum_hits_before,
+    prove,
+    rank_keys,
 )
-from django_hitcount.db.routing import hits_alias
-from django_hitcount.db.sql import Sql, read_rows, spool_rows
+from django_hitcount.db.ranking_selects import (
+    FEW_UNCOMPACTED,
+    NO_LIST,
+    select_heads,
+    select_sums,
+    select_table,
+)
+from django_hitcount.db.sql import read_rows, spool_rows
 
 FEWEST_ROWS = 20
 """Rows to read of each list at first. If they prove too few objects, four times as many follow."""
@@ -94,17 +100,17 @@ def stream_objects(scope: Scope, order: Order) -> Iterator[RankedKey]:
     Costs a query that sums up all rows of the scope, and no memory.
     """
     if scope.content_type_ids:
-        for rows in spool_rows(*_select_table(scope, order)):
-            yield from (key for key in to_keys(rows) if key.score(order) > 0)
+        for rows in spool_rows(select_table(scope, order), {"counter": scope.counter}):
+            yield from (key for key in _to_keys(rows) if key.score(order) > 0)
 
 
 def rank_these(scope: Scope, object_ids: Sequence[str]) -> list[RankedKey]:
     """Rank those of some objects that have hits. Costs a query per thousand."""
     found = []
     for start in range(0, len(object_ids), IDS_PER_STATEMENT):
-        ids = object_ids[start : start + IDS_PER_STATEMENT]
-        sql, params = _select_sums(scope, f"AND object_id IN ({', '.join(['%s'] * len(ids))})")
-        found += to_keys(read_rows(sql, [*params, *ids]))
+        ids = {f"id_{n}": pk for n, pk in enumerate(object_ids[start : start + IDS_PER_STATEMENT])}
+        sql = select_sums(scope, f"object_id IN ({', '.join(f'%({name})s' for name in ids)})")
+        found += _to_keys(read_rows(sql, {"counter": scope.counter, **ids}))
     return rank_keys(found)
 
 
@@ -115,7 +121,44 @@ def _read_rankings(scope: Scope, size: int, orders: Sequence[Order]) -> Rankings
     """
     sorted_by_index = sum(not of.is_summed for of in scope.lists())
     reads_heads = size <= min(MOST_ROWS, MOST_ROWS_OF_ALL_LISTS // sorted_by_index)
-    return (read_heads if reads_heads else _read_table)(scope, size, orders)
+    return (_read_heads if reads_heads else _read_table)(scope, size, orders)
+
+
+def _read_heads(scope: Scope, depth: int, orders: Sequence[Order]) -> Rankings:
+    """
+    Rank the objects in the first ``depth`` rows of each list, as far as their order is certain.
+
+    Costs a query.
+    """
+    rows = read_rows(select_heads(scope, depth), {"counter": scope.counter})
+    # Of the rows of an object, one has its sums.
+    keys = _to_keys(row[1:3] + row[5:] for row in rows if row[5] is not None)
+    heads = [*_find_heads(scope, depth, rows)]
+    return {
+        order: prove(
+            keys, [of for of in heads if of.row_list.is_before == (order is Order.FALLING)], order
+        )
+        for order in orders
+    }
+
+
+def _find_heads(scope: Scope, depth: int, rows: Iterable[Sequence[Any]]) -> Iterator[Head]:
+    """Yield the heads that bound the hits of objects in none of them."""
+    highest_slot, uncompacted = 1, 0
+    lists = scope.lists()
+    ends: dict[int, int] = {}
+    for number, _, _, hits, place, *_ in rows:
+        if number == NO_LIST:
+            highest_slot, uncompacted = hits, place
+        elif place == depth:
+            ends[number] = int(hits)
+    has_sums = scope.weights is not None and uncompacted <= FEW_UNCOMPACTED
+    for number, last_hits in ends.items():
+        row_list = lists[number]
+        is_sure = row_list.is_compacted or row_list.is_summed
+        if is_sure or not has_sums:  # Otherwise the sums bound the same hits, and better.
+            # An object has one row in slot 0, elsewhere one for each slot, and one of corrections.
+            yield Head(row_list, last_hits, 1 if is_sure else int(highest_slot) + 1)
 
 
 def _read_table(scope: Scope, size: int, orders: Sequence[Order]) -> Rankings:
@@ -124,47 +167,21 @@ def _read_table(scope: Scope, size: int, orders: Sequence[Order]) -> Rankings:
 
     A ranking is complete if it has fewer.
     """
-    parts = [_select_table(scope, order, size) for order in orders]
-    rows = read_rows(
-        " UNION ALL ".join(
-            f"SELECT part.*, {number} AS ranking FROM ({sql}) part"
-            for number, (sql, _) in enumerate(parts)
-        ),
-        [param for _, params in parts for param in params],
-    )
+    parts = [
+        f"SELECT part.*, {number} AS ranking FROM ({select_table(scope, order, size)}) part"
+        for number, order in enumerate(orders)
+    ]
+    rows = read_rows(" UNION ALL ".join(parts), {"counter": scope.counter})
     found = {}
     for number, order in enumerate(orders):
-        keys = rank_keys(to_keys(row[:4] for row in rows if row[4] == number), order)
+        keys = rank_keys(_to_keys(row[:4] for row in rows if row[4] == number), order)
         found[order] = Ranking(keys, is_complete=len(keys) < size)
     return found
 
 
-def _select_table(scope: Scope, order: Order, limit: int | None = None) -> Sql:
-    """
-    Select the objects of a ranking by the sums of all rows.
-
-    For the most hits without a period before, also selects the objects with 0 or less, which come
-    last: they are few, and to leave them out would take a second sum of each object.
-    """
-    sql, params = _select_sums(scope)
-    if scope.before or order is not Order.TOP:
-        sql = f"SELECT * FROM ({sql}) sums WHERE {order.value} > 0"
-    sql += f" ORDER BY {order.value} DESC, content_type_id, {_bytewise('object_id')}"
-    return f"{sql} LIMIT {limit}" if limit else sql, params
-
-
-def _select_sums(scope: Scope, condition: str = "") -> Sql:
-    """Select the objects of a scope, and their hits in its periods."""
-    hits, hits_params = sum_hits(scope)
-    before, before_params = sum_hits_before(scope)
-    where, where_params = match_scope(scope)
-    return (
-        f"SELECT content_type_id, object_id, {hits} AS hits, {before} AS hits_before "
-        f"FROM {scope.table} hit WHERE {where} {condition} GROUP BY content_type_id, object_id"
-    ), hits_params + before_params + where_params
-
-
-def _bytewise(column: str) -> str:
-    """Return a column as a ranking orders by it. Only PostgreSQL would use a language."""
-    is_postgresql = connections[hits_alias()].vendor == "postgresql"
-    return f'{column} COLLATE "C"' if is_postgresql else column
+def _to_keys(rows: Iterable[Sequence[Any]]) -> list[RankedKey]:
+    """Return ranked objects of content type ids, object ids, hits, and hits before."""
+    return [
+        RankedKey((content_type_id, object_id), int(hits), int(before))
+        for content_type_id, object_id, hits, before in rows
+    ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partialmethod
 from tempfile import TemporaryFile
 from typing import Any
@@ -36,7 +36,7 @@ ROWS_PER_STATEMENT = 1000
 """Rows of one upsert. More rows would not make it faster per row."""
 
 
-def read_rows(sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
+def read_rows(sql: str, params: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     """Run a SELECT in the database of the counts. A transaction around it survives an error."""
     using = hits_alias()
     with savepoint(using), connections[using].cursor() as cursor:
@@ -45,7 +45,7 @@ def read_rows(sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
     return rows
 
 
-def spool_rows(sql: str, params: Sequence[Any]) -> Iterator[list[list[Any]]]:
+def spool_rows(sql: str, params: Mapping[str, Any]) -> Iterator[list[list[Any]]]:
     """
     Run a SELECT of texts and whole numbers, and yield its rows, a thousand at a time.
 

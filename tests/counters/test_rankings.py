@@ -10,6 +10,7 @@ from django_hitcount.counters.rankings import (
     TREND_UNIT,
     Head,
     RankedKey,
+    RowList,
     check_limit,
     prove,
     rank_keys,
@@ -24,42 +25,44 @@ def keys(*hits):
     return [RankedKey((1, str(number)), value) for number, value in enumerate(hits)]
 
 
-def proven(candidates, *heads, depth=2):
-    ranking = prove(candidates, heads, depth=depth)
+def head(last_hits, *, weight=1, rows_per_object=1, model=1):
+    return Head(RowList(model, weight=weight), last_hits, rows_per_object)
+
+
+def proven(candidates, *heads):
+    ranking = prove(candidates, heads)
     return [key.hits for key in ranking.keys], ranking.is_complete
 
 
 def test_the_ends_of_all_lists_add_up_to_the_bound():
-    assert proven(keys(9, 8, 7), Head(2, 3, 1, 1), Head(2, 4, 1, 1)) == ([9, 8], False)
+    assert proven(keys(9, 8, 7), head(3), head(4)) == ([9, 8], False)
 
 
 def test_as_many_hits_as_the_bound_are_not_certain():
     """An object in no head may have as many, and may come first."""
-    assert proven(keys(7), Head(2, 7, 1, 1)) == ([], False)
+    assert proven(keys(7), head(7)) == ([], False)
 
 
-def test_a_list_that_was_read_to_its_end_bounds_at_0():
-    assert proven(keys(9, 1), Head(1, 5, 1, 1)) == ([9, 1], True)
-    assert proven(keys(9, 3), Head(1, 5, 1, 1), Head(2, 3, 1, 1)) == ([9], False)
+def test_lists_that_were_read_to_their_ends_have_all_objects():
+    assert proven(keys(9, 1)) == ([9, 1], True)
+    assert proven(keys(9, 1), head(0)) == ([9, 1], False)
 
 
 def test_an_object_may_have_several_rows_in_a_list():
-    assert proven(keys(9, 6), Head(2, 2, 1, 4)) == ([9], False)
+    assert proven(keys(9, 6), head(2, rows_per_object=4)) == ([9], False)
 
 
 def test_a_row_counts_with_its_weight():
-    assert proven(keys(31, 30), Head(2, 3, 10, 1)) == ([31], False)
+    assert proven(keys(31, 30), head(3, weight=10)) == ([31], False)
 
 
 def test_a_negative_end_does_not_lower_the_bound():
     """An object without a row in that list has more there."""
-    assert proven(keys(5, 4), Head(2, -3, 1, 1), Head(2, 4, 1, 1)) == ([5], False)
+    assert proven(keys(5, 4), head(-3), head(4)) == ([5], False)
 
 
 def test_a_list_of_one_model_does_not_bound_another():
-    heads = Head(2, 3, 1, 1, 1), Head(2, 4, 1, 1, 2)
-
-    assert proven(keys(5, 4), *heads) == ([5], False)
+    assert proven(keys(5, 4), head(3), head(4, model=2)) == ([5], False)
 
 
 def test_no_hits_are_no_place():

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
-from django_hitcount.counters.rankings import Order, RankedKey, weigh_days
+from django_hitcount.counters.rankings import Order, RankedKey, Scope, weigh_days
 from django_hitcount.db import rankings
 from django_hitcount.db.counter_keys import content_type_id_of
-from django_hitcount.db.ranking_scopes import Scope
 from django_hitcount.db.rankings import compare_objects, stream_objects
 from django_hitcount.db.slots import CORRECTION_SLOT
 from django_hitcount.db.tables import DailyHitSlot

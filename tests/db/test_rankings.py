@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 import time_machine
 
-from django_hitcount.counters.rankings import Ranking, weigh_days
-from django_hitcount.db import ranking_heads, rankings
+from django_hitcount.counters.rankings import Ranking, Scope, weigh_days
+from django_hitcount.db import ranking_selects, rankings
 from django_hitcount.db.counter_keys import content_type_id_of
-from django_hitcount.db.ranking_scopes import Scope
 from django_hitcount.db.rankings import rank_these, read_rankings
 from django_hitcount.db.slots import CORRECTION_SLOT
 from tests.app.models import Article
@@ -128,7 +127,8 @@ def test_rows_of_days_that_are_not_compacted_are_summed_up_at_once(articles):
 
 
 def test_many_rows_of_days_that_are_not_compacted_are_summed_up_later(articles, monkeypatch):
-    monkeypatch.setattr(ranking_heads, "FEW_UNCOMPACTED", 59)
+    for module in (rankings, ranking_selects):
+        monkeypatch.setattr(module, "FEW_UNCOMPACTED", 59)
     add_daily({(articles[n], 0, 0): 300 - 50 * n for n in range(5)})
     add_daily({(article, 1 + n % 49, 0): 1 for n, article in enumerate(articles)})
 

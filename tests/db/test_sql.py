@@ -14,7 +14,7 @@ DIGITS = " UNION ALL ".join(f"SELECT {digit} AS n" for digit in range(10))
 NUMBERS = {
     10 ** len(names): "SELECT "
     + " + ".join(f"{10**place} * {name}.n" for place, name in enumerate(names))
-    + f" AS number, %s AS text FROM {', '.join(f'({DIGITS}) {name}' for name in names)}"
+    + f" AS number, %(text)s AS text FROM {', '.join(f'({DIGITS}) {name}' for name in names)}"
     for names in ("abcd", "abcde")
 }
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def numbers(size):
-    return (row for rows in spool_rows(NUMBERS[size], ["x" * 100]) for row in rows)
+    return (row for rows in spool_rows(NUMBERS[size], {"text": "x" * 100}) for row in rows)
 
 
 def test_all_rows_are_read():

@@ -11,9 +11,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from django_hitcount.counters.days import day_of
-from django_hitcount.counters.rankings import weigh_days
+from django_hitcount.counters.rankings import Scope, weigh_days
 from django_hitcount.db.counter_keys import content_type_id_of
-from django_hitcount.db.ranking_scopes import Scope
 from django_hitcount.db.rankings import compare_objects
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.rankings import popular, trending
