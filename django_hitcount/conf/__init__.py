@@ -56,9 +56,6 @@ REASON_MAX_LENGTH = 200
 USERNAME_MAX_LENGTH = 150
 """Column ``made_by``: the length of a username in django.contrib.auth. Longer names are cut."""
 
-RUN_ID_MAX_LENGTH = 40
-"""Column ``run_id``: Redis uses 40 hexadecimal digits."""
-
 
 def cached_for_settings(
     *names: str, maxsize: int | None = None

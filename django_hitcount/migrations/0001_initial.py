@@ -29,9 +29,7 @@ class Migration(migrations.Migration):
             name='MissedRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('recorder', models.UUIDField(editable=False, null=True)),
-                ('sequence', models.BigIntegerField(editable=False, null=True)),
-                ('run_id', models.CharField(editable=False, max_length=40)),
+                ('command_id', models.JSONField(editable=False, null=True)),
                 ('hits', models.JSONField(editable=False)),
                 ('missed_at', models.DateTimeField(default=django.utils.timezone.now)),
             ],

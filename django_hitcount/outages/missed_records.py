@@ -9,7 +9,6 @@ what it had.
 from __future__ import annotations
 
 import datetime
-import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -58,10 +57,7 @@ def make_records(
     if counted:
         yield make_record_of_slots(counted)
     if in_doubt and command_id:
-        recorder, sequence, run_id = command_id
-        yield MissedRecord(
-            hits=_as_json(in_doubt), recorder=uuid.UUID(recorder), sequence=sequence, run_id=run_id
-        )
+        yield MissedRecord(hits=_as_json(in_doubt), command_id=command_id)
 
 
 def make_record_of_slots(hits: Sequence[NewHits]) -> MissedRecord:
@@ -74,7 +70,11 @@ def read_oldest(*, after: int = 0) -> list[MissedHits]:
     """Read the oldest rows, of those with a greater id than ``after``. Costs one query."""
     records = MissedRecord.objects.using(hits_alias()).filter(pk__gt=after).order_by("pk")
     return [
-        MissedHits(record.pk, _from_json(record.hits), _command_id(record))
+        MissedHits(
+            record.pk,
+            _from_json(record.hits),
+            CommandId(*record.command_id) if record.command_id else None,
+        )
         for record in records[:RECORDS_AT_A_TIME]
     ]
 
@@ -85,12 +85,6 @@ def drop(missed: Iterable[MissedHits]) -> int:
     records = MissedRecord.objects.using(hits_alias())
     number, _ = records.filter(pk__in=[hits.id for hits in missed]).delete()
     return number
-
-
-def _command_id(record: MissedRecord) -> CommandId | None:
-    if record.recorder is None or record.sequence is None:
-        return None
-    return CommandId(record.recorder.hex, record.sequence, record.run_id)
 
 
 def _from_json(hits: list[list[Any]]) -> list[NewHits]:

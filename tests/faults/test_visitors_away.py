@@ -94,7 +94,7 @@ def test_hit_in_doubt_counts_once(own_valkey, rule, article, repeat, runs_late):
     with hanging(own_valkey):
         assert visit(article, 2).counted
         assert visit(article, 2).refusal == "repeat"
-    assert "visitor" not in str(MissedRecord.objects.get(recorder__isnull=False).hits)
+    assert "visitor" not in str(MissedRecord.objects.get(command_id__isnull=False).hits)
     end_doubt(own_valkey, runs_late)
 
     assert slot_sums([article]) == {article: 2}
@@ -167,7 +167,7 @@ def test_hit_in_doubt_uses_the_limit_up_once(own_valkey, article, runs_late):
     come(article, 1)
     with hanging(own_valkey):
         assert come(article, 2) is None
-    assert "address" not in str(MissedRecord.objects.get(recorder__isnull=False).hits)
+    assert "address" not in str(MissedRecord.objects.get(command_id__isnull=False).hits)
     end_doubt(own_valkey, runs_late)
     get_buffer.cache_clear()
     found = [come(article, n) for n in (3, 4)]

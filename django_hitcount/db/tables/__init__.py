@@ -56,18 +56,16 @@ class MissedRecord(Row):
     """
     Hits that Redis missed, or may have missed. Kept until Redis is up to date.
 
-    Without a recorder, the hits are already in the slots. Only the running totals in Redis must be
-    discarded. With a recorder, Redis may have run the command with these hits or not. It is sent
-    again with the same recorder and sequence, and Redis runs these at most once.
+    Without the id of a command, the hits are already in the slots. Only the running totals in Redis
+    must be discarded. With one, Redis may have run the command with these hits or not. It is sent
+    again with the same id, and Redis runs it at most once.
     """
 
-    recorder = models.UUIDField(null=True, editable=False)
-    sequence = models.BigIntegerField(null=True, editable=False)
-    run_id = models.CharField(max_length=conf.RUN_ID_MAX_LENGTH, editable=False)
+    command_id = models.JSONField(null=True, editable=False)
     hits = models.JSONField(editable=False)
     missed_at = models.DateTimeField(default=timezone.now)
 
-    KEY = ("recorder", "sequence", "missed_at")
+    KEY = ("command_id", "missed_at")
 
     class Meta:
         default_permissions = ()
