@@ -31,17 +31,8 @@ def run_all(message: str) -> Iterator[Callable[[str], AbstractContextManager[Non
 
 
 def describe_error(error: Exception) -> str:
-    """Describe an error for people. Each error of a group has its own line, with its step."""
-    if not isinstance(error, ExceptionGroup):
-        return str(error)
-    return "\n".join([error.message, *_describe_members(error)])
-
-
-def _describe_members(group: ExceptionGroup[Exception]) -> Iterator[str]:
-    """Describe the errors of a group, and those of groups in it."""
-    for error in group.exceptions:
-        if isinstance(error, ExceptionGroup):
-            yield from _describe_members(error)
-        else:
-            notes = ", ".join(getattr(error, "__notes__", ()))
-            yield f"{error} ({notes})" if notes else str(error)
+    """Describe an error for people, with its step. Each error of a group has its own line."""
+    text = error.message if isinstance(error, ExceptionGroup) else str(error)
+    if notes := ", ".join(getattr(error, "__notes__", ())):
+        text = f"{text} ({notes})"
+    return "\n".join([text, *map(describe_error, getattr(error, "exceptions", ()))])

@@ -48,27 +48,25 @@ class Written(NamedTuple):
     """The keys of objects that another session has locked, as text."""
 
 
-def write_stale_totals() -> int:
+def write_stale_totals() -> None:
     """
     Write the totals that have changed since their columns were written.
 
-    Leaves objects that another session has locked to the next call, and skips deleted ones. Returns
-    how many columns were changed. If this fails for one model, continues with the others.
+    Leaves objects that another session has locked to the next call, and skips deleted ones. If this
+    fails for one model, continues with the others.
 
     Costs nothing if no model has a HitCountField. Otherwise, costs a query, and for each model and
     300 objects a query, a transaction of three statements or more, and a DELETE.
 
     Raises an ExceptionGroup of the errors.
     """
-    changed = 0
     with run_all("Some total columns were not written.") as step:
         for model, fields in total_columns().items():
             with step(f"writing the totals of {model._meta.label}"):
-                changed += sum(written.changed for written in _write_stale(model, fields))
-    return changed
+                _write_stale(model, fields)
 
 
-def _write_stale(model: type[models.Model], fields: Sequence[HitCountField]) -> Iterator[Written]:
+def _write_stale(model: type[models.Model], fields: Sequence[HitCountField]) -> None:
     stale = StaleTotal.objects.using(hits_alias()).filter(content_type_id=content_type_id_of(model))
     newest = stale.aggregate(newest=Max("pk"))["newest"] or 0
     after = 0
@@ -81,7 +79,6 @@ def _write_stale(model: type[models.Model], fields: Sequence[HitCountField]) -> 
         # After the COMMIT of the write: if this process dies before, the next one writes again.
         done = [pk for pk, object_id in piece if object_id not in written.locked]
         stale.filter(pk__in=done)._raw_delete(hits_alias())
-        yield written
         after = piece[-1][0]
 
 

@@ -49,15 +49,22 @@ def compact_hits() -> Compaction:
     Prune, compact, and write the columns of HitCountField. Without Redis, also forget deleted
     objects; with Redis, a flush does that.
 
-    If a step fails, still runs the others. Costs what prune(), compact() and write_stale_totals()
-    cost, and without Redis what forgetting.forget_deleted() costs.
+    If a step fails, still runs the others. Costs what prune_salts(), prune_admissions(),
+    prune_addresses(), compact() and write_stale_totals() cost, and without Redis what
+    forgetting.forget_deleted() costs.
 
     Raises an ExceptionGroup of the errors. Then call it again.
     """
     done = Compaction()
     with run_all("Some steps failed: run compact_hits again.") as step:
-        with step("pruning"):
-            prune()  # First: old salts must go, however long the other steps take.
+        # First, however long the other steps take: without the salt, nobody can find out which
+        # visitor a hash belongs to.
+        with step("deleting old salts"):
+            prune_salts()
+        with step("deleting old admissions"):
+            prune_admissions(using=hits_alias())
+        with step("deleting old addresses"):
+            prune_addresses(using=hits_alias())
         with step("compacting"):
             done = compact()
         with step("writing total columns"):
@@ -66,26 +73,6 @@ def compact_hits() -> Compaction:
             if not get_buffer().keeps_hits:  # Otherwise flush_hits does it.
                 forgetting.forget_deleted(forgetting.read_due())
     return done
-
-
-def prune() -> None:
-    """
-    Delete old visitor salts, admissions and counted addresses.
-
-    Deletes the salts first: after that, nobody can find out which visitor a hash belongs to. If a
-    step fails, still runs the others.
-
-    Costs four queries or more; see prune_salts(), prune_admissions() and prune_addresses().
-
-    Raises an ExceptionGroup of the errors of the database. Then call it again.
-    """
-    with run_all("Some old rows were not deleted.") as step:
-        with step("deleting old salts"):
-            prune_salts()
-        with step("deleting old admissions"):
-            prune_admissions(using=hits_alias())
-        with step("deleting old addresses"):
-            prune_addresses(using=hits_alias())
 
 
 def compact(*, batch_size: int = BATCH_SIZE) -> Compaction:

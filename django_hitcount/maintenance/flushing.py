@@ -16,8 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from itertools import chain
+from dataclasses import dataclass, fields, replace
 
 from django.contrib.contenttypes.models import ContentType
 
@@ -59,12 +58,8 @@ class Flush:
     """Fields without valid hits. They are set aside in Redis, in the keys "malformed"."""
 
     def __add__(self, other: Flush) -> Flush:
-        return Flush(
-            batches=self.batches + other.batches,
-            counters=self.counters + other.counters,
-            hits=self.hits + other.hits,
-            malformed=self.malformed + other.malformed,
-        )
+        names = [field.name for field in fields(self)]
+        return Flush(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
 
 @in_background()
@@ -165,8 +160,7 @@ def flush_batch(buffer: Buffer, batch: Batch) -> Flush:
 
 def set_aside_unknown_models(batch: Batch) -> Batch:
     """Treat the hits of content types that do not exist as malformed. Costs a query."""
-    keys = chain(batch.totals, (key for key, _ in batch.daily), (v.key for v in batch.visitors))
-    wanted = {key.content_type_id for key in keys}
+    wanted = {key.content_type_id for key in (*batch.totals, *(v.key for v in batch.visitors))}
     types = ContentType.objects.using(hits_alias()).filter(pk__in=wanted)
     known = {*types.values_list("pk", flat=True)}
     if wanted == known:

@@ -11,8 +11,8 @@ from django.db import transaction
 from django.test import RequestFactory
 
 from django_hitcount.counters.days import day_of
+from django_hitcount.db.seen_visitors import prune_addresses
 from django_hitcount.db.tables import CountedAddress, SeenVisitor
-from django_hitcount.maintenance.compaction import prune
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hit, record_hits
 from django_hitcount.refusals.registry import reasons_by_name, refusal
@@ -251,7 +251,7 @@ def test_rows_go_when_their_interval_is_over(article, settings):
                 record_hit(article, request_of(1), counter=counter)
     assert CountedAddress.objects.count() in (0, 8)
     with time_machine.travel(NOON + datetime.timedelta(days=3)):
-        prune()
+        prune_addresses(using="default")
 
     assert CountedAddress.objects.count() in (0, 4)
 
@@ -259,7 +259,7 @@ def test_rows_go_when_their_interval_is_over(article, settings):
 def test_more_rows_than_one_statement_takes_are_pruned(db):
     rows = [CountedAddress(name=f"2026-03-01:{n:032x}", hits=1) for n in range(1100)]
     CountedAddress.objects.bulk_create([*rows, CountedAddress(name="2999-01-01:a", hits=1)])
-    prune()
+    prune_addresses(using="default")
 
     assert [row.name for row in CountedAddress.objects.all()] == ["2999-01-01:a"]
 
