@@ -78,15 +78,11 @@ class Throttle:
 
 def _valid_name(name: str) -> str:
     # Not isinstance(): a lazy text would pass, and neither Redis nor a database takes it.
-    if not issubclass(type(name), str) or not 0 < len(name) <= conf.THROTTLE_NAME_MAX_LENGTH:
+    is_text = issubclass(type(name), str) and 0 < len(name) <= conf.THROTTLE_NAME_MAX_LENGTH
+    if not is_text or "\0" in name or any("\ud800" <= character <= "\udfff" for character in name):
         raise InvalidArgument(
             f"Invalid name of a throttle: {_shorten(name)}. Pass a text of 1 to "
-            f"{conf.THROTTLE_NAME_MAX_LENGTH} characters."
-        )
-    if "\0" in name or any("\ud800" <= character <= "\udfff" for character in name):
-        raise InvalidArgument(
-            f"Invalid name of a throttle: {name!r}. Remove the character that cannot be stored "
-            "(NUL or half a surrogate pair)."
+            f"{conf.THROTTLE_NAME_MAX_LENGTH} characters, without NUL and half surrogate pairs."
         )
     return name
 
