@@ -6,7 +6,7 @@ StaleTotal names the totals that have changed since their columns were written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
@@ -66,35 +66,29 @@ class HitCountField(BigIntegerField):
         return 0
 
     def check(self, **kwargs: Any) -> list[CheckMessage]:
-        return [*super().check(**kwargs), *self._check_counter(), *self._check_model()]
+        return [*super().check(**kwargs), *self._find_errors()]
 
-    def _check_counter(self) -> list[CheckMessage]:
-        if conf.find_setting_errors():
-            return []
-        try:
-            check_counter(self.counter)
-        except InvalidArgument as exc:
-            hint = "Pass the name of a counter to HitCountField, or add it to the setting."
-            return [Error(str(exc), hint=hint, obj=self, id="django_hitcount.E007")]
-        return []
-
-    def _check_model(self) -> list[CheckMessage]:
+    def _find_errors(self) -> Iterator[CheckMessage]:
+        if not conf.find_setting_errors():
+            try:
+                check_counter(self.counter)
+            except InvalidArgument as exc:
+                hint = "Pass the name of a counter to HitCountField, or add it to the setting."
+                yield Error(str(exc), hint=hint, obj=self, id="django_hitcount.E007")
         try:
             key_type(self.model)
         except InvalidKey as exc:
-            return [Error(str(exc), hint="Remove the field.", obj=self, id="django_hitcount.E005")]
+            yield Error(str(exc), hint="Remove the field.", obj=self, id="django_hitcount.E005")
+            return
         counted = counted_model(self.model)
-        if counted is self.model:
-            return []
-        return [
-            Error(
+        if counted is not self.model:
+            yield Error(
                 f"{self.model._meta.label} has a HitCountField, but its hits are counted as those "
                 f"of {counted._meta.label}.",
                 hint=f"Move the field to {counted._meta.label}.",
                 obj=self,
                 id="django_hitcount.E008",
             )
-        ]
 
 
 def total_columns() -> Mapping[type[models.Model], Sequence[HitCountField]]:
@@ -117,19 +111,6 @@ def _find_columns() -> Mapping[type[models.Model], Sequence[HitCountField]]:
     return {model: fields for model, fields in found.items() if fields}
 
 
-def counters_in_columns() -> set[tuple[int, str]]:
-    """
-    Return the content type id and the counter of each column.
-
-    Costs one query per model at the first call of a process, and none at later calls.
-    """
-    return {
-        (content_type_id_of(model), field.counter)
-        for model, fields in total_columns().items()
-        for field in fields
-    }
-
-
 def mark_stale(pks: Sequence[int], *, using: str) -> None:
     """
     Mark the totals of rows of HitSlot as stale, if there are columns for them.
@@ -147,9 +128,14 @@ def make_marks(source: str, *, using: str) -> list[Sql]:
     """
     Return a statement that marks the totals of ``source`` that have columns; none without columns.
 
-    It ends with a condition, so the caller may add others by AND.
+    It ends with a condition, so the caller may add others by AND. Costs one query per model at the
+    first call of a process, and none at later calls.
     """
-    columns = counters_in_columns()
+    columns = {
+        (content_type_id_of(model), field.counter)
+        for model, fields in total_columns().items()
+        for field in fields
+    }
     if not columns:
         return []
     table, key = connections[using].ops.quote_name(StaleTotal._meta.db_table), StaleTotal.KEY

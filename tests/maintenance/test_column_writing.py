@@ -143,7 +143,7 @@ class TestCompactHits:
         assert views() == [0, 5, 5]
 
     def test_costs_a_fold_nothing_if_no_model_has_a_column(self, recipes, monkeypatch):
-        monkeypatch.setattr(total_columns, "counters_in_columns", lambda: set())
+        monkeypatch.setattr(total_columns, "total_columns", dict)
         record_hits(recipes)
         compact()
 
