@@ -9,7 +9,8 @@ from benchmarks.flushing import HITS_PER_CALL, fill_buffer, pending_hits
 from benchmarks.options import Options, buffer
 from benchmarks.report import Target, print_table, thousands
 from django_hitcount.counters.hits import NewHits
-from django_hitcount.totals import get_totals_of
+from django_hitcount.counters.numbers import Number
+from django_hitcount.numbers import read_numbers
 
 SIZE = 100_000
 QUICK_SIZE = 5_000
@@ -30,7 +31,7 @@ def _measure(hits: list[NewHits]) -> list[list[str]]:
     fill_buffer(hits)
     pending = _used_memory()
     for start in range(0, len(hits), HITS_PER_CALL):
-        get_totals_of([hit.key for hit in hits[start : start + HITS_PER_CALL]])
+        read_numbers([Number(hit.key) for hit in hits[start : start + HITS_PER_CALL]])
     shown = _used_memory()
     return [
         ["pending, all time and one day", thousands((pending - empty) / len(hits))],

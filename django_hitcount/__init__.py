@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from django_hitcount.rankings import atrending as atrending
     from django_hitcount.rankings import popular as popular
     from django_hitcount.rankings import trending as trending
+    from django_hitcount.reading import aget_hits as aget_hits
+    from django_hitcount.reading import aget_visitors as aget_visitors
+    from django_hitcount.reading import get_hits as get_hits
+    from django_hitcount.reading import get_visitors as get_visitors
+    from django_hitcount.reading import refresh_hits as refresh_hits
     from django_hitcount.recording import arecord_hit as arecord_hit
     from django_hitcount.recording import arecord_hits as arecord_hits
     from django_hitcount.recording import record_hit as record_hit
@@ -44,11 +49,6 @@ if TYPE_CHECKING:
     from django_hitcount.status import aget_flush_status as aget_flush_status
     from django_hitcount.status import get_flush_status as get_flush_status
     from django_hitcount.throttle import Throttle as Throttle
-    from django_hitcount.totals import aget_hits as aget_hits
-    from django_hitcount.totals import get_hits as get_hits
-    from django_hitcount.totals import refresh_hits as refresh_hits
-    from django_hitcount.unique_visitors import aget_visitors as aget_visitors
-    from django_hitcount.unique_visitors import get_visitors as get_visitors
 
 _MODULES = {
     "beacon": "beacon_token",
@@ -60,6 +60,7 @@ _MODULES = {
     "maintenance.flushing": "flush_hits",
     "prefetching": "aprefetch_hits prefetch_hits",
     "rankings": "apopular atrending popular trending",
+    "reading": "aget_hits aget_visitors get_hits get_visitors refresh_hits",
     "recording": "arecord_hit arecord_hits record_hit record_hits",
     "refused_hits": "aget_refused_hits get_refused_hits",
     "series": (
@@ -68,8 +69,6 @@ _MODULES = {
     ),
     "status": "aget_flush_status get_flush_status",
     "throttle": "Throttle",
-    "totals": "aget_hits get_hits refresh_hits",
-    "unique_visitors": "aget_visitors get_visitors",
 }
 """The public names, by the module that has them. A test compares them with the imports above."""
 

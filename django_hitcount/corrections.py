@@ -30,7 +30,7 @@ from django_hitcount.db.transactions import (
 )
 from django_hitcount.exceptions import BufferUnavailable, InvalidArgument, TooFewHits
 from django_hitcount.outages.missed_records import make_record_of_slots
-from django_hitcount.totals import get_hits
+from django_hitcount.reading import get_hits
 from django_hitcount.twins import async_twin
 
 if TYPE_CHECKING:  # A site may have no app for users.

@@ -10,9 +10,9 @@ from django.db import models
 from django.db.models.fields.reverse_related import ForeignObjectRel
 from django.db.models.signals import class_prepared
 
-from django_hitcount import deletion, recording, series, totals, unique_visitors
+from django_hitcount import deletion, reading, recording, series
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters.numbers import HitsOfObject, forget_numbers, numbers_of
+from django_hitcount.counters.numbers import HitsOfObject, Number, forget_numbers, numbers_of
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.expressions import HitCountSum
 from django_hitcount.db.tables import (
@@ -20,13 +20,14 @@ from django_hitcount.db.tables import (
     DailyHitSlot,
     HitSlot,
 )
+from django_hitcount.numbers import read_numbers
 from django_hitcount.querysets import (
     HitCountManager,
     HitCountQuerySet,
     with_hits,
     with_visitors,
 )
-from django_hitcount.twins import async_twin
+from django_hitcount.twins import async_method
 
 __all__ = [
     "Correction",
@@ -71,9 +72,9 @@ class HitCountMixin(models.Model):
         On an object that comes from popular(), it is the number of that ranking, until record_hit()
         or refresh_from_db().
         """
-        key = counter_key(self, counter=DEFAULT_COUNTER)
-        total: int | None = numbers_of(self).recall(key)
-        return totals.get_totals_of([key])[key] if total is None else total
+        number = Number(counter_key(self, counter=DEFAULT_COUNTER))
+        total: int | None = numbers_of(self).recall(number)
+        return read_numbers([number])[number] if total is None else total
 
     @classmethod
     def check(cls, **kwargs: Any) -> list[CheckMessage]:
@@ -113,25 +114,25 @@ class HitCountMixin(models.Model):
     # These functions take the object first, so they are its methods as they are.
 
     record_hit = recording.record_hit
-    arecord_hit = async_twin(record_hit)
+    arecord_hit = async_method(record_hit)
 
-    get_hits = totals.get_hits
-    aget_hits = async_twin(get_hits)
+    get_hits = reading.get_hits
+    aget_hits = async_method(get_hits)
 
-    get_visitors = unique_visitors.get_visitors
-    aget_visitors = async_twin(get_visitors)
+    get_visitors = reading.get_visitors
+    aget_visitors = async_method(get_visitors)
 
     hits_by_day = series.hits_by_day
-    ahits_by_day = async_twin(hits_by_day)
+    ahits_by_day = async_method(hits_by_day)
 
     hits_by_week = series.hits_by_week
-    ahits_by_week = async_twin(hits_by_week)
+    ahits_by_week = async_method(hits_by_week)
 
     hits_by_month = series.hits_by_month
-    ahits_by_month = async_twin(hits_by_month)
+    ahits_by_month = async_method(hits_by_month)
 
     visitors_by_day = series.visitors_by_day
-    avisitors_by_day = async_twin(visitors_by_day)
+    avisitors_by_day = async_method(visitors_by_day)
 
 
 # A model without a Meta inherits the Meta of its first base. The Meta above would so hide the

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copyreg
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain, islice, product
 from typing import Any
@@ -24,24 +24,21 @@ from django.db.models.sql import Query
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
-from django_hitcount.counters.days import last_days
-from django_hitcount.counters.keys import CounterRange, check_counter, valid_visitor_counter
-from django_hitcount.counters.numbers import Wanted, numbers_of, set_hits
+from django_hitcount.counters.days import day_of, last_days
+from django_hitcount.counters.keys import check_counter, valid_visitor_counter
+from django_hitcount.counters.numbers import Number, Wish, numbers_of, set_hits
 from django_hitcount.counters.primary_keys import is_unsaved
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.expressions import HitsInTables, VisitorsInTables
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import UnsavedObject
-from django_hitcount.page_numbers import read_numbers
+from django_hitcount.numbers import read_numbers
 from django_hitcount.twins import async_twin
 
 __all__ = ["aprefetch_hits", "prefetch_hits"]
 
 logger = logging.getLogger("django_hitcount")
-
-VisitorsOfDays = tuple[str, int]
-"""The name of a counter, and a number of days: the visitors of these days, today included."""
 
 IterableClass = type[Any]
 """A subclass of Django's BaseIterable: it makes objects from the rows of a queryset."""
@@ -87,8 +84,9 @@ def prefetch_hits(
         raise UnsavedObject(f"Invalid objects: {objects!r}. Pass a list or a queryset of objects.")
     objs = [obj for obj in objects if obj is not None and not is_unsaved(obj)]
     try:
-        of_days = {*product(with_visitors, numbers)}
-        read_of_objects(objs, counters, of_days, for_later_pages=True)
+        totals = [Wish(counter) for counter in counters]
+        of_days = [Wish(*wanted) for wanted in product(with_visitors, numbers)]
+        read_of_objects(objs, [*totals, *of_days], for_later_pages=True)
     except DATABASE_ERRORS as exc:
         logger.error("The hits of %d objects cannot be read: %s", len(objs), exc)
 
@@ -106,62 +104,43 @@ def _counters_with_visitors(counters: Sequence[str]) -> list[str]:
 
 
 def read_of_objects(
-    objs: Sequence[Model],
-    counters: Collection[str],
-    visitors: Collection[VisitorsOfDays],
-    *,
-    for_later_pages: bool,
-) -> dict[str | VisitorsOfDays, list[Any]]:
+    objs: Sequence[Model], wishes: Iterable[Wish], *, for_later_pages: bool
+) -> dict[Wish, list[Any]]:
     """
-    Read totals of ``counters`` and visitors, and keep them on the objects; see read_numbers().
+    Read numbers of objects, and keep them on the objects; see read_numbers().
 
-    Several instances may be the same object. Returns a list by counter, and one by counter and
-    number of days, in the order of the objects: with None for what cannot be read now.
+    Several instances may be the same object. Returns a list by wish, in the order of the objects:
+    with None for what cannot be read now.
     """
-    keys = {
-        counter: [counter_key(obj, counter=counter) for obj in objs]
-        for counter in {*counters, *(counter for counter, _ in visitors)}
+    today = day_of()
+    numbers = {
+        wish: [wish.of(counter_key(obj, counter=wish.counter), today) for obj in objs]
+        for wish in {*wishes}
     }
-    ends = {days: last_days(days) for _, days in visitors}
-    totals = {counter: keys[counter] for counter in counters}
-    ranges = {
-        (counter, days): [CounterRange(key, *ends[days]) for key in keys[counter]]
-        for counter, days in visitors
-    }
-    wanted = Wanted({*chain(*totals.values())}, {*chain(*ranges.values())})
-    found = read_numbers(wanted, for_later_pages=for_later_pages)
-    named: dict[Any, list[Any]] = {**totals, **ranges}
-    for obj, *numbers in zip(objs, *named.values(), strict=True):
-        numbers_of(obj).remember({number: found.get(number) for number in numbers})
-    return {name: [found.get(number) for number in numbers] for name, numbers in named.items()}
+    wanted = [*chain(*numbers.values())]
+    found = read_numbers(wanted, on_page=True, for_later_pages=for_later_pages)
+    for obj, *of_object in zip(objs, *numbers.values(), strict=True):
+        numbers_of(obj).remember({number: found.get(number) for number in of_object})
+    return {wish: [found.get(number) for number in some] for wish, some in numbers.items()}
 
 
-def _wanted_totals(query: Query) -> dict[str, str]:
+def _find_wishes(query: Query) -> dict[str, Wish]:
     """
-    Return the counters whose totals a query wants, by the name of the annotation.
+    Return the numbers that a query wants of its objects, by the name of the annotation.
 
     The annotation has the counter, so this is right even if the query was copied or pickled, or if
     another annotation has the name now.
     """
     return {
-        name: annotation.counter
+        name: Wish(annotation.counter, getattr(annotation, "days", 0))
         for name, annotation in query.annotation_select.items()
-        if isinstance(annotation, HitsInTables)
-    }
-
-
-def _wanted_visitors(query: Query) -> dict[str, VisitorsOfDays]:
-    """Return the visitors that a query wants, by the name of the annotation."""
-    return {
-        name: (annotation.counter, annotation.days)
-        for name, annotation in query.annotation_select.items()
-        if isinstance(annotation, VisitorsInTables)
+        if isinstance(annotation, HitsInTables | VisitorsInTables)
     }
 
 
 def wants_numbers(query: Query) -> bool:
     """Return whether a query wants totals or visitors for its objects."""
-    return bool(_wanted_visitors(query) or _wanted_totals(query))
+    return bool(_find_wishes(query))
 
 
 class _ExactType(type):
@@ -204,42 +183,36 @@ class _ExactIterable(BaseIterable):  # type: ignore[type-arg]
         return self._fill_in(rows) if wants_numbers(self.queryset.query) else rows
 
     def _fill_in(self, rows: Iterator[Any]) -> Iterator[Any]:
-        query, keeps_hits = self.queryset.query, get_buffer().keeps_hits
-        hit_totals, visitors = _wanted_totals(query), _wanted_visitors(query)
-        counters = {*hit_totals.values()} if keeps_hits else set()
-        of_days = {*visitors.values()}
+        wishes, keeps_hits = _find_wishes(self.queryset.query), get_buffer().keeps_hits
+        read = [wish for wish in wishes.values() if wish.days or keeps_hits]
         size = self.chunk_size if self.chunked_fetch else None
         while chunk := [*islice(rows, size)]:
             objs = [row for row in chunk if isinstance(row, Model)]
-            found = read_of_objects(objs, counters, of_days, for_later_pages=size is None)
-            if not keeps_hits:
-                found = {**found, **self._totals_of_tables(objs, hit_totals)}
-            for name, counter in hit_totals.items():
-                for obj, total in zip(objs, found[counter], strict=True):
-                    if total is not None:
-                        set_hits(obj, name, total, counter=counter)
-            for name, wanted in visitors.items():
-                for obj, count in zip(objs, found[wanted], strict=True):
-                    if count is not None:
-                        setattr(obj, name, count)
+            found = read_of_objects(objs, read, for_later_pages=size is None)
+            for name, wish in wishes.items():
+                values = found[wish] if wish in found else self._totals_in_tables(objs, name, wish)
+                for obj, value in zip(objs, values, strict=True):
+                    if value is None:
+                        continue
+                    if wish.days:
+                        setattr(obj, name, value)
+                    else:
+                        set_hits(obj, name, value, counter=wish.counter)
             yield from chunk
 
-    def _totals_of_tables(
-        self, objs: Sequence[Model], counters: Mapping[str, str]
-    ) -> dict[Any, list[Any]]:
+    def _totals_in_tables(self, objs: Sequence[Model], name: str, wish: Wish) -> list[Any]:
         """
-        Return the totals that the query has found, by counter. Without Redis, they are exact.
+        Return the totals that the query has found. Without Redis, they are exact.
 
         Leaves them out if they come from another database: it may be a replica that is not up to
         date.
         """
         if self.queryset.db != hits_alias():
-            return {counter: [None] * len(objs) for counter in counters.values()}
-        for name, counter in counters.items():
-            for obj in objs:
-                key = counter_key(obj, counter=counter)
-                numbers_of(obj).remember({key: getattr(obj, name)})
-        return {counter: [getattr(o, name) for o in objs] for name, counter in counters.items()}
+            return [None] * len(objs)
+        for obj in objs:
+            number = Number(counter_key(obj, counter=wish.counter))
+            numbers_of(obj).remember({number: getattr(obj, name)})
+        return [getattr(obj, name) for obj in objs]
 
 
 aprefetch_hits = async_twin(prefetch_hits)

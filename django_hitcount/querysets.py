@@ -14,7 +14,7 @@ from django_hitcount.counters.days import last_days
 from django_hitcount.counters.primary_keys import is_part_of_class
 from django_hitcount.db.expressions import HitsInTables, VisitorsInTables
 from django_hitcount.prefetching import IterableClass, make_exact, wants_numbers
-from django_hitcount.twins import async_twin
+from django_hitcount.twins import async_method
 
 ModelT = TypeVar("ModelT", bound=models.Model)
 
@@ -140,7 +140,7 @@ class HitCountQuerySet(models.QuerySet[ModelT]):
             name=name,
         )
 
-    apopular = async_twin(popular)
+    apopular = async_method(popular)
     """See popular()."""
 
     def trending(
@@ -149,7 +149,7 @@ class HitCountQuerySet(models.QuerySet[ModelT]):
         """Return the objects that are viewed most lately; see rankings.trending()."""
         return rankings.trending(self, limit, counter=counter, half_life_days=half_life_days)
 
-    atrending = async_twin(trending)
+    atrending = async_method(trending)
     """See trending()."""
 
     def hits_by_day(
@@ -165,7 +165,7 @@ class HitCountQuerySet(models.QuerySet[ModelT]):
             self, days=days, first_day=first_day, last_day=last_day, counter=counter
         )
 
-    ahits_by_day = async_twin(hits_by_day)
+    ahits_by_day = async_method(hits_by_day)
     """See hits_by_day()."""
 
     def hits_by_week(
@@ -181,7 +181,7 @@ class HitCountQuerySet(models.QuerySet[ModelT]):
             self, days=days, first_day=first_day, last_day=last_day, counter=counter
         )
 
-    ahits_by_week = async_twin(hits_by_week)
+    ahits_by_week = async_method(hits_by_week)
     """See hits_by_week()."""
 
     def hits_by_month(
@@ -197,7 +197,7 @@ class HitCountQuerySet(models.QuerySet[ModelT]):
             self, days=days, first_day=first_day, last_day=last_day, counter=counter
         )
 
-    ahits_by_month = async_twin(hits_by_month)
+    ahits_by_month = async_method(hits_by_month)
     """See hits_by_month()."""
 
     @property

@@ -13,7 +13,7 @@ from __future__ import annotations
 import datetime
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from django.db import IntegrityError
@@ -21,7 +21,6 @@ from django.db.models import Model
 from django.db.transaction import TransactionManagementError
 from django.http import HttpRequest
 
-from django_hitcount import page_numbers
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
 from django_hitcount.counters.days import day_of
@@ -33,8 +32,7 @@ from django_hitcount.counters.hits import (
     NewHits,
     check_amount,
 )
-from django_hitcount.counters.keys import CounterKey
-from django_hitcount.counters.numbers import Wanted, forget_numbers, numbers_of
+from django_hitcount.counters.numbers import Number, forget_numbers, numbers_of
 from django_hitcount.counters.primary_keys import is_unsaved
 from django_hitcount.db.counter_keys import clear_content_types, counter_key
 from django_hitcount.db.failures import is_server_away
@@ -42,11 +40,12 @@ from django_hitcount.db.routing import hits_alias, write_aliases
 from django_hitcount.db.savepoints import DelayedWork, open_transactions
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable
+from django_hitcount.numbers import read_numbers
 from django_hitcount.outages.breaker import page_read_breaker
 from django_hitcount.outages.waits import add_wait, current_page
-from django_hitcount.page_memory import find_wanted, memory_of
+from django_hitcount.page_numbers import find_wanted, memory_of, read_totals
+from django_hitcount.reading import total_or_none
 from django_hitcount.refusals.registry import HitContext, find_refusal, log_refused, report_refused
-from django_hitcount.totals import load_missing_totals, total_or_none, totals_or_none
 from django_hitcount.twins import async_twin
 from django_hitcount.visitors import RequestOrigin, read_origin
 from django_hitcount.visitors.hashing import add_visitors
@@ -181,7 +180,8 @@ def record_new_hits(
     """
     if not hits:
         return []
-    counter, delayed, wanted, origin = hits[0].key.counter, None, None, None
+    counter, delayed, origin = hits[0].key.counter, None, None
+    wanted: tuple[Number, ...] = ()
     if request is not None:
         options = get_config().counters[counter]
         needs_origin = options.identifies_visitors or options.per_address
@@ -200,8 +200,8 @@ def record_new_hits(
         if opened:
             work = partial(_record_now, objs, hits, request, origin, wanted)
             delayed = DelayedWork(work, opened)
-            before = page_numbers.read_totals([hit.key for hit in hits], request, wanted)
-            results = [_foresee(hit, before.get(hit.key)) for hit in hits]
+            before = read_totals([hit.key for hit in hits], request, wanted)
+            results = [_foresee(hit, before.get(Number(hit.key))) for hit in hits]
         else:
             results = _record_now(objs, hits, request, origin, wanted)
     except TransactionManagementError as exc:
@@ -224,7 +224,7 @@ def _remember(
         if request is not None:
             memory_of(request).remember_hit(hit.key, result, delayed)
         if delayed is None and result.total is not None:
-            numbers_of(obj).remember({hit.key: result.total})
+            numbers_of(obj).remember({Number(hit.key): result.total})
 
 
 def _record_now(
@@ -232,7 +232,7 @@ def _record_now(
     hits: Sequence[NewHits],
     request: HttpRequest | None,
     origin: RequestOrigin | None,
-    wanted: Wanted | None,
+    wanted: tuple[Number, ...],
 ) -> list[Hit]:
     """
     Record hits in the buffer, and return a Hit for each.
@@ -256,19 +256,19 @@ def _record_now(
             clear_content_types()
         return _report_lost(hits, exc)
     if wanted and request is not None:
-        memory.remember(known.state.totals, known.visitors)
+        memory.remember(known.values)
     if len(recorded) == 1 and recorded[0].total is not None and not recorded[0].refusal:
         return [Hit(True, None, recorded[0].total)]  # As most hits, which need nothing of the rest.
     # If an object is there twice, both of its hits have the total with both of them.
-    totals: Mapping[CounterKey, int | None]
-    totals = {hit.key: result.total for hit, result in zip(hits, recorded, strict=True)}
-    if None in totals.values():
-        totals = load_missing_totals([hit.key for hit in hits], recorded)
+    totals = {Number(hit.key): result.total for hit, result in zip(hits, recorded, strict=True)}
+    if missing := [number for number, total in totals.items() if total is None]:
+        is_known = known.unkept.keys() >= {*missing}
+        totals |= read_numbers(missing, known if is_known else None, on_page=True)
     refusals = [result.refusal for result in recorded]
     if any(refusals):
         report_refused(objs, hits, refusals, request=request)
     return [
-        Hit(not refusal, refusal, totals.get(hit.key))
+        Hit(not refusal, refusal, totals[Number(hit.key)])
         for hit, refusal in zip(hits, refusals, strict=True)
     ]
 
@@ -283,8 +283,8 @@ def _foresee(hit: NewHits, total: int | None) -> Hit:
 def _report_lost(hits: Sequence[NewHits], error: Exception) -> list[Hit]:
     """Log that hits are lost. Return their results, with totals if these can be read."""
     logger.error("%d hits are not counted: %s", len(hits), error)
-    known = totals_or_none([hit.key for hit in hits])
-    return [Hit(False, hit.refusal or UNAVAILABLE, known.get(hit.key)) for hit in hits]
+    known = read_numbers([Number(hit.key) for hit in hits], on_page=True)
+    return [Hit(False, hit.refusal or UNAVAILABLE, known.get(Number(hit.key))) for hit in hits]
 
 
 arecord_hit = async_twin(record_hit)

@@ -9,8 +9,6 @@ from __future__ import annotations
 import datetime
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import nullcontext
-from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -18,9 +16,10 @@ from django.db.models import Manager, Model, QuerySet
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters.batches import BatchId, CounterDay, HeldHits
+from django_hitcount.counters.batches import CounterDay
 from django_hitcount.counters.days import list_days, need_range
 from django_hitcount.counters.keys import CounterKey, check_counter, valid_visitor_counter
+from django_hitcount.counters.numbers import Number
 from django_hitcount.counters.primary_keys import convert_key, counted_model, key_type
 from django_hitcount.db import sums
 from django_hitcount.db.counter_keys import content_type_id_of, counter_key
@@ -28,9 +27,8 @@ from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.sums import DayRange, Sums
 from django_hitcount.exceptions import InvalidArgument
-from django_hitcount.outages.breaker import Guard
+from django_hitcount.numbers import read_visitors_of_days
 from django_hitcount.twins import async_twin
-from django_hitcount.unique_visitors import read_visitors_of_days
 
 __all__ = [
     "ahits_by_day",
@@ -185,60 +183,31 @@ def day_range(first_day: datetime.date, last_day: datetime.date) -> DayRange:
     return DayRange(first_day=first_day, last_day=last_day, using=hits_alias())
 
 
-def read_counters(
-    keys: Collection[CounterKey], days: DayRange, *, guard: Guard = nullcontext
-) -> Sums:
+def read_counters(keys: Collection[CounterKey], days: DayRange) -> Sums:
     """
     Read the hits of counters, by the name of the counter and the day.
 
-    Reads the tables within ``guard``. Costs a query, and with Redis one round trip.
+    Costs a query, and with Redis one round trip.
     """
-    held = get_buffer().read_days(keys, days.first_day, days.last_day)
-    return _add_tables(held, partial(sums.read_days_of_counters, keys), days, guard)
-
-
-def read_hits_of_each(
-    keys: Collection[CounterKey], days: DayRange, *, guard: Guard = nullcontext
-) -> dict[CounterKey, int]:
-    """
-    Read the hits of each counter in a range of days.
-
-    Reads the tables within ``guard``. Costs a query, and with Redis one round trip.
-    """
-    held = get_buffer().read_days(keys, days.first_day, days.last_day, by_key=True)
-    with guard(), savepoint(days.using):
-        found, applied = sums.read_sums(
-            keys, [part.id for part in held], using=days.using, days=days
-        )
-    for part in held:
-        for (key, _), hits in part.hits.items() if part.id not in applied else ():
-            found[key] = found.get(key, 0) + hits
-    return {key: found.get(key, 0) for key in keys}
+    wanted = [Number(key, days.first_day, days.last_day) for key in keys]
+    held = get_buffer().read(wanted).held
+    with savepoint(days.using):
+        found, applied = sums.read_days_of_counters(keys, days, held)
+    for batch_id in held.keys() - applied:
+        for (key, day), hits in held[batch_id].items():
+            found[key.counter, day] += hits
+    return found
 
 
 def _read_model(content_type_id: int | None, days: DayRange, counter: str) -> Sums:
     """Read the hits of a model; None: of all models. See read_counters()."""
-    held = get_buffer().read_days_of_model(
-        content_type_id, days.first_day, days.last_day, counter=counter
-    )
-    read = partial(sums.read_days_of_model, content_type_id, counter=counter)
-    return _add_tables(held, read, days)
-
-
-def _add_tables(
-    held: Collection[HeldHits[CounterDay]],
-    read: Callable[[DayRange, Collection[BatchId]], tuple[Sums, set[BatchId]]],
-    days: DayRange,
-    guard: Guard = nullcontext,
-) -> Sums:
-    """
-    Add what ``read`` finds in the tables to hits that the buffer held a moment before.
-
-    The ledger says which of the latter a flush has moved into the tables.
-    """
-    with guard(), savepoint(days.using):
-        in_tables, applied = read(days, [part.id for part in held])
-    return _add_up([in_tables, *(part.hits for part in held if part.id not in applied)])
+    ends = days.first_day, days.last_day
+    held = get_buffer().read_days_of_model(content_type_id, *ends, counter=counter)
+    with savepoint(days.using):
+        found, applied = sums.read_days_of_model(content_type_id, days, held, counter=counter)
+    for batch_id in held.keys() - applied:
+        found.update(held[batch_id])
+    return found
 
 
 def _read_queryset(queryset: QuerySet[Any, Any], days: DayRange, counter: str) -> Sums:

@@ -15,7 +15,7 @@ ResultT = TypeVar("ResultT")
 
 def async_twin(function: Callable[P, ResultT]) -> Callable[P, Coroutine[Any, Any, ResultT]]:
     """
-    Make the async twin of a function or a method. Its name begins with ``a``.
+    Make the async twin of a function. Its name begins with ``a``.
 
     sync_to_async() alone would hide its type, and a manager would not copy it from its queryset.
     """
@@ -29,3 +29,15 @@ def async_twin(function: Callable[P, ResultT]) -> Callable[P, Coroutine[Any, Any
     twin.__name__, twin.__qualname__ = f"a{name}", f"{owner}{dot}a{name}"
     twin.__doc__ = f"See {name}()."
     return twin
+
+
+def async_method(method: Callable[P, ResultT]) -> Callable[P, Coroutine[Any, Any, ResultT]]:
+    """Make the async twin of a method. It calls that of the object, whose class may override it."""
+
+    @wraps(method)
+    def call(*args: P.args, **kwargs: P.kwargs) -> ResultT:
+        obj, *others = args
+        result: ResultT = getattr(obj, method.__name__)(*others, **kwargs)
+        return result
+
+    return async_twin(call)

@@ -14,7 +14,7 @@ from django.db import connection, connections
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
-from django_hitcount import deletion, page_memory, tasks
+from django_hitcount import deletion, page_numbers, tasks
 from django_hitcount.buffers import database, get_buffer
 from django_hitcount.conf import get_config
 from django_hitcount.db import admissions
@@ -167,7 +167,7 @@ def no_test_meets_the_buffer_of_another() -> None:
     get_buffer.cache_clear()
     breaker.page_read_breaker.cache_clear()
     forget_keys()
-    page_memory._wishes_of.cache_clear()
+    page_numbers._wishes_of.cache_clear()
 
 
 @pytest.fixture(autouse=True)

@@ -9,8 +9,9 @@ from django.template import Context, Template
 from django.test import RequestFactory
 
 from django_hitcount.buffers import get_buffer
+from django_hitcount.models import HitCountQuerySet
+from django_hitcount.reading import aget_hits, get_hits
 from django_hitcount.recording import arecord_hit, record_hit
-from django_hitcount.totals import aget_hits, get_hits
 from tests.app.models import Article
 from tests.browsers import BROWSER
 from tests.cache_alias import NOWHERE, change_alias
@@ -73,3 +74,16 @@ async def test_the_error_says_what_to_use_instead(redis_buffer):
     await arecord_hit(article)
     with pytest.raises(SynchronousOnlyOperation, match=r"arecord_hit.*sync_to_async"):
         record_hit(article)
+
+
+async def test_async_methods_call_those_that_a_class_overrides(article, monkeypatch):
+    class Own(HitCountQuerySet):
+        def popular(self, limit, **options):
+            return [limit, options]
+
+    def record_hit(self, request=None, **options):
+        return [self, request, options]
+
+    monkeypatch.setattr(Article, "record_hit", record_hit)
+    assert await article.arecord_hit(None, amount=2) == [article, None, {"amount": 2}]
+    assert await Own(Article).apopular(3, days=7) == [3, {"days": 7}]

@@ -18,8 +18,8 @@ from django_hitcount.db.tables import Correction, DailyHitSlot, HitSlot, MissedR
 from django_hitcount.exceptions import BufferUnavailable, InvalidArgument, TooFewHits, UnsavedObject
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush_hits
+from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hit
-from django_hitcount.totals import get_hits
 from tests import children
 from tests.app.models import Article, Page, Photo, Review, Small
 from tests.tables import daily_sums, slot_sums
@@ -247,16 +247,16 @@ def test_a_total_that_is_loaded_during_the_correction_is_not_kept(redis_buffer, 
 
 def test_a_flush_between_counting_and_taking_back_changes_nothing(redis_buffer, user, article):
     record_hit(article, amount=5, at=yesterday())
-    read_numbers = RedisBuffer.read_numbers
+    read = RedisBuffer.read
     once = [flush_hits]
 
     def read_then_flush(*args, **kwargs):
-        known = read_numbers(*args, **kwargs)
+        known = read(*args, **kwargs)
         if once and not connection.in_atomic_block:
             once.pop()()
         return known
 
-    with mock.patch.object(RedisBuffer, "read_numbers", read_then_flush):
+    with mock.patch.object(RedisBuffer, "read", read_then_flush):
         correct(article, -5, user)
         assert article.hits == 0
     flush_hits()

@@ -15,8 +15,8 @@ from django_hitcount.db.tables import DailyHitSlot, HitSlot
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance import flushing, forgetting
 from django_hitcount.maintenance.flushing import flush_hits
+from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hit, record_hits
-from django_hitcount.totals import get_hits
 from tests import children
 from tests.answers import failing_at_first
 from tests.app.models import Article, Cover, Featured, Page, Photo, Plain, PlainProxy, Small

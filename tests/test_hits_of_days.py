@@ -9,8 +9,8 @@ import pytest
 from django.template import Context, Template
 
 from django_hitcount import get_hits, get_refused_hits, get_visitors, popular, record_hit
-from django_hitcount import series as series_module
 from django_hitcount.counters.days import day_of
+from django_hitcount.db import sums
 from django_hitcount.exceptions import InvalidArgument, UnsavedObject
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import with_hits, with_visitors
@@ -83,13 +83,13 @@ def test_a_list_costs_what_one_object_costs(redis_buffer, django_assert_num_quer
 
 
 def test_a_flush_between_the_two_readings_changes_nothing(objects):
-    read = series_module.sums.read_sums
+    read = sums.read_sums
 
     def flush_first(*args, **kwargs):
         flush_hits()
         return read(*args, **kwargs)
 
-    with mock.patch.object(series_module.sums, "read_sums", flush_first):
+    with mock.patch.object(sums, "read_sums", flush_first):
         assert [*get_hits(objects, days=7).values()] == [1110, 2220, 3330, 4440]
 
 

@@ -10,8 +10,8 @@ from django_hitcount.counters.primary_keys import counted_model
 from django_hitcount.db.tables import DailyHitSlot, HitSlot
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import HitCountQuerySet
+from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hit, record_hits
-from django_hitcount.totals import get_hits
 from tests.app.models import (
     Article,
     Concert,

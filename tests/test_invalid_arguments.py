@@ -13,9 +13,8 @@ from django.utils.translation import gettext_lazy
 from django_hitcount.counters.keys import InvalidKey
 from django_hitcount.exceptions import InvalidArgument, UnsavedObject
 from django_hitcount.models import HitCountMixin, HitCountQuerySet, with_hits, with_visitors
+from django_hitcount.reading import get_hits, get_visitors, total_or_none
 from django_hitcount.recording import record_hit, record_hits
-from django_hitcount.totals import get_hits, total_or_none
-from django_hitcount.unique_visitors import get_visitors
 from tests.app.models import Article, Page, Photo
 
 pytestmark = pytest.mark.django_db(transaction=True)

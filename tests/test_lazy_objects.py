@@ -14,10 +14,9 @@ from django_hitcount.counters.days import day_of
 from django_hitcount.db.tables import HitSlot
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.prefetching import prefetch_hits
+from django_hitcount.reading import get_hits, get_visitors
 from django_hitcount.recording import record_hit, record_hits
 from django_hitcount.series import hits_by_day, visitors_by_day
-from django_hitcount.totals import get_hits
-from django_hitcount.unique_visitors import get_visitors
 from tests.app.models import Article
 from tests.visiting import request_of
 

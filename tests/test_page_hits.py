@@ -10,8 +10,8 @@ from django.test import RequestFactory
 
 from django_hitcount.counters.days import day_of
 from django_hitcount.exceptions import InvalidArgument
+from django_hitcount.reading import get_hits
 from django_hitcount.recording import Hit, record_hit
-from django_hitcount.totals import get_hits
 from tests.app.models import Article
 from tests.browsers import BROWSER
 from tests.redis_server import sends

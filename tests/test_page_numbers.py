@@ -14,22 +14,21 @@ from django.db import connection, transaction
 from django.template import Context, Template
 from django.test.utils import CaptureQueriesContext
 
-from django_hitcount import page_memory
+from django_hitcount import page_numbers
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import get_config
 from django_hitcount.counters import numbers
 from django_hitcount.counters.days import last_days
-from django_hitcount.counters.keys import CounterRange
-from django_hitcount.counters.numbers import Wanted
+from django_hitcount.counters.numbers import Number, VisitorsOfDays, Wish
 from django_hitcount.db import daily_visitors
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import DailyVisitors
 from django_hitcount.maintenance import flushing
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush_hits
-from django_hitcount.page_numbers import read_numbers
+from django_hitcount.numbers import read_numbers
+from django_hitcount.reading import get_visitors
 from django_hitcount.recording import record_hit, record_hits
-from django_hitcount.unique_visitors import get_visitors
 from tests import children
 from tests.app.models import Article, Page, Photo, Small
 from tests.redis_server import sends
@@ -364,10 +363,10 @@ def test_other_object_of_the_page_is_read_by_itself(article):
     render(article, request=request)
 
     assert render(other, "{% hits a %}", request=request) == "3"
-    assert tuple(page_memory._wishes_of(Article, "")) == (
-        page_memory.Wish("downloads"),
-        page_memory.Wish("views", 1),
-        page_memory.Wish("views", 7),
+    assert tuple(page_numbers._wishes_of(Article, "")) == (
+        Wish("downloads"),
+        Wish("views", 1),
+        Wish("views", 7),
     )
 
 
@@ -377,8 +376,8 @@ def test_pages_of_another_route_have_their_own_wishes(article):
     request.resolver_match = SimpleNamespace(route="api/<pk>")
 
     record_hit(article, request)
-    remembered = page_memory.memory_of(request)._numbers
-    assert not any(isinstance(number, CounterRange) for number in remembered)
+    remembered = page_numbers.memory_of(request)
+    assert not any(number.of_visitors for number in remembered)
 
 
 def test_wishes_are_not_without_end(article):
@@ -387,7 +386,7 @@ def test_wishes_are_not_without_end(article):
     for days in range(1, 40):
         render(article, f"{{% visitors a days={days} %}}", request=request)
 
-    known = page_memory._wishes_of(Article, "")
+    known = page_numbers._wishes_of(Article, "")
     assert [wish.days for wish in known] == [*range(20, 40)]
 
 
@@ -403,9 +402,10 @@ def test_numbers_are_forgotten_after_a_while(article, monkeypatch):
 
 
 def test_settle_between_reading_and_keeping(article, redis, monkeypatch):
-    """The numbers are right, and are not kept: the table may have changed."""
+    """The number was right when it was read, and is not kept: the table may have changed."""
     redis.flushall()
-    original = daily_visitors.read_ranges
+    before = str(expected(article, 7))
+    original = daily_visitors.read_days
 
     def read_and_flush(*args, **kwargs):
         found = original(*args, **kwargs)
@@ -413,8 +413,8 @@ def test_settle_between_reading_and_keeping(article, redis, monkeypatch):
         contextvars.Context().run(flush_hits)  # Not part of this page.
         return found
 
-    monkeypatch.setattr(daily_visitors, "read_ranges", read_and_flush)
-    assert render(article, "{% visitors a days=7 %}") == str(expected(article, 7))
+    monkeypatch.setattr(daily_visitors, "read_days", read_and_flush)
+    assert render(article, "{% visitors a days=7 %}") == before
     assert not redis.keys("*:kept_visitors:*")
 
 
@@ -423,22 +423,23 @@ def test_sketch_that_begins_between_commit_and_settle(redis, redis_buffer, setti
     settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": {"visitors": True}}}
     article = Article.objects.create(title="Tea")
     visit(article, range(1, 6))
-    wanted = CounterRange(counter_key(article, counter="views"), *last_days(7))
+    wanted = Number(counter_key(article, counter="views"), *last_days(7), True)
     buffer = get_buffer()
     batch = buffer.claim(wanted.key.partition(get_config().partitions))
     redis.delete(*redis.scan_iter("*}:visitors:*"))
-    known = buffer.read_numbers(Wanted(visitors=[wanted]))
-    rows = daily_visitors.read_ranges(known.unkept, using="default")
+    known = buffer.read([wanted])
+    days = last_days(7)
+    rows = daily_visitors.read_days([wanted.key], *days, kept_from=days[0], using="default")
     flushing.apply(batch)
     visit(article, [9])
-    buffer.keep_visitors(rows, known.unkept)
+    buffer.keep_visitors([wanted], VisitorsOfDays(known.visitors, rows), known)
     buffer.settle(batch)
 
-    assert read_numbers(Wanted(visitors=[wanted]))[wanted] == 6
+    assert read_numbers([wanted], on_page=True)[wanted] == 6
 
 
 def test_first_visitor_between_reading_and_keeping(article, monkeypatch):
-    original = daily_visitors.read_ranges
+    original = daily_visitors.read_days
 
     def read_and_visit(*args, **kwargs):
         found = original(*args, **kwargs)
@@ -446,7 +447,7 @@ def test_first_visitor_between_reading_and_keeping(article, monkeypatch):
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(daily_visitors, "read_ranges", read_and_visit)
+        patch.setattr(daily_visitors, "read_days", read_and_visit)
         render(article, "{% visitors a %}")
     assert render(article, "{% visitors a %}") == "1"
 

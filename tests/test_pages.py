@@ -10,8 +10,8 @@ from django.test import Client, RequestFactory
 from django_hitcount.exceptions import UnsavedObject
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import HitSlot
+from django_hitcount.reading import get_hits
 from django_hitcount.recording import Hit, record_hit
-from django_hitcount.totals import get_hits
 from tests.app.models import Article
 from tests.browsers import BROWSER
 

@@ -12,8 +12,8 @@ from django_hitcount.counters.days import day_of
 from django_hitcount.db.tables import HitSlot
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush_hits
+from django_hitcount.reading import aget_hits, get_hits
 from django_hitcount.recording import Hit, arecord_hit, arecord_hits, record_hit, record_hits
-from django_hitcount.totals import aget_hits, get_hits
 from tests.app.models import Article, Cover, Featured, Page, Photo, Plain, Review, Small
 from tests.tables import daily_sums, slot_sums
 

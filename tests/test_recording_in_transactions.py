@@ -10,12 +10,12 @@ from django.db import connection, transaction
 from django.template import Context, Template
 from django.test import RequestFactory
 
-from django_hitcount.counters.numbers import Wanted
+from django_hitcount.counters.numbers import Number
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.maintenance.flushing import flush_hits
-from django_hitcount.page_numbers import page_total
+from django_hitcount.page_numbers import page_number
+from django_hitcount.reading import get_hits
 from django_hitcount.recording import Hit, record_hit
-from django_hitcount.totals import get_hits
 from tests import children
 from tests.app.models import Article
 from tests.browsers import BROWSER
@@ -84,9 +84,7 @@ class TestTransactions:
         with transaction.atomic():
             assert get_hits(article) == 0
 
-        assert not redis_buffer.read_numbers(
-            Wanted([counter_key(article, counter="views")])
-        ).state.totals
+        assert not redis_buffer.read([Number(counter_key(article, counter="views"))]).values
         assert not redis.keys("hitcount:*:total:*")
 
 
@@ -111,7 +109,7 @@ def test_page_that_shows_the_total_that_it_records(redis, redis_buffer, article)
     with suppress(ZeroDivisionError), transaction.atomic():
         record_hit(article, request, once_per_request=True)
         raise ZeroDivisionError
-    assert page_total(request, article, counter="views") == 0
+    assert page_number(request, article, counter="views") == 0
     redis.flushall()
     request = RequestFactory(headers=BROWSER).get("/")
     with transaction.atomic():

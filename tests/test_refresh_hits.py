@@ -10,9 +10,9 @@ from django_hitcount.counters.days import last_days
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import DailyHitSlot, HitSlot
 from django_hitcount.maintenance.flushing import flush_hits
-from django_hitcount.page_numbers import page_visitors
+from django_hitcount.page_numbers import page_number
+from django_hitcount.reading import get_hits, refresh_hits
 from django_hitcount.recording import record_hit, record_hits
-from django_hitcount.totals import get_hits, refresh_hits
 from tests.app.models import Article
 from tests.cache_alias import NOWHERE, change_alias
 from tests.redis_server import names_of
@@ -92,7 +92,7 @@ def test_redis_databases_are_swapped(redis, redis_buffer, article):
 def test_visitors_are_read_again(redis, redis_buffer, article, settings):
     set_rule(settings, visitors=True)
     week = last_days(7)
-    page_visitors(None, article, counter="views", first_day=week[0], last_day=week[1])
+    page_number(None, article, counter="views", days=week, of_visitors=True)
     assert [*redis.scan_iter("*:kept_visitors:*")]
 
     refresh_hits()

@@ -10,10 +10,10 @@ from django.template import Context, Template
 from django.test import RequestFactory
 from django.test.utils import CaptureQueriesContext
 
-from django_hitcount import page_numbers
+from django_hitcount import numbers
 from django_hitcount.maintenance.flushing import flush_hits
+from django_hitcount.reading import get_hits, refresh_hits
 from django_hitcount.recording import record_hit, record_hits
-from django_hitcount.totals import get_hits, refresh_hits
 from tests.app.models import Article
 from tests.browsers import BROWSER
 from tests.redis_server import round_trips, sends
@@ -182,7 +182,7 @@ def test_without_redis_a_hit_is_two_upserts_and_one_sum(count):
 
 def test_long_list_takes_several_round_trips(redis_buffer, monkeypatch):
     """One for all objects would take longer than Redis may for a call."""
-    monkeypatch.setattr(page_numbers, "TOTALS_AT_A_TIME", 10)
+    monkeypatch.setattr(numbers, "HITS_AT_A_TIME", 10)
     articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(25))
     record_hits(articles, amount=3)
     assert {article.hits for article in Article.objects.with_hits()} == {3}

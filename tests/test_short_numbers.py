@@ -9,8 +9,8 @@ from django.utils.translation import override
 from hypothesis import given
 from hypothesis import strategies as st
 
+from django_hitcount.reading import Visitors
 from django_hitcount.short_numbers import format_short
-from django_hitcount.unique_visitors import Visitors
 
 
 @pytest.mark.parametrize(

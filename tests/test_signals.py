@@ -12,7 +12,7 @@ from django.test import RequestFactory
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.batches import RecordResult
 from django_hitcount.counters.days import day_of
-from django_hitcount.counters.numbers import NO_NUMBERS
+from django_hitcount.counters.numbers import Known
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.maintenance import flushing
 from django_hitcount.maintenance.flushing import flush_hits
@@ -152,7 +152,7 @@ def test_hit_refused_is_not_sent_after_a_rollback(article, refused):
 
 
 def test_hit_that_is_lost_is_not_refused(article, refused):
-    with mock.patch.object(type(get_buffer()), "record", return_value=([LOST], NO_NUMBERS)):
+    with mock.patch.object(type(get_buffer()), "record", return_value=([LOST], Known())):
         assert record_hit(article, by_browser()).refusal == "unavailable"
 
     assert refused == []

@@ -11,14 +11,15 @@ import time_machine
 from django.template import Context, Template
 
 from django_hitcount.counters.days import day_of
-from django_hitcount.counters.keys import CounterRange
+from django_hitcount.counters.numbers import Number
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import DailyVisitors, SeenVisitor
 from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush_hits
+from django_hitcount.numbers import read_numbers
+from django_hitcount.reading import Visitors, get_visitors
 from django_hitcount.recording import record_hits
-from django_hitcount.unique_visitors import Visitors, get_visitors, get_visitors_of_ranges
 from tests.app.models import Article
 from tests.visiting import DAY, NOON, is_about, request_of, visit
 
@@ -106,17 +107,17 @@ def test_ranges_that_are_read_together(article, rule, rotation):
         visit(other, range(10, 12 + n), at=day)
     keys = {obj: counter_key(obj, counter="views") for obj in (article, other)}
     ranges = {
-        (obj, first, last): CounterRange(key, first, last)
+        (obj, first, last): Number(key, first, last, True)
         for obj, key in keys.items()
         for first, last in [(days[0], days[0]), (days[0], days[3]), (days[2], days[4])]
     }
 
-    found = get_visitors_of_ranges([*ranges.values(), *ranges.values()])
+    found = read_numbers([*ranges.values(), *ranges.values()])
     assert len(found) == 6
     for (obj, first, last), wanted in ranges.items():
         alone = obj.get_visitors(first_day=first, last_day=last)
         assert (found[wanted], found[wanted].spans) == (alone, alone.spans)
-    assert get_visitors_of_ranges([]) == {}
+    assert read_numbers([]) == {}
 
 
 def test_no_visitors(article, rule):

@@ -14,6 +14,7 @@ from django.utils.translation import gettext
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import last_days, list_days
 from django_hitcount.counters.keys import CounterKey
+from django_hitcount.counters.numbers import Number
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.expressions import HitsInTables
 from django_hitcount.db.savepoints import savepoint
@@ -22,11 +23,11 @@ from django_hitcount.db.tables import HitSlot
 from django_hitcount.db.total_columns import HitCountField, total_columns
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable
+from django_hitcount.numbers import read_numbers
 from django_hitcount.outages.breaker import page_read_breaker
 from django_hitcount.reports import label_counter
 from django_hitcount.reports.charts import Sparkline, sparkline
 from django_hitcount.series import day_range
-from django_hitcount.totals import totals_or_none
 
 DAYS = 30
 """Days of the line, today included."""
@@ -88,11 +89,12 @@ def fill_cells(
     except DATABASE_ERRORS as exc:
         logger.error("Totals cannot be read: %s", exc)
         keys = {}
-    totals, lines = totals_or_none(keys.values()), _read_lines({*keys.values()})
+    totals = read_numbers([*map(Number, keys.values())], on_page=True)
+    lines = _read_lines({*keys.values()})
     for obj in objs:
         cell: dict[str, Any] = {"url": urls.get(obj)}
         if key := keys.get(obj):
-            cell |= {"total": totals.get(key), "line": lines.get(key)}
+            cell |= {"total": totals.get(Number(key)), "line": lines.get(key)}
         html = render_to_string("admin/django_hitcount/hits_cell.html", cell)
         setattr(obj._state, _ON_STATE, html)
 

@@ -20,13 +20,15 @@ from django.utils.translation import gettext as _
 from django_hitcount.admin.pages import ReadOnlyAdmin, csv_file, find_address, page_context
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import day_of, time_since
-from django_hitcount.counters.keys import CounterKey, CounterRange, ObjectKey
+from django_hitcount.counters.keys import CounterKey, ObjectKey
+from django_hitcount.counters.numbers import Number
 from django_hitcount.counters.rankings import Order, RankedKey, Scope, weigh_days
 from django_hitcount.db.rankings import compare_objects, stream_objects
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.tables import DailyModelHits, RefusedHitSlot
 from django_hitcount.exceptions import BufferUnavailable
+from django_hitcount.numbers import read_numbers
 from django_hitcount.refusals.registry import reasons_by_name
 from django_hitcount.reports import (
     MOST_MODELS,
@@ -56,7 +58,6 @@ from django_hitcount.reports.selection import (
 )
 from django_hitcount.series import hits_by_day
 from django_hitcount.status import get_flush_status
-from django_hitcount.unique_visitors import get_visitors_of_ranges
 
 LATE_AFTER = datetime.timedelta(minutes=15)
 """How long hits may wait for a flush before the report says so. Flushes may be minutes apart."""
@@ -282,9 +283,9 @@ def _add_visitors(rows: Iterable[ObjectRow], selection: Selection) -> list[Objec
     if not (found and selection.shows_visitors):
         return found
     days = selection.period.ends
-    ranges = [CounterRange(CounterKey(*row.key, selection.counter), *days) for row in found]
+    ranges = [Number(CounterKey(*row.key, selection.counter), *days, True) for row in found]
     try:
-        visitors = get_visitors_of_ranges(ranges)
+        visitors = read_numbers(ranges)
     except BufferUnavailable:
         return found
     # 0 is none: there are hits, so nobody counted their visitors.

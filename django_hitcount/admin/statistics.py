@@ -16,19 +16,20 @@ from django.utils.translation import gettext, gettext_lazy
 from django_hitcount import conf
 from django_hitcount.admin.pages import ComparisonForm
 from django_hitcount.counters.days import LONGEST_RANGE_DAYS, last_days, list_days
-from django_hitcount.counters.keys import CounterKey, CounterRange
+from django_hitcount.counters.keys import CounterKey
+from django_hitcount.counters.numbers import Number, VisitorsOfDays
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.sums import Sums
 from django_hitcount.db.tables import Correction
 from django_hitcount.exceptions import InvalidArgument
+from django_hitcount.numbers import count_together, read_numbers, read_visitors_of_days
+from django_hitcount.reading import get_hits
 from django_hitcount.reports import label_counter, label_object
 from django_hitcount.reports.charts import bar_chart
 from django_hitcount.reports.rows import change_of, write_csv
 from django_hitcount.reports.selection import Selection
 from django_hitcount.series import day_range, hits_by_day, read_counters
-from django_hitcount.totals import get_hits, get_totals_of
-from django_hitcount.unique_visitors import VisitorsOfDays, read_visitors_of_days
 
 RANGES = (1, 7, 30)
 """The ranges of days in the table of counters."""
@@ -82,7 +83,7 @@ def read_statistics(obj: Model, selection: Selection) -> dict[str, Any]:
     visitors = read_visitors_of_days(
         [keys[name] for name, options in counters.items() if options.visitors],
         *span,
-        sketches_from=first_day,
+        merged_from=first_day,
     )
     counted = dict(visitors.by_day(key))
     for span in earlier:
@@ -118,13 +119,14 @@ def _count_rows(
     hits. A counter that does not count them has none.
     """
     ranges = [last_days(days) for days in RANGES]
-    totals, options = get_totals_of(keys.values()), conf.get_config().counters
+    options = conf.get_config().counters
+    totals = read_numbers([*map(Number, keys.values())])
     of_key = {
-        keys[name]: [CounterRange(keys[name], *ends) for ends in ranges]
+        keys[name]: [Number(keys[name], *ends, True) for ends in ranges]
         for name in keys
         if options[name].visitors
     }
-    counts = visitors.of_ranges(chain(*of_key.values()))
+    counts = count_together(visitors, chain(*of_key.values()))
     rows = []
     for name, key in keys.items():
         hits = [sum(sums[name, day] for day in list_days(*ends)) for ends in ranges]
@@ -132,7 +134,7 @@ def _count_rows(
             counts[of] if counts[of].spans or not number else None
             for of, number in zip(of_key.get(key, ()), hits, strict=False)
         ]
-        row = {"counter": name, "label": label_counter(name), "total": totals[key]}
+        row = {"counter": name, "label": label_counter(name), "total": totals[Number(key)]}
         rows.append({**row, "hits": hits, "visitors": known})
     return rows
 

@@ -23,7 +23,7 @@ from django_hitcount.beacon import HIT, VISITORS, Token
 from django_hitcount.buffers import get_buffer
 from django_hitcount.buffers.database import DatabaseBuffer
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
-from django_hitcount.counters.days import day_of, days_until
+from django_hitcount.counters.days import day_of
 from django_hitcount.counters.hits import (
     ADDRESS_LIMIT,
     AMOUNT_LIMIT,
@@ -32,13 +32,13 @@ from django_hitcount.counters.hits import (
     AddressInterval,
     NewHits,
 )
-from django_hitcount.counters.keys import CounterKey, CounterRange
-from django_hitcount.counters.numbers import Wanted
+from django_hitcount.counters.keys import CounterKey
+from django_hitcount.counters.numbers import Number, Wish
 from django_hitcount.counters.primary_keys import find_by_texts, object_id_of
 from django_hitcount.db.counter_keys import content_type_id_of, counter_key
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.page_numbers import read_numbers
+from django_hitcount.numbers import read_numbers
 from django_hitcount.recording import record_new_hits
 from django_hitcount.refusals.registry import HitContext, find_refusal, log_refused
 from django_hitcount.visitors.addresses import client_network, is_unnamed_proxy
@@ -142,17 +142,13 @@ def _record(request: HttpRequest, counter: str, some: Iterable[tuple[Model, str 
 def read_shown(tokens: Mapping[str, Token]) -> dict[str, int | None]:
     """Return the number that each token shows; None if it cannot be read. See read_numbers()."""
     wanted = {text: _number_of(token) for text, token in tokens.items() if token.purpose != HIT}
-    totals = [number for number in wanted.values() if isinstance(number, CounterKey)]
-    visitors = [number for number in wanted.values() if isinstance(number, CounterRange)]
-    found = read_numbers(Wanted(totals, visitors))
+    found = read_numbers([*wanted.values()], on_page=True, for_later_pages=True)
     return {text: found.get(number) for text, number in wanted.items()}
 
 
-def _number_of(token: Token) -> CounterKey | CounterRange:
+def _number_of(token: Token) -> Number:
     key = CounterKey(content_type_id_of(token.model), token.object_id, token.counter)
-    if token.purpose == VISITORS:
-        return CounterRange(key, *days_until(day_of(), token.days))
-    return key
+    return Wish(token.counter, token.days if token.purpose == VISITORS else 0).of(key, day_of())
 
 
 class RefusedTokens:

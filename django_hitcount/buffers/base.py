@@ -5,22 +5,15 @@ from __future__ import annotations
 import datetime
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django.core.checks import CheckMessage
 
-from django_hitcount.counters.batches import (
-    Batch,
-    BufferState,
-    CounterDay,
-    HeldHits,
-    RecordResult,
-    Waiting,
-)
+from django_hitcount.counters.batches import Batch, RecordResult, Waiting
 from django_hitcount.counters.hits import AddressHash, NewHits
-from django_hitcount.counters.keys import CounterKey, CounterRange, DailyVisitorsKey, ObjectKey
-from django_hitcount.counters.numbers import NO_NUMBERS, BufferNumbers, UnkeptRange, Wanted
-from django_hitcount.counters.visitors import DayInTable, MergedDays, Sketch, Visitors
+from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, ObjectKey
+from django_hitcount.counters.numbers import Held, Known, Number, VisitorsOfDays
+from django_hitcount.counters.visitors import MergedDays, Sketch, Visitors
 from django_hitcount.db import admissions, seen_visitors
 from django_hitcount.db.routing import hits_alias
 
@@ -42,66 +35,26 @@ class Buffer(ABC):
 
     @abstractmethod
     def record(
-        self, hits: Sequence[NewHits], wanted: Wanted | None = None
-    ) -> tuple[list[RecordResult], BufferNumbers]:
+        self, hits: Sequence[NewHits], wanted: tuple[Number, ...] = ()
+    ) -> tuple[list[RecordResult], Known]:
         """
         Take hits in, and return a result for each, in order.
 
         Counts a hit that has a refusal as refused. Decides whether the hit of a visitor is a
         repeat, in the same step in which it counts the hit.
 
-        Also returns what read_numbers() would return of ``wanted`` now, as far as that costs
-        nothing more.
+        Also returns what read() would return now of the numbers that are ``wanted``, and of the
+        totals that no result has, as far as that costs nothing more.
         """
 
-    def read_numbers(self, wanted: Wanted) -> BufferNumbers:
+    def read(self, numbers: Collection[Number], *, may_be_kept: bool = True) -> Known:
         """
-        Return what the buffer knows of the totals and visitors that a page wants.
-
-        Leaves visitors out of both mappings if it cannot count them now, or never does.
-        """
-        return NO_NUMBERS
-
-    def keep_visitors(
-        self,
-        rows: Mapping[CounterRange, Mapping[DailyVisitorsKey, DayInTable]],
-        unkept: Mapping[CounterRange, UnkeptRange],
-    ) -> Mapping[CounterRange, Visitors]:
-        """
-        Keep ranges of days, so that read_numbers() knows them next time, and count their visitors.
-
-        ``rows`` has what the table has of each range. It was read after ``unkept``. Leaves out
-        ranges that cannot be kept, and those of a partition in which something has happened since:
-        the table or the sketches may have changed.
-        """
-        return {}
-
-    def keep_totals(self, totals: Mapping[CounterKey, int], *, state: BufferState) -> None:
-        """
-        Keep exact totals, so that read_numbers() has them next time.
-
-        They are the sums of the tables, which were read after ``state``, and those hits of
-        ``state`` that the tables did not have. Keeps none of a partition whose epoch has changed
-        since: after a claim or a settle, it has other hits than these.
-        """
-        return
-
-    def read_days(
-        self,
-        keys: Collection[CounterKey],
-        first_day: datetime.date,
-        last_day: datetime.date,
-        *,
-        by_key: bool = False,
-    ) -> Sequence[HeldHits[Any]]:
-        """
-        Return the hits of counters that the buffer holds, by the name of the counter and the day;
-        with ``by_key``, by counter and day.
+        Return what the buffer knows of numbers.
 
         The tables are read after that. Whatever is flushed in between, the ledger then has the id
-        of those hits that are in the tables.
+        of those held hits that are in the tables. If visitors may not be kept, counts each day.
         """
-        return ()
+        return Known()
 
     def read_days_of_model(
         self,
@@ -110,9 +63,31 @@ class Buffer(ABC):
         last_day: datetime.date,
         *,
         counter: str,
-    ) -> Sequence[HeldHits[CounterDay]]:
-        """As read_days(), for all objects of a model; None: of all models."""
-        return ()
+    ) -> Held:
+        """Return the hits on all objects of a model (None: of all) that the buffer holds."""
+        return {}
+
+    def keep_totals(self, totals: Mapping[Number, int], known: Known) -> None:
+        """
+        Keep exact totals, so that read() has them next time.
+
+        They are the sums of the tables, which were read after ``known``, and the held hits that
+        were not in the tables, without the pending ones. Keeps none of a partition whose epoch has
+        changed since: after a claim or a settle, it has other hits than these.
+        """
+        return
+
+    def keep_visitors(
+        self, numbers: Iterable[Number], days: VisitorsOfDays, known: Known
+    ) -> Mapping[Number, Visitors]:
+        """
+        Keep numbers of visitors, so that read() has them next time, and count them.
+
+        ``days`` has what the tables have, which were read after ``known``. Leaves out numbers that
+        cannot be kept, and those of a partition in which something has happened since: the table or
+        the sketches may have changed.
+        """
+        return {}
 
     def discard_objects(self, objects: Collection[ObjectKey]) -> None:
         """Drop what the buffer keeps of objects whose hits have been deleted from the tables."""
@@ -129,12 +104,6 @@ class Buffer(ABC):
         Raises BufferUnavailable.
         """
         return
-
-    def count_visitors(
-        self, keys: Collection[CounterKey], first_day: datetime.date, last_day: datetime.date
-    ) -> Mapping[DailyVisitorsKey, int]:
-        """Return the numbers of visitors of counters that the buffer knows, by day. Estimates."""
-        return {}
 
     def count_merged(self, merges: Sequence[MergedDays]) -> Sequence[int | None]:
         """Return how many different visitors days had together; None where it cannot say that."""

@@ -17,7 +17,7 @@ from django_hitcount.buffers.grouping import group_items, restore_order
 from django_hitcount.counters.batches import RecordResult
 from django_hitcount.counters.hits import UNAVAILABLE, AddressHash, NewHits
 from django_hitcount.counters.keys import CounterKey
-from django_hitcount.counters.numbers import NO_NUMBERS, BufferNumbers, Wanted
+from django_hitcount.counters.numbers import Known, Number
 from django_hitcount.db import seen_visitors, slots
 from django_hitcount.db.failures import is_conflict, is_server_away
 from django_hitcount.db.routing import hits_alias
@@ -82,9 +82,9 @@ class DatabaseBuffer(Buffer):
         self._hurries_until = 0.0
 
     def record(
-        self, hits: Sequence[NewHits], wanted: Wanted | None = None
-    ) -> tuple[list[RecordResult], BufferNumbers]:
-        return self.write(hits), NO_NUMBERS
+        self, hits: Sequence[NewHits], wanted: tuple[Number, ...] = ()
+    ) -> tuple[list[RecordResult], Known]:
+        return self.write(hits), Known()
 
     def write(
         self,

@@ -1,16 +1,14 @@
-"""Batches of hits that are flushed together, and the state of a buffer between flushes."""
+"""Batches of hits that are flushed together, and what became of hits that were recorded."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, RefusedKey
 from django_hitcount.counters.visitors import Sketch
-
-K = TypeVar("K", bound=Hashable)
 
 
 class BatchId(NamedTuple):
@@ -31,16 +29,6 @@ CounterDay = tuple[str, datetime.date]
 """The name of a counter, and a day."""
 
 
-class HeldHits(NamedTuple, Generic[K]):
-    """Hits in the buffer. They are already in the tables if the ledger has ``id``."""
-
-    id: BatchId
-    """The id of their batch, or the one that it gets."""
-
-    hits: Mapping[K, int]
-    """By counter, by counter and day, or by the name of the counter and the day."""
-
-
 class Waiting(NamedTuple):
     """What waits in a buffer for a flush, or for the end of one."""
 
@@ -54,19 +42,6 @@ class Waiting(NamedTuple):
     """When the oldest batch was claimed that was not settled yet."""
 
 
-class FlushPosition(NamedTuple):
-    """
-    Where a partition is.
-
-    Each claim, settle and discard ends an epoch. If it is the same before and after the tables
-    are read, the buffer may keep what was read.
-    """
-
-    partition: int
-    run_id: str
-    epoch: bytes
-
-
 class RecordResult(NamedTuple):
     """What a buffer did with one hit."""
 
@@ -75,23 +50,6 @@ class RecordResult(NamedTuple):
 
     refusal: str | None
     """Why the hit does not count; None if it does."""
-
-    state: BufferState | None = None
-    """What to read the total with, if it is None and the buffer can say that."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BufferState:
-    """What a buffer knows about the totals of some counters, without the tables."""
-
-    totals: Mapping[CounterKey, int] = field(default_factory=dict)
-    """The exact totals of those counters whose running total the buffer has."""
-
-    held: Sequence[HeldHits[CounterKey]] = ()
-    """The hits of the other counters."""
-
-    pending: Mapping[FlushPosition, HeldHits[CounterKey]] = field(default_factory=dict)
-    """Those of ``held`` that may grow, by the position of their partition."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -47,25 +47,6 @@ class CounterKey(NamedTuple):
         return crc32(f"{self.content_type_id}:{self.object_id}".encode()) % partitions
 
 
-class CounterRange(NamedTuple):
-    """A counter, and the first and the last of some days."""
-
-    key: CounterKey
-    first_day: datetime.date
-    last_day: datetime.date
-
-    @property
-    def text(self) -> str:
-        """The counter's name and the days, as the scripts take them."""
-        return f"{self.key.counter}:{self.first_day.isoformat()}:{self.last_day.isoformat()}"
-
-    @property
-    def open_days(self) -> CounterRange:
-        """The open days of a range that ends today."""
-        yesterday = self.last_day - datetime.timedelta(days=1)
-        return self._replace(first_day=max(self.first_day, yesterday))
-
-
 def check_counter(counter: str) -> str:
     """Return ``counter``; raise InvalidArgument if it is no str or HITCOUNT does not declare it."""
     # Not isinstance(): a lazy text would pass, and no driver of a database takes it.

@@ -1,8 +1,10 @@
-"""The numbers that pages show: their names, what a buffer knows of them, and what is remembered."""
+"""The numbers that are read: their names, what a buffer knows of them, and what is remembered."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import datetime
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import monotonic
@@ -11,9 +13,10 @@ from typing import Any, NamedTuple, Self, overload
 from django.db.models import Model
 
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters.batches import BufferState, FlushPosition
-from django_hitcount.counters.keys import CounterKey, CounterRange, DailyVisitorsKey
-from django_hitcount.counters.visitors import Visitors
+from django_hitcount.counters.batches import BatchId
+from django_hitcount.counters.days import days_until
+from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey
+from django_hitcount.counters.visitors import DayInTable, MergedDays
 
 FRESH_SECONDS = 10.0
 """Longer than a page takes. What lives longer reads its numbers again."""
@@ -22,52 +25,134 @@ _ON_STATE = "hitcount_numbers"
 """The attribute of ``obj._state``: so it is in no field and in no pickle of the object."""
 
 
-class HitsOf(NamedTuple):
-    """The hits of a range of days."""
+class Number(NamedTuple):
+    """What names a number: the hits or the visitors of a counter, of all time or of some days."""
 
-    range: CounterRange
+    key: CounterKey
+    first_day: datetime.date | None = None
+    """None, as the last day, if the number is a total: the hits of all time."""
+
+    last_day: datetime.date | None = None
+    of_visitors: bool = False
+    """Whether it is a number of visitors, on some days, and not of hits."""
 
     @property
-    def key(self) -> CounterKey:
-        """The counter."""
-        return self.range.key
+    def days(self) -> tuple[datetime.date, datetime.date]:
+        """The first and the last day; those of the calendar if it is a total."""
+        return self.first_day or datetime.date.min, self.last_day or datetime.date.max
+
+    @property
+    def text(self) -> str:
+        """The counter's name and the days, as the scripts take them."""
+        return f"{self.key.counter}:{self.first_day}:{self.last_day}"
+
+    def has(self, day: datetime.date) -> bool:
+        """Return whether the number is also about ``day``."""
+        first_day, last_day = self.days
+        return first_day <= day <= last_day
 
 
-Number = CounterKey | CounterRange | HitsOf
-"""What names a number: the total of a counter, the visitors of some days, or the hits of these."""
+class Wish(NamedTuple):
+    """A number that pages or lists show of any objects: a total, or the visitors of some days."""
+
+    counter: str
+    days: int = 0
+    """How many days, today included. 0: the total."""
+
+    def of(self, key: CounterKey, today: datetime.date) -> Number:
+        """Return what names this number of an object. ``key`` is any of its counters."""
+        key = key._replace(counter=self.counter)
+        return Number(key, *days_until(today, self.days), True) if self.days else Number(key)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Wanted:
-    """The numbers to read. Equal to nothing but itself, so that what it needs can be cached."""
+class Position(NamedTuple):
+    """
+    Where a partition is.
 
-    totals: Collection[CounterKey] = ()
-    visitors: Collection[CounterRange] = ()
-    """Ranges that end today."""
+    Each claim, settle and discard ends an epoch. If it is the same before and after the tables
+    are read, the buffer may keep what was read.
+    """
 
-
-class UnkeptRange(NamedTuple):
-    """What a buffer knows of a range of days that it does not keep, but can."""
-
-    position: FlushPosition
-    """Where its partition was."""
-
-    days: Mapping[DailyVisitorsKey, int]
-    """The numbers of visitors that the buffer has of each day."""
+    partition: int
+    run_id: str
+    epoch: bytes
+    next_id: BatchId | None = None
+    """The id of the batch that the pending hits become, if it was asked for."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BufferNumbers:
+Held = Mapping[BatchId, Mapping[tuple[Any, datetime.date], int]]
+"""
+Hits in the buffer, by the id that their batch has, or gets; then by counter and day, or by the name
+of a counter and the day. They are already in the tables if the ledger has the id.
+"""
+
+
+@dataclass(kw_only=True, slots=True)
+class Known:
     """What a buffer knows of the numbers that were wanted, without the tables."""
 
-    state: BufferState = field(default_factory=BufferState)
-    visitors: Mapping[CounterRange, Visitors] = field(default_factory=dict)
-    unkept: Mapping[CounterRange, UnkeptRange] = field(default_factory=dict)
-    """What keep_visitors() needs to keep the other ranges."""
+    values: dict[Number, Any] = field(default_factory=dict)
+    """Those that it keeps. They are exact."""
+
+    held: dict[BatchId, dict[tuple[CounterKey, datetime.date], int]] = field(default_factory=dict)
+    """The hits that it holds of the others, see Held."""
+
+    visitors: dict[DailyVisitorsKey, int] = field(default_factory=dict)
+    """The visitors that it has of the others, by day. Estimates."""
+
+    unkept: dict[Number, Position | None] = field(default_factory=dict)
+    """Those of the others that it can keep, with the position of their partition when they were
+    read; None if they cannot be kept now."""
+
+    def add(self, later: Known) -> None:
+        """Add what was read later. Of the same hits, this counts."""
+        self.values |= later.values
+        self.visitors |= later.visitors
+        self.unkept |= later.unkept
+        for batch_id, hits in later.held.items():
+            self.held.setdefault(batch_id, {}).update(hits)
 
 
-NO_NUMBERS = BufferNumbers()
-"""What a buffer knows that nobody has asked."""
+class VisitorsOfDays:
+    """The visitors of counters on some days. A day may be there once for each visitor key."""
+
+    def __init__(
+        self,
+        in_buffer: Mapping[DailyVisitorsKey, int],
+        in_tables: Mapping[DailyVisitorsKey, DayInTable],
+    ) -> None:
+        self.in_buffer = in_buffer
+        self.in_tables = in_tables
+        self._days: dict[CounterKey, list[DailyVisitorsKey]] = defaultdict(list)
+        for day in {*in_buffer, *in_tables}:
+            self._days[day.key].append(day)
+
+    def of(self, number: Number) -> list[DailyVisitorsKey]:
+        """Return the days of a number of visitors on which any were counted."""
+        return [day for day in self._days[number.key] if number.has(day.day)]
+
+    def on(self, day: DailyVisitorsKey) -> int:
+        """Return the visitors of one day."""
+        # Redis has all visitors that the table has, and newer ones, unless it lost a sketch.
+        return max(self.in_buffer.get(day, 0), self.in_tables.get(day, DayInTable()).visitors)
+
+    def by_day(self, key: CounterKey) -> dict[datetime.date, int]:
+        """Return the visitors of a counter on each day on which any were counted."""
+        counts: dict[datetime.date, int] = Counter()
+        for day in self._days[key]:
+            counts[day.day] += self.on(day)
+        return counts
+
+    def spans_of(self, number: Number) -> list[MergedDays]:
+        """Return the days of a number by visitor key, with the sketches of the table."""
+        spans: dict[str, dict[DailyVisitorsKey, bytes | None]] = defaultdict(dict)
+        for day in self.of(number):
+            spans[day.key_id][day] = self.in_tables.get(day, DayInTable()).sketch
+        return [*spans.values()]
+
+    def can_merge(self, span: MergedDays) -> bool:
+        """Return whether a span has several days with sketches: not so without Redis."""
+        return len(span) > 1 and all(span[day] or day in self.in_buffer for day in span)
 
 
 class FreshNumbers(dict[Number, tuple[Any, float]]):
@@ -77,7 +162,7 @@ class FreshNumbers(dict[Number, tuple[Any, float]]):
     Threads may share it, as they may share an object. Pickling, as a cache does, empties it.
     """
 
-    def remember(self, numbers: Mapping[Any, Any]) -> None:
+    def remember(self, numbers: Mapping[Number, Any]) -> None:
         """Keep numbers that were read a moment ago."""
         now = monotonic()
         for number, value in numbers.items():
@@ -132,11 +217,7 @@ def forget_numbers(obj: Model, *, counter: str | None = None) -> None:
         vars(obj).pop("hits", None)
     remembered: FreshNumbers | None = vars(obj._state).get(_ON_STATE)
     if remembered:
-        remembered.forget(lambda number: counter in (None, _key_of(number).counter))
-
-
-def _key_of(number: Number) -> CounterKey:
-    return number if isinstance(number, CounterKey) else number.key
+        remembered.forget(lambda number: counter in (None, number.key.counter))
 
 
 def set_hits(obj: Model, name: str, total: int, *, counter: str) -> None:

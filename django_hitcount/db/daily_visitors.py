@@ -8,7 +8,7 @@ SeenVisitor, one per visitor, by their number in DailyVisitors.
 from __future__ import annotations
 
 import datetime
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ from django.db.models.lookups import Exact
 
 from django_hitcount import conf
 from django_hitcount.counters.days import open_days
-from django_hitcount.counters.keys import CounterKey, CounterRange, DailyVisitorsKey
+from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey
 from django_hitcount.counters.visitors import DayInTable, Sketch
 from django_hitcount.db import slots, sql
 from django_hitcount.db.routing import hits_alias
@@ -107,79 +107,27 @@ def read_days(
     first_day: datetime.date,
     last_day: datetime.date,
     *,
-    sketches_from: datetime.date | None,
+    merged_from: datetime.date | None = None,
+    kept_from: datetime.date | None = None,
     using: str,
 ) -> dict[DailyVisitorsKey, DayInTable]:
     """
     Read the visitors of counters on each day, from both tables.
 
-    Also reads the sketches of days that may be merged with others, from the day ``sketches_from``,
-    if there is one. Costs one query.
-    """
-    with_sketch = None
-    if sketches_from is not None:
-        with_sketch = models.Q(day__gte=sketches_from) & _may_be_merged()
-    return _read(keys, first_day, last_day, with_sketch, using)
-
-
-def read_ranges(
-    ranges: Collection[CounterRange], *, using: str
-) -> dict[CounterRange, dict[DailyVisitorsKey, DayInTable]]:
-    """
-    Read what the table has of ranges that end today, with the sketches of open days.
-
-    Costs one query.
-    """
-    found = _read(
-        {of.key for of in ranges},
-        min(of.first_day for of in ranges),
-        max(of.last_day for of in ranges),
-        models.Q(day__gte=min(of.open_days.first_day for of in ranges)),
-        using,
-    )
-    of_key: dict[CounterKey, dict[DailyVisitorsKey, DayInTable]] = defaultdict(dict)
-    for day, row in found.items():
-        of_key[day.key][day] = row
-    return {
-        of: {
-            day: row
-            for day, row in of_key[of.key].items()
-            if of.first_day <= day.day <= of.last_day
-        }
-        for of in ranges
-    }
-
-
-def _may_be_merged() -> models.Q:
-    """
-    Return a condition for rows whose visitor key other days may have, too.
-
-    The id of a key of one day has that day between two hyphens.
-    """
-    hyphen = models.Value("-")
-    # Without a Cast: on MySQL, its collation might not fit that of the column.
-    day = Concat(hyphen, "day", hyphen, output_field=models.CharField())
-    return models.Q(Exact(StrIndex("visitor_key", day), 0))
-
-
-def _read(
-    keys: Iterable[CounterKey],
-    first_day: datetime.date,
-    last_day: datetime.date,
-    with_sketch: models.Q | None,
-    using: str,
-) -> dict[DailyVisitorsKey, DayInTable]:
-    """
-    Read numbers of visitors from both tables, and sketches of the rows that fulfill a condition.
+    Also reads the sketches of those days from ``merged_from`` that may be merged with others, and
+    of all days from ``kept_from``, if there are such days.
 
     Costs one query. If it read the tables one after the other, a fold in between would count
     visitors twice or not at all.
     """
     wanted = slots.match_counters(keys) & models.Q(day__range=(first_day, last_day))
     columns = DailyVisitors.KEY
-    sketch: models.Expression = NO_SKETCH
-    if with_sketch is not None:
-        sketch = models.Case(models.When(with_sketch, then=models.F("sketch")))
+    with_sketch = models.Q(pk__in=[])
+    if merged_from is not None:
+        with_sketch |= models.Q(day__gte=merged_from) & _may_be_merged()
+    if kept_from is not None:
+        with_sketch |= models.Q(day__gte=kept_from)
+    sketch = models.Case(models.When(with_sketch, then="sketch"), default=NO_SKETCH)
     seen = (
         SeenVisitor.objects.using(using)
         .filter(wanted)
@@ -203,6 +151,18 @@ def _read(
             others + count if data is None else others,
         )
     return found
+
+
+def _may_be_merged() -> models.Q:
+    """
+    Return a condition for rows whose visitor key other days may have, too.
+
+    The id of a key of one day has that day between two hyphens.
+    """
+    hyphen = models.Value("-")
+    # Without a Cast: on MySQL, its collation might not fit that of the column.
+    day = Concat(hyphen, "day", hyphen, output_field=models.CharField())
+    return models.Q(Exact(StrIndex("visitor_key", day), 0))
 
 
 def _key(row: tuple[Any, ...]) -> DailyVisitorsKey:

@@ -14,8 +14,7 @@ from __future__ import annotations
 import datetime
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import models
 
@@ -36,8 +35,7 @@ Sums = Counter[CounterDay]
 NO_DAY = models.Value(None, output_field=models.DateField())
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DayRange:
+class DayRange(NamedTuple):
     """The days to read, and the database to read them from."""
 
     first_day: datetime.date

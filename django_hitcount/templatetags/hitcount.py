@@ -17,18 +17,19 @@ from django_hitcount.beacon import IMAGE, SCRIPT, SCRIPT_FILE, beacon_url, is_pr
 from django_hitcount.beacon import beacon_token as make_beacon_token
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import find_range, last_days
+from django_hitcount.counters.keys import valid_visitor_counter
 from django_hitcount.counters.primary_keys import is_unsaved
+from django_hitcount.counters.visitors import Visitors
 from django_hitcount.db.savepoints import protect_transactions
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable, InvalidArgument
 from django_hitcount.outages.breaker import page_read_breaker
 from django_hitcount.outages.waits import CurrentPage
-from django_hitcount.page_numbers import page_hits_of_days, page_total, page_visitors
+from django_hitcount.page_numbers import page_number
 from django_hitcount.prefetching import prefetch_hits
 from django_hitcount.rankings import popular
 from django_hitcount.recording import record_hit
 from django_hitcount.short_numbers import format_short
-from django_hitcount.unique_visitors import Visitors
 
 register = template.Library()
 
@@ -70,12 +71,7 @@ def hits(
         return ""
     request, ends = context.get("request"), find_range(days, first_day, last_day)
     with CurrentPage(request):
-        if ends is None:
-            found = page_total(request, obj, counter=counter)
-        else:
-            found = page_hits_of_days(
-                request, obj, counter=counter, first_day=ends[0], last_day=ends[1]
-            )
+        found: int | None = page_number(request, obj, counter=counter, days=ends)
     return "" if found is None else found
 
 
@@ -101,7 +97,10 @@ def visitors(
         return ""
     request, ends = context.get("request"), find_range(days, first_day, last_day) or last_days(1)
     with CurrentPage(request):
-        found = page_visitors(request, obj, counter=counter, first_day=ends[0], last_day=ends[1])
+        valid_visitor_counter(counter)
+        found: Visitors | None = page_number(
+            request, obj, counter=counter, days=ends, of_visitors=True
+        )
     return "" if found is None else found
 
 

@@ -252,13 +252,13 @@ def test_counts_in_another_database_are_shown_but_not_sorted(admin, articles, ce
     assert re.search(r'class="[^"]*sortable[^"]*column-hits_column', page.content.decode())
 
 
-@pytest.mark.parametrize("name", ["totals_or_none", "read_days_of_each", "counter_key"])
+@pytest.mark.parametrize("name", ["read_numbers", "read_days_of_each", "counter_key"])
 def test_the_list_stays_when_the_counts_are_away(admin, articles, name):
     def fail(*args, **kwargs):
         raise OperationalError("away")
 
     with mock.patch.object(columns, name, return_value={}) as replaced:
-        if name != "totals_or_none":
+        if name != "read_numbers":
             replaced.side_effect = fail
         page = admin.get(ARTICLES)
 
@@ -267,7 +267,7 @@ def test_the_list_stays_when_the_counts_are_away(admin, articles, name):
 
 
 def test_a_total_that_cannot_be_read_is_a_dash(admin, articles, cells):
-    with mock.patch.object(columns, "totals_or_none", return_value={}):
+    with mock.patch.object(columns, "read_numbers", return_value={}):
         assert cells(admin.get(ARTICLES)) == ["\u2013"] * 3
 
 

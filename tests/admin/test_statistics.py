@@ -13,9 +13,9 @@ from django.utils.translation import override
 from django_hitcount.corrections import correct_hits
 from django_hitcount.counters.days import day_of
 from django_hitcount.maintenance.flushing import flush_hits
+from django_hitcount.reading import get_visitors
 from django_hitcount.recording import record_hit
 from django_hitcount.series import visitors_by_day
-from django_hitcount.unique_visitors import get_visitors
 from tests.app.models import Article, Featured, Page, Review
 from tests.redis_server import sends
 from tests.visiting import request_of, visit

@@ -8,7 +8,7 @@ import pytest
 
 from django_hitcount.counters.hits import NewHits, VisitorHashes
 from django_hitcount.db.counter_keys import counter_key
-from django_hitcount.totals import get_hits
+from django_hitcount.reading import get_hits
 from tests.app.models import Article
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -63,9 +63,10 @@ def test_repeats_are_found_in_their_places(rule, buffer, articles):
 def test_held_hits_are_there_if_the_total_is_not(redis_buffer, articles):
     known, unknown = articles[:2]
     get_hits(known)
-    results = redis_buffer.record([hit_on(known), hit_on(unknown), hit_on(known)])[0]
+    hits = [hit_on(known), hit_on(unknown), hit_on(known)]
+    results, held_hits = redis_buffer.record(hits)
 
     assert [result.total for result in results] == [1, None, 2]
-    assert [bool(result.state) for result in results] == [False, True, False]
-    (key,) = {key for held in results[1].state.held for key in held.hits}
-    assert [held.hits[key] for held in results[1].state.held] == [0, 1]
+    key = hits[1].key
+    assert [number.key for number in held_hits.unkept] == [key]
+    assert [{**of_batch} for of_batch in held_hits.held.values()] == [{}, {(key, hits[1].day): 1}]

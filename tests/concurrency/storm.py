@@ -15,8 +15,8 @@ from django_hitcount.db.tables import MissedRecord
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance.compaction import compact_hits
 from django_hitcount.maintenance.flushing import Flush, flush_hits
+from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hits
-from django_hitcount.totals import get_hits
 from tests import children
 from tests.app.models import Article
 from tests.concurrency.board import Board

@@ -10,8 +10,8 @@ from django_hitcount.db.tables import StaleTotal
 from django_hitcount.maintenance import column_writing
 from django_hitcount.maintenance.compaction import compact_hits
 from django_hitcount.maintenance.flushing import flush_hits
+from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hit
-from django_hitcount.totals import get_hits
 from tests import children
 from tests.app.models import Recipe
 from tests.concurrency.board import Board

@@ -12,7 +12,7 @@ import pytest
 import redis
 from django_redis.pool import ConnectionFactory
 
-from django_hitcount.totals import get_hits
+from django_hitcount.reading import get_hits
 from tests.app.models import Article
 from tests.cache_alias import change_alias
 from tests.concurrency.storm import Storm

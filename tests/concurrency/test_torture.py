@@ -13,8 +13,8 @@ from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import HitSlot
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush_hits
+from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hit
-from django_hitcount.totals import get_hits
 from tests import children
 from tests.app.models import Article
 from tests.concurrency.board import Board

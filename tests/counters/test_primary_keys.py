@@ -16,8 +16,8 @@ from django_hitcount.counters.keys import InvalidKey
 from django_hitcount.counters.primary_keys import convert_key, find_by_texts
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import HitCountQuerySet
+from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hit
-from django_hitcount.totals import get_hits
 from tests.app import keys
 from tests.app.models import Article, Cover, OldPhoto, Page, Photo
 

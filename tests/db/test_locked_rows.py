@@ -211,7 +211,7 @@ def test_locked_table_keeps_no_page_waiting(article, others):
     record_hit(article)
     with (
         locked_table(HitSlot),
-        mock.patch("django_hitcount.totals.sums.read_sums", return_value=({}, set())),
+        mock.patch("django_hitcount.numbers.sums.read_sums", return_value=({}, set())),
         waits_for(0, 2 * A_MOMENT_SECONDS),
     ):
         assert {hit.refusal for hit in record_hits([article, *others])} == {"unavailable"}

@@ -18,7 +18,7 @@ from django_hitcount.counters.days import day_of
 from django_hitcount.db import salts
 from django_hitcount.db.salts import SALT_BYTES, prune_salts, salt_of
 from django_hitcount.db.tables import VisitorSalt
-from django_hitcount.unique_visitors import get_visitors
+from django_hitcount.reading import get_visitors
 from tests import settings as test_settings
 from tests.app.models import Article
 from tests.browsers import BROWSER

@@ -16,11 +16,10 @@ from django_hitcount.db.tables import MissedRecord
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import HitSlot
+from django_hitcount.reading import get_hits, get_visitors, refresh_hits
 from django_hitcount.recording import record_hit, record_hits
 from django_hitcount.status import get_flush_status
 from django_hitcount.throttle import Throttle
-from django_hitcount.totals import get_hits, refresh_hits
-from django_hitcount.unique_visitors import get_visitors
 from tests.app.models import Article
 from tests.cache_alias import change_alias
 from tests.servers import HOST

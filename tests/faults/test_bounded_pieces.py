@@ -16,8 +16,8 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.db.tables import DailyHitSlot, HitSlot, MissedRecord
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance.flushing import flush_hits
+from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hits
-from django_hitcount.totals import get_hits
 from tests import settings as test_settings
 from tests.app.models import Article
 from tests.cache_alias import change_alias

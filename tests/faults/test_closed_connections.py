@@ -8,8 +8,8 @@ import pytest
 from django.core.cache import close_caches
 
 from django_hitcount.maintenance.flushing import flush_hits
+from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hit
-from django_hitcount.totals import get_hits
 from tests import children
 from tests.app.models import Article
 from tests.servers import Valkey, wait_until

@@ -21,8 +21,8 @@ from django.db import OperationalError, connection, connections
 from django_hitcount.buffers import Buffer, get_buffer
 from django_hitcount.db.tables import MissedRecord
 from django_hitcount.maintenance.flushing import flush_hits
+from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hits
-from django_hitcount.totals import get_hits
 from tests.app.models import Article
 from tests.cache_alias import change_alias
 from tests.doubts import no_notes

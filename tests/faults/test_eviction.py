@@ -15,8 +15,8 @@ from django.db import connections
 
 from django_hitcount.db.tables import HitSlot
 from django_hitcount.maintenance.flushing import flush_hits
+from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hit
-from django_hitcount.totals import get_hits
 from tests.app.models import Article
 from tests.cache_alias import change_alias
 from tests.proxies import Proxy

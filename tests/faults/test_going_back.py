@@ -21,8 +21,8 @@ from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import LastBatch, MissedRecord
 from django_hitcount.maintenance import flushing
 from django_hitcount.maintenance.flushing import flush_hits
+from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hits
-from django_hitcount.totals import get_hits
 from tests.app.models import Article
 from tests.cache_alias import change_alias
 from tests.proxies import KeepingProxy

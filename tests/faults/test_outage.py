@@ -24,8 +24,8 @@ from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.outages import missed_records
 from django_hitcount.outages.breaker import FIRST_PAUSE_SECONDS, Breaker
+from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hit, record_hits
-from django_hitcount.totals import get_hits
 from tests import children
 from tests.app.models import Article
 from tests.browsers import BROWSER

@@ -12,9 +12,9 @@ from django.contrib.contenttypes.models import ContentType
 from django.db import connection, connections
 
 from django_hitcount.maintenance.flushing import flush_hits
+from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hit
 from django_hitcount.throttle import Throttle
-from django_hitcount.totals import get_hits
 from tests import settings as test_settings
 from tests.app.models import Article
 from tests.proxies import Proxy

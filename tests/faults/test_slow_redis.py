@@ -24,8 +24,8 @@ from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.outages import breaker
 from django_hitcount.outages.breaker import SLOW_CALLS
 from django_hitcount.outages.waits import CurrentPage, seconds_waited
+from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hits
-from django_hitcount.totals import get_hits
 from tests.app.models import Article
 from tests.browsers import BROWSER
 from tests.cache_alias import change_alias

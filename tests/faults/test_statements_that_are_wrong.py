@@ -18,8 +18,8 @@ from django_hitcount.buffers.redis.link import AnswerLost
 from django_hitcount.db.failures import is_server_away
 from django_hitcount.exceptions import BufferUnavailable, TransactionLost
 from django_hitcount.outages.breaker import Breaker, page_read_breaker
+from django_hitcount.reading import total_or_none
 from django_hitcount.recording import record_hit
-from django_hitcount.totals import total_or_none
 from django_hitcount.visitors import identify
 from tests.app.models import Article, Plain
 from tests.browsers import BROWSER

@@ -16,9 +16,9 @@ from django_hitcount.buffers.redis.buffer import RedisBuffer
 from django_hitcount.counters.days import day_of
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.maintenance import flushing
+from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hits
 from django_hitcount.series import hits_by_day
-from django_hitcount.totals import get_hits
 from tests.app.models import Article
 from tests.laws.machine import Machine, run
 from tests.proxies import KeepingProxy

@@ -25,8 +25,8 @@ from django_hitcount.db.tables import MissedRecord
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance.flushing import Flush, flush_hits
 from django_hitcount.outages import breaker
+from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hits
-from django_hitcount.totals import get_hits
 from tests.app.models import Article
 from tests.doubts import no_notes
 from tests.laws.machine import CRASHES, Machine, refresh_hits, run

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
 from django_hitcount.buffers import get_buffer
+from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hits
 from django_hitcount.series import hits_by_day
-from django_hitcount.totals import get_hits
 from tests.app.models import Article, Page
 from tests.laws.machine import Machine, run, with_each_buffer
 from tests.tables import daily_sums, slot_sums

@@ -11,7 +11,7 @@ from hypothesis import Phase
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
-from django_hitcount import page_memory
+from django_hitcount import page_numbers
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hits
@@ -37,7 +37,7 @@ class Reading(Machine):
             COUNTERS={"views": {"visitors": True}},
             VISITOR_KEY_ROTATION=self.rotation,
         )
-        page_memory._wishes_of.cache_clear()
+        page_numbers._wishes_of.cache_clear()
         self.objs = Page.objects.bulk_create([Page(path="a:b"), Page(path="2026-02-27:v1:x")])
         self.seen: set[tuple[Page, datetime.date, int]] = set()
         self.today = NOON.date()

@@ -16,8 +16,8 @@ from django_hitcount.db.tables import DailyHitSlot, HitSlot
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance import flushing
 from django_hitcount.maintenance.flushing import Flush, flush_hits
+from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hit, record_hits
-from django_hitcount.totals import get_hits
 from tests.answers import failing_at_first, lost_commit_answer
 from tests.app.models import Article
 from tests.cache_alias import NOWHERE, change_alias

@@ -20,8 +20,8 @@ from django_hitcount.maintenance import forgetting
 from django_hitcount.maintenance.compaction import compact_hits
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.maintenance.forgetting import FIRST_PAUSE, KEPT_FOR
+from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hit, record_hits
-from django_hitcount.totals import get_hits
 from tests import children
 from tests.app.models import Article, Page
 from tests.deleted import is_nothing_left, let_pass

@@ -22,8 +22,8 @@ from django_hitcount.db.tables import DailyVisitors, RefusedHitSlot
 from django_hitcount.maintenance.compaction import compact_hits
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import DailyHitSlot, HitSlot
+from django_hitcount.reading import get_visitors
 from django_hitcount.series import hits_by_day
-from django_hitcount.unique_visitors import get_visitors
 from tests.app.models import Article
 from tests.replay.access_log import NOT_SENT, Asked
 from tests.replay.counts import COUNTERS, Counts, due

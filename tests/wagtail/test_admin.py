@@ -7,8 +7,8 @@ from django.urls import reverse
 
 from django_hitcount.db.tables import HitSlot
 from django_hitcount.maintenance.flushing import flush_hits
+from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hit
-from django_hitcount.totals import get_hits
 from tests.wagtail.bakery.models import Ingredient, RecipePage
 from tests.wagtail.cooks.models import Cook
 from tests.wagtail.test_pages import shown

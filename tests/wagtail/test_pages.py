@@ -17,8 +17,8 @@ from django_hitcount.counters.primary_keys import counted_model
 from django_hitcount.db.tables import HitSlot
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import with_hits
+from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hit
-from django_hitcount.totals import get_hits
 from tests.wagtail.bakery.models import HomePage, RecipePage, StoryPage, TipPage
 
 pytestmark = pytest.mark.django_db(transaction=True)

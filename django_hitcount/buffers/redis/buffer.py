@@ -5,8 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import chain, islice
-from typing import Any
+from itertools import islice
 
 from django.core.checks import CheckMessage
 
@@ -14,11 +13,19 @@ from django_hitcount import conf, signals
 from django_hitcount.buffers.base import Buffer
 from django_hitcount.buffers.database import DatabaseBuffer
 from django_hitcount.buffers.grouping import group_by_partition, group_items, restore_order, split
-from django_hitcount.buffers.redis import claiming, held_days, visitors
+from django_hitcount.buffers.redis import claiming, keeping, visitors
 from django_hitcount.buffers.redis.catching_up import CatchUp
 from django_hitcount.buffers.redis.keys import run_keys, throttle_key
 from django_hitcount.buffers.redis.link import AnswerLost, BuiltCommand, Link
-from django_hitcount.buffers.redis.page_reads import PageRead, read_for_page
+from django_hitcount.buffers.redis.reading import (
+    Place,
+    Reading,
+    find_held,
+    read_days_of_model,
+    read_for_page,
+    read_runs,
+    read_waiting,
+)
 from django_hitcount.buffers.redis.record_call import (
     HITS_AT_A_TIME,
     build_record_call,
@@ -26,20 +33,12 @@ from django_hitcount.buffers.redis.record_call import (
     read_reply,
 )
 from django_hitcount.buffers.redis.server import RedisServer, RunReplies
-from django_hitcount.buffers.redis.totals import RunningTotals
-from django_hitcount.counters.batches import (
-    Batch,
-    BufferState,
-    CounterDay,
-    HeldHits,
-    RecordResult,
-    Waiting,
-)
+from django_hitcount.counters.batches import Batch, RecordResult, Waiting
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.hits import AddressHash, NewHits
-from django_hitcount.counters.keys import CounterKey, CounterRange, DailyVisitorsKey, ObjectKey
-from django_hitcount.counters.numbers import NO_NUMBERS, BufferNumbers, UnkeptRange, Wanted
-from django_hitcount.counters.visitors import DayInTable, MergedDays, Sketch, Visitors
+from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, ObjectKey
+from django_hitcount.counters.numbers import Held, Known, Number, VisitorsOfDays
+from django_hitcount.counters.visitors import MergedDays, Sketch, Visitors
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages import missed_records
 from django_hitcount.outages.missed_records import CommandId
@@ -61,18 +60,20 @@ class RedisBuffer(Buffer):
         self._breaker = self.redis.breaker
         self._catch_up = CatchUp(self.redis, self._partitions, self._threshold)
         self.redis.deliver_oldest = self._catch_up.deliver_oldest
-        self._totals = RunningTotals(
-            self.redis, partitions=self._partitions, ttl_seconds=config.total_ttl_seconds
-        )
+        self._total_ttl_seconds = config.total_ttl_seconds
         self._slots = DatabaseBuffer()
 
     def record(
-        self, hits: Sequence[NewHits], wanted: Wanted | None = None
-    ) -> tuple[list[RecordResult], BufferNumbers]:
+        self, hits: Sequence[NewHits], wanted: tuple[Number, ...] = ()
+    ) -> tuple[list[RecordResult], Known]:
         """Costs a round trip per 500 hits, each with a timeout of its own."""
         if len(hits) > HITS_AT_A_TIME:
-            pieces = [self.record(some)[0] for some in split(hits, HITS_AT_A_TIME)]
-            return [*chain(*pieces)], NO_NUMBERS
+            all_results, all_known = [], Known()
+            for some in split(hits, HITS_AT_A_TIME):
+                recorded, known = self.record(some)
+                all_results += recorded
+                all_known.add(known)
+            return all_results, all_known
         groups: Mapping[int, Sequence[NewHits]] = {} if len(hits) == 1 else self._group(hits)
         is_late = hits[0].visitor and hits[0].day != day_of()
         reading = read_for_page(wanted, self._partitions) if wanted else None
@@ -96,12 +97,13 @@ class RedisBuffer(Buffer):
             return calls
 
         sent = self.redis.try_to_send(build, commands=len(groups) or 1)
-        numbers = reading.convert(self._totals, *sent) if reading else NO_NUMBERS
+        numbers = reading.parse(self.redis, *sent) if reading else Known()
         if not groups and type(sent.replies[0]) is int:
             return [RecordResult(sent.replies[0], None)], numbers  # As for most hits.
-        results = self._read_results(groups or self._group(hits), sent, command_id)
+        results, known = self._read_results(groups or self._group(hits), sent, command_id)
+        known.add(numbers)
         partitions = [hit.key.partition(self._partitions) for hit in hits]
-        return restore_order(partitions, results), numbers
+        return restore_order(partitions, results), known
 
     def _group(self, hits: Sequence[NewHits]) -> Mapping[int, Sequence[NewHits]]:
         partitions = [hit.key.partition(self._partitions) for hit in hits]
@@ -112,11 +114,11 @@ class RedisBuffer(Buffer):
         groups: Mapping[int, Sequence[NewHits]],
         sent: RunReplies,
         command_id: CommandId | None,
-    ) -> dict[int, list[RecordResult]]:
+    ) -> tuple[dict[int, list[RecordResult]], Known]:
         """
         Return the results of the hits by partition. Hits that Redis did not take go to the tables.
 
-        If Redis does not know a total, the results have the state to load it with.
+        Also returns what is known of the totals that Redis does not have.
         """
         results, failed, unknown = {}, {}, {}
         # The replies to reads of the page may follow.
@@ -128,17 +130,14 @@ class RedisBuffer(Buffer):
             if is_full:
                 signals.partition_full.send_robust(type(self), partition=partition)
             if missing:
-                unknown[partition] = missing
-        if unknown:
-            state = self._totals.find_held(sent.run_id, unknown)
-            for partition in unknown:
-                results[partition] = [result._replace(state=state) for result in results[partition]]
+                unknown[Place(partition)] = missing
+        known = find_held(self.redis, sent.run_id, unknown)
         if failed:
             try:
                 results |= self._record_in_slots(groups, failed, command_id)
             finally:  # Also after an error: perhaps only the answer to a COMMIT was lost.
                 self.redis.fall_behind()
-        return results
+        return results, known
 
     def _record_in_slots(
         self,
@@ -164,38 +163,25 @@ class RedisBuffer(Buffer):
         )
         return {p: [*islice(results, len(groups[p]))] for p in (*rejected, *in_doubt)}
 
-    def read_numbers(self, wanted: Wanted) -> BufferNumbers:
-        reading = PageRead(wanted, self._partitions)
-        if reading.is_empty:
-            return NO_NUMBERS
+    def read(self, numbers: Collection[Number], *, may_be_kept: bool = True) -> Known:
+        if not numbers:
+            return Known()
+        reading = Reading(numbers, self._partitions, may_be_kept=may_be_kept)
         try:
-            return reading.convert(self._totals, *self.redis.send_to_run(reading.build))
+            return reading.parse(self.redis, *self.redis.send_to_run(reading.build))
         except BufferUnavailable:
-            return NO_NUMBERS
+            return Known()
+
+    def keep_totals(self, totals: Mapping[Number, int], known: Known) -> None:
+        keeping.keep_totals(self.redis, totals, known, ttl_seconds=self._total_ttl_seconds)
 
     def keep_visitors(
-        self,
-        rows: Mapping[CounterRange, Mapping[DailyVisitorsKey, DayInTable]],
-        unkept: Mapping[CounterRange, UnkeptRange],
-    ) -> Mapping[CounterRange, Visitors]:
+        self, numbers: Iterable[Number], days: VisitorsOfDays, known: Known
+    ) -> Mapping[Number, Visitors]:
         try:
-            return visitors.keep(self.redis, rows, unkept)
+            return visitors.keep(self.redis, numbers, days, known)
         except BufferUnavailable:
             return {}
-
-    def keep_totals(self, totals: Mapping[CounterKey, int], *, state: BufferState) -> None:
-        self._totals.keep(totals, state=state)
-
-    def read_days(
-        self,
-        keys: Collection[CounterKey],
-        first_day: datetime.date,
-        last_day: datetime.date,
-        *,
-        by_key: bool = False,
-    ) -> Sequence[HeldHits[Any]]:
-        groups = group_by_partition(keys, self._partitions)
-        return held_days.read_of_counters(self.redis, groups, first_day, last_day, by_key=by_key)
 
     def read_days_of_model(
         self,
@@ -204,26 +190,26 @@ class RedisBuffer(Buffer):
         last_day: datetime.date,
         *,
         counter: str,
-    ) -> Sequence[HeldHits[CounterDay]]:
-        return held_days.read_of_model(self.redis, content_type_id, counter, first_day, last_day)
+    ) -> Held:
+        return read_days_of_model(self.redis, content_type_id, counter, first_day, last_day)
 
     def discard_totals(self, keys: Collection[CounterKey]) -> None:
-        self._totals.discard(keys)
+        keeping.discard(self.redis, keys, self._partitions)
 
     def discard_all_totals(self, partitions: Collection[int] | None = None) -> None:
-        self._totals.discard_all(partitions)
+        keeping.discard_all(self.redis, self._partitions, partitions)
 
     def discard_objects(self, objects: Collection[ObjectKey]) -> None:
         keys = [CounterKey(*of, name) for of in objects for name in conf.get_config().counters]
-        self._totals.discard(keys, with_sketches=True)
+        keeping.discard(self.redis, keys, self._partitions, with_sketches=True)
 
     def read_waiting(self) -> Waiting:
-        return held_days.read_waiting(self.redis)
+        return read_waiting(self.redis)
 
     def partitions(self) -> Iterable[int]:
         """Include those above PARTITIONS, which may have been larger. Costs a round trip."""
         self._breaker.try_now()
-        runs = enumerate(held_days.read_runs(self.redis))
+        runs = enumerate(read_runs(self.redis))
         return [p for p, found in runs if found or p < self._partitions]
 
     def claim(self, partition: int) -> Batch | None:
@@ -253,15 +239,6 @@ class RedisBuffer(Buffer):
             ]
         )
         return merged
-
-    def count_visitors(
-        self, keys: Collection[CounterKey], first_day: datetime.date, last_day: datetime.date
-    ) -> Mapping[DailyVisitorsKey, int]:
-        ranges = [CounterRange(key, first_day, last_day) for key in keys]
-        try:
-            return visitors.count_days(self.redis, visitors.group_ranges(ranges, self._partitions))
-        except BufferUnavailable:
-            return {}
 
     def count_merged(self, merges: Sequence[MergedDays]) -> Sequence[int | None]:
         try:

@@ -39,7 +39,7 @@ UNKNOWN_RUN = "unknown"
 
 READ_BYTES = 65536
 
-FOLLOWERS = ("read_totals", "read_visitors", "discard")
+FOLLOWERS = ("read_hits", "read_visitors", "discard")
 """Scripts that follow others in a round trip, and read or drop what these wrote."""
 
 NO_SCRIPT = "NOSCRIPT"

@@ -17,8 +17,8 @@ from django_hitcount import conf
 from django_hitcount.buffers.redis.bloom import Geometry
 from django_hitcount.buffers.redis.keys import VISITORS_SECONDS, RunKeys, database_prefix, run_keys
 from django_hitcount.buffers.redis.link import Reply
+from django_hitcount.buffers.redis.reading import Unknown
 from django_hitcount.buffers.redis.scripts import GAP, PackedCall, ScriptCall, fill_gaps, pack_gaps
-from django_hitcount.buffers.redis.totals import Unknown
 from django_hitcount.conf import cached_for_settings
 from django_hitcount.counters import jitter
 from django_hitcount.counters.batches import RecordResult

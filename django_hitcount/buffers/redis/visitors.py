@@ -8,135 +8,123 @@ midnight, for each run of Redis anew. ``lua/sketches.lua`` describes that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import datetime
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from django_hitcount import conf
-from django_hitcount.buffers.grouping import group_items, split
+from django_hitcount.buffers.grouping import split
 from django_hitcount.buffers.redis.keys import VISITORS_SECONDS, PartitionKeys, RunKeys, run_keys
 from django_hitcount.buffers.redis.link import Reply
-from django_hitcount.buffers.redis.scripts import Command, ScriptCall, number_epochs
+from django_hitcount.buffers.redis.scripts import Command, ScriptCall
 from django_hitcount.buffers.redis.server import RedisServer
-from django_hitcount.counters.batches import FlushPosition
-from django_hitcount.counters.days import seconds_until_midnight
-from django_hitcount.counters.keys import CounterRange, DailyVisitorsKey, ObjectKey, parse_visitors
-from django_hitcount.counters.numbers import UnkeptRange
+from django_hitcount.counters.days import day_of, seconds_until_midnight
+from django_hitcount.counters.keys import DailyVisitorsKey, ObjectKey, parse_visitors
+from django_hitcount.counters.numbers import Known, Number, Position, VisitorsOfDays
 from django_hitcount.counters.visitors import DayInTable, MergedDays, Sketch, Visitors
 
 SKETCHES_AT_A_TIME = 100
 """Sketches that are sent or read in one round trip. Each has at most 12 KB."""
 
-Groups = Mapping[int, Sequence[CounterRange]]
-"""Ranges by partition."""
-
-InTable = Mapping[DailyVisitorsKey, DayInTable]
-"""What the table has of a range."""
+Groups = Mapping[int, Sequence[Number]]
+"""Numbers of visitors by partition."""
 
 
-def group_ranges(ranges: Iterable[CounterRange], partitions: int) -> Groups:
-    """Return ranges by the partition of their object."""
-    ranges = [*ranges]
-    return group_items([of.key.partition(partitions) for of in ranges], ranges)
+def open_days_of(number: Number) -> Number:
+    """Return what names the visitors of the open days, if the last day is today."""
+    first_day, last_day = number.days
+    yesterday = last_day - datetime.timedelta(days=1)
+    return number._replace(first_day=max(first_day, yesterday))
 
 
-def build_reads(groups: Groups, run_id: str, *, may_be_kept: bool = True) -> list[ScriptCall]:
+def can_keep(number: Number) -> bool:
     """
-    Make the calls that count the visitors of ranges. If they are not kept, they count each day.
+    Return whether Redis can keep a number of visitors: its days end today, and no two of the closed
+    ones have visitors in common.
+    """
+    has_closed_days = open_days_of(number) != number
+    rotates_daily = conf.get_config().visitor_key_rotation == "day"
+    return number.last_day == day_of() and (rotates_daily or not has_closed_days)
+
+
+def build_reads(groups: Groups, run_id: str, kept: Collection[Number]) -> list[ScriptCall]:
+    """
+    Make the calls that count visitors. Of numbers that are not ``kept``, they count each day.
 
     Pass them through number_epochs() each time that they are sent.
     """
     calls = []
-    for partition, ranges in groups.items():
+    for partition, numbers in groups.items():
         names = run_keys(partition, run_id)
         keys, args = [names.epoch], list[str]()
-        for of in ranges:
-            keys += names.sketches_of(*of.key[:2]), names.kept_visitors_of(*of.key[:2])
-            args += of.text, of.open_days.text if may_be_kept else ""
+        for number in numbers:
+            of_object = number.key[:2]
+            keys += names.sketches_of(*of_object), names.kept_visitors_of(*of_object)
+            args += number.text, open_days_of(number).text if number in kept else ""
         calls.append(ScriptCall("read_visitors", keys, args))
     return calls
 
 
-def read_replies(
-    groups: Groups, run_id: str, replies: Iterable[Reply]
-) -> tuple[dict[CounterRange, Visitors], dict[CounterRange, UnkeptRange]]:
-    """Convert the replies to build_reads(). Returns the ranges that Redis knows, and the others."""
-    known, unknown = {}, {}
-    for (partition, ranges), (epoch, *found) in zip(groups.items(), replies, strict=True):
-        for of, (is_known, *numbers) in zip(ranges, found, strict=True):
+def add_replies(
+    known: Known, groups: Groups, run_id: str, replies: Iterable[Reply], kept: Collection[Number]
+) -> None:
+    """Add the replies to build_reads() to what is known."""
+    for (partition, numbers), (epoch, *found) in zip(groups.items(), replies, strict=True):
+        position = Position(partition, run_id, epoch)
+        for number, (is_known, *counts) in zip(numbers, found, strict=True):
             if is_known:
-                known[of] = Visitors(*numbers)
-            else:
-                position = FlushPosition(partition, run_id, epoch)
-                unknown[of] = UnkeptRange(position, _read_days(numbers))
-    return known, unknown
-
-
-def _read_days(flat: Sequence[Reply]) -> dict[DailyVisitorsKey, int]:
-    found = {}
-    for field, count in zip(flat[::2], flat[1::2], strict=True):
-        with suppress(ValueError):  # We did not write it.
-            found[parse_visitors(f"v:{field.decode()}")] = int(count)
-    return found
-
-
-def count_days(redis: RedisServer, groups: Groups) -> dict[DailyVisitorsKey, int]:
-    """Count the visitors that Redis has of each day of ranges. Costs one round trip."""
-    if not groups:
-        return {}
-    run_id, replies = redis.send_to_run(
-        lambda link: number_epochs(build_reads(groups, link.run_id, may_be_kept=False))
-    )
-    _, found = read_replies(groups, run_id, replies)
-    return {day: count for of in found.values() for day, count in of.days.items()}
-
-
-def can_keep(of: CounterRange) -> bool:
-    """Return whether Redis can keep a range: no two of its closed days have visitors in common."""
-    return of == of.open_days or conf.get_config().visitor_key_rotation == "day"
+                known.values[number] = Visitors(*counts)
+                continue
+            if number in kept:
+                known.unkept[number] = position
+            for field, count in zip(counts[::2], counts[1::2], strict=True):
+                with suppress(ValueError):  # We did not write it.
+                    known.visitors[parse_visitors(f"v:{field.decode()}")] = int(count)
 
 
 def keep(
-    redis: RedisServer,
-    rows: Mapping[CounterRange, InTable],
-    unkept: Mapping[CounterRange, UnkeptRange],
-) -> dict[CounterRange, Visitors]:
-    """Keep ranges, and count their visitors. See Buffer.keep_visitors()."""
-    built = {of: _build_keep(of, rows[of], unkept[of]) for of in rows}
-    calls = {of: call for of, call in built.items() if call}
+    redis: RedisServer, numbers: Iterable[Number], days: VisitorsOfDays, known: Known
+) -> dict[Number, Visitors]:
+    """Keep numbers of visitors, and count these. See Buffer.keep_visitors()."""
+    calls = {}
+    for number in numbers:
+        position = known.unkept.get(number)
+        if position and (call := _build_keep(number, days, position)):
+            calls[number] = call
     sizes = [len(call.keys) - 4 for call in calls.values()]  # Four are no sketches.
     replies = _run_in_chunks(redis, calls.values(), sizes)
     return {
-        of: Visitors(*reply[1:])
-        for of, reply in zip(calls, replies, strict=True)
+        number: Visitors(*reply[1:])
+        for number, reply in zip(calls, replies, strict=True)
         if reply is not None and reply[0]
     }
 
 
-def _build_keep(of: CounterRange, in_table: InTable, known: UnkeptRange) -> ScriptCall | None:
+def _build_keep(number: Number, days: VisitorsOfDays, position: Position) -> ScriptCall | None:
     """
-    Make the call that keeps a range.
+    Make the call that keeps a number.
 
     None if it cannot be kept: its closed days may have visitors in common, or the table has
     visitors of open days whom the next flush delivers.
     """
-    (partition, run_id, epoch), in_redis = known
-    names = run_keys(partition, run_id)
-    open_days, visitors, spans = of.open_days, 0, 0
+    names = run_keys(position.partition, position.run_id)
+    open_days, visitors, spans = open_days_of(number), 0, 0
     sketches: dict[str, bytes] = {}
-    for day in {*in_table, *in_redis}:
-        row = in_table.get(day, DayInTable())
-        is_open = day.day >= open_days.first_day
+    for day in days.of(number):
+        row = days.in_tables.get(day, DayInTable())
+        is_open = open_days.has(day.day)
         if row.others if is_open else f"-{day.day}-" not in day.key_id:
             return None
         if is_open:
             sketches[names.sketch(day.text)] = row.sketch or b""
         else:
-            visitors += max(in_redis.get(day, 0), row.visitors)
+            visitors += days.on(day)
             spans += 1
-    of_object = names.sketches_of(*of.key[:2]), names.kept_visitors_of(*of.key[:2])
-    keys = [names.epoch, *of_object, names.scratch[1], *sketches]
-    args: list[str | int | bytes] = [epoch, seconds_until_midnight(), VISITORS_SECONDS]
-    args += of.text, open_days.text, f"{visitors} {spans}", *sketches.values()
+    of_object = number.key[:2]
+    keys = [names.epoch, names.sketches_of(*of_object), names.kept_visitors_of(*of_object)]
+    keys += names.scratch[1], *sketches
+    args: list[str | int | bytes] = [position.epoch, seconds_until_midnight(), VISITORS_SECONDS]
+    args += number.text, open_days.text, f"{visitors} {spans}", *sketches.values()
     return ScriptCall("keep_visitors", keys, args)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.totals import refresh_hits
+from django_hitcount.reading import refresh_hits
 
 
 class Command(BaseCommand):

@@ -16,8 +16,8 @@ from django_hitcount.conf import get_config
 from django_hitcount.counters.days import day_of
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.maintenance.flushing import flush_batch, flush_hits
+from django_hitcount.reading import get_hits
 from django_hitcount.recording import Hit, record_hit, record_hits
-from django_hitcount.totals import get_hits
 from tests import settings as test_settings
 from tests.app.models import Article
 from tests.browsers import BROWSER

@@ -13,8 +13,8 @@ from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.daily_visitors import read_days
 from django_hitcount.db.tables import DailyVisitors
 from django_hitcount.maintenance.flushing import flush_hits
+from django_hitcount.reading import get_visitors
 from django_hitcount.recording import record_hits
-from django_hitcount.unique_visitors import get_visitors
 from tests.app.models import Article
 from tests.redis_server import sends
 from tests.tables import slot_sums
@@ -173,7 +173,7 @@ def test_sketches_that_cannot_be_merged_are_not_read(redis_rule, rotation, sketc
     key = counter_key(article, counter="views")
 
     for start, day in enumerate(days):
-        found = read_days([key], days[0], days[-1], sketches_from=day, using="default").values()
+        found = read_days([key], days[0], days[-1], merged_from=day, using="default").values()
         assert [is_about(20, row.visitors) for row in found] == [True] * 3
         assert sum(row.sketch is not None for row in found) == max(sketches - start, 0)
 

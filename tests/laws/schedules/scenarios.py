@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush_hits
+from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hits
-from django_hitcount.totals import get_hits
 from tests.app.models import Article
 from tests.laws.schedules.processes import ask, pass_time
 

@@ -12,11 +12,10 @@ end
 
 -- Add the sketch to the kept numbers of the object: see sketches.lua. If it is there already, Redis
 -- has lost it, and the table must be read again.
-local function note_beginning(epoch, sketches_of, field)
+local function note_beginning(epoch, sketches_of, sketch)
   local kept = string.gsub(epoch, 'epoch$', 'kept_visitors:')
     .. string.match(sketches_of, '}:sketches_of:(.*)$')
-  local text = string.match(field, '^%d+:([^:]*:[^:]*:[^:]*)')
-  if redis.call('EXISTS', kept) == 1 and redis.pcall('HSETNX', kept, text, '') ~= 1 then
+  if redis.call('EXISTS', kept) == 1 and redis.pcall('HSETNX', kept, sketch, '') ~= 1 then
     redis.call('DEL', kept)
   end
 end

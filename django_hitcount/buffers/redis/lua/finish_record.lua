@@ -30,14 +30,14 @@ end
 -- The name of a sketch that begins is added to those of the object, so that both can be deleted
 -- together.
 for _, of_sketch in ipairs(begun or {}) do
-  local sketch, sketches_of, field, milliseconds = unpack(of_sketch)
+  local sketch, sketches_of, milliseconds = unpack(of_sketch)
   forget_expired(sketches_of)
   if type(pcall('SADD', sketches_of, sketch)) == 'table' then
     call('DEL', sketches_of) -- We did not write it.
     call('SADD', sketches_of, sketch)
   end
   call('PEXPIRE', sketches_of, milliseconds)
-  note_beginning(EPOCH, sketches_of, field)
+  note_beginning(EPOCH, sketches_of, sketch)
 end
 
 local unknown = false

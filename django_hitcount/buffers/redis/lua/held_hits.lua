@@ -36,21 +36,31 @@ local function days_in(hash)
   return string.gmatch(type(days) == 'string' and days or '', '%d+:[^:%s]+:%d%d%d%d%-%d%d%-%d%d')
 end
 
--- The name of the batch that the hits of a hash are or become (false: none), and its hits of
--- counters. ``counters`` has for each its content type and name, as in 5:views, and its object id.
-local function held_of(hash, counters)
+-- The name of the batch that the hits of a hash are or become (false: none); then, of counters that
+-- have hits, the place in ``counters``, a day, and the hits on it. ``counters`` has for each the
+-- content type and name, as in 5:views, or the name for all models; then a colon and the object id,
+-- or '' for all objects. Without days, or with '', of all days.
+local function held_of(hash, counters, first_day, last_day)
   local found, days = {(name_in(hash, 'id')) or false}, {}
   for model_day in days_in(hash) do
-    local counter = string.match(model_day, '^[^:]*:[^:]*')
-    days[counter] = days[counter] or {}
-    table.insert(days[counter], model_day)
+    local of_model, name, day = string.match(model_day, '^(%d+:([^:]+)):(.*)$')
+    if (first_day or '') <= day and (day <= (last_day or '') or (last_day or '') == '') then
+      for _, counter in ipairs({of_model, name}) do
+        days[counter] = days[counter] or {}
+        table.insert(days[counter], model_day)
+      end
+    end
   end
   for i = 1, #counters, 2 do
-    local hits = 0
+    local object = counters[i + 1]
     for _, model_day in ipairs(days[counters[i]] or {}) do
-      hits = hits + held_in(hash, 'd:' .. model_day .. ':' .. counters[i + 1])
+      local hits = held_in(hash, (object == '' and 'm:' or 'd:') .. model_day .. object)
+      if hits ~= 0 then
+        found[#found + 1] = (i + 1) / 2
+        found[#found + 1] = string.sub(model_day, -10)
+        found[#found + 1] = string.format('%.0f', hits)
+      end
     end
-    found[#found + 1] = string.format('%.0f', hits)
   end
   return found
 end

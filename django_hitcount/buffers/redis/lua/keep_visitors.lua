@@ -7,8 +7,8 @@
 -- ARGV: the epoch before the table was read; how many seconds to keep the range, and sketches; the
 -- range, and that of its open days; the visitors and spans of its closed days; then what the table
 -- has of each sketch, or ''.
--- Returns: what count_kept returns; nil if something has happened in the partition since the table
--- was read. Then nothing is kept.
+-- Returns: what count_kept returns; nil if something has happened since the table was read. Then
+-- nothing is kept.
 --
 -- count_kept and merge_given are in sketches.lua, which scripts.py puts before this script.
 
@@ -17,6 +17,15 @@ local epoch, seconds, sketch_seconds, range, open_days, closed = unpack(ARGV, 1,
 if text_in(EPOCH) ~= epoch then
   return false
 end
+local is_given = {}
+for i = 5, #KEYS do
+  is_given[KEYS[i]] = true
+end
+for _, name in ipairs(find_sketches(redis.pcall('SMEMBERS', SKETCHES_OF), open_days)) do
+  if not is_given[name] and redis.call('EXISTS', name) == 1 then
+    return false -- It has begun since the caller looked.
+  end
+end
 -- A full Redis runs a script to the end if it first frees memory.
 redis.call('DEL', GIVEN)
 if type(redis.pcall('HLEN', KEPT)) ~= 'number' then
@@ -24,29 +33,8 @@ if type(redis.pcall('HLEN', KEPT)) ~= 'number' then
 end
 redis.call('HSET', KEPT, range, closed)
 redis.call('EXPIRE', KEPT, seconds)
-local function keep_sketch(name)
-  redis.call('HSET', KEPT, string.match(name, '}:visitors:%d+:([^:]*:[^:]*:[^:]*)'), '')
-end
-local is_given, is_unsure = {}, false
 for i = 5, #KEYS do
-  is_given[KEYS[i]] = true
-end
--- A sketch that has begun since the caller looked lacks nobody, as the table has not changed since.
--- It may have, if a batch is set aside: between COMMIT and settle.
-local is_flushing = redis.call('EXISTS', (string.gsub(EPOCH, 'epoch$', 'batch'))) == 1
-find_sketches(redis.pcall('SMEMBERS', SKETCHES_OF), open_days, function(name)
-  if not is_given[name] and string.find(name, '}:visitors:', 1, true)
-    and redis.call('EXISTS', name) == 1 then
-    is_unsure = is_unsure or is_flushing
-    keep_sketch(name)
-  end
-end)
-if is_unsure then
-  redis.call('DEL', KEPT)
-  return false
-end
-for i = 5, #KEYS do
-  keep_sketch(KEYS[i])
+  redis.call('HSET', KEPT, KEYS[i], '')
   if ARGV[i + 2] ~= '' then
     merge_given(KEYS[i], GIVEN, ARGV[i + 2])
     redis.pcall('SADD', SKETCHES_OF, KEYS[i])

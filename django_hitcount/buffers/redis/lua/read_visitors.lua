@@ -15,14 +15,13 @@ for i = 2, #KEYS, 2 do
   if found[1] == 0 then
     -- A script of Redis Cluster may use these sketches although they are not in KEYS: they are in
     -- the same partition.
-    find_sketches(redis.pcall('SMEMBERS', KEYS[i]), range, function(name)
+    for _, name in ipairs(find_sketches(redis.pcall('SMEMBERS', KEYS[i]), range)) do
       local count = redis.pcall('PFCOUNT', name)
-      local field = string.match(name, '}:visitors:(.*)$')
-      if field and type(count) == 'number' and count > 0 then
-        found[#found + 1] = field
+      if type(count) == 'number' and count > 0 then
+        found[#found + 1] = string.match(name, '}:visitors:(.*)$')
         found[#found + 1] = count
       end
-    end)
+    end
   end
   reply[#reply + 1] = found
 end

@@ -104,7 +104,7 @@ if rule ~= '' and rule ~= 'common' then
     if is_begun then
       call('PEXPIRE', sketch, milliseconds)
       begun = begun or {}
-      begun[#begun + 1] = {sketch, sketches_of, field, milliseconds}
+      begun[#begun + 1] = {sketch, sketches_of, milliseconds}
     end
     -- The value '1' means that the sketch may lack visitors of the table: it begins here, or this
     -- is its first change since Redis was started.
@@ -203,9 +203,9 @@ for n = 1, tonumber(number_of_hits) do
   end
   totals[n] = total or false
   if not totals[n] then
-    local counter, object_id = match(field, '^d:([^:]*:[^:]*):[^:]*:(.*)$')
+    local counter, object = match(field, '^d:([^:]*:[^:]*):[^:]*(:.*)$')
     missing[#missing + 1] = counter
-    missing[#missing + 1] = object_id
+    missing[#missing + 1] = object
   end
 end
 

@@ -4,20 +4,23 @@
 -- order is that of the texts.
 --
 -- Each object has a hash of kept numbers. Some fields are ranges that end today, and have the
--- visitors and the spans of the closed days. The other fields are about sketches, as in
--- '<counter>:<day>:<key id>': all those of the open days of these ranges. They lack no visitor of
--- the table.
+-- visitors and the spans of the closed days. The other fields are the names of sketches: all those of
+-- the open days of these ranges. They lack no visitor of the table.
 
--- Call found(text, key_id) for those texts that are about sketches of a range. The id of a visitor
--- key begins with a letter.
-local function find_sketches(texts, range, found)
+-- Return those names that are names of sketches of a range, and the ids of their visitor keys. These
+-- begin with a letter.
+local function find_sketches(names, range)
+  local found, key_ids = {}, {}
   local counter, first_day, last_day = string.match(range, '^(.*):(.*):(.*)$')
-  for _, text in ipairs(texts) do -- If they are an error instead, this does nothing.
-    local of, day, key_id = string.match(text, '([^:]*):(%d+-%d+-%d+):(%a[^:]*)')
+  for _, name in ipairs(names) do -- If they are an error instead, there is none.
+    local of, day, key_id =
+      string.match(name, '}:visitors:%d+:([^:]*):(%d+-%d+-%d+):(%a[^:]*)')
     if of == counter and first_day <= day and day <= last_day then
-      found(text, key_id)
+      found[#found + 1] = name
+      key_ids[#found] = key_id
     end
   end
+  return found, key_ids
 end
 
 -- Count the visitors of a range, of which ``open_days`` is a part. Returns 1, their number and that
@@ -29,11 +32,11 @@ local function count_kept(kept, range, open_days)
     return {0}
   end
   local of_keys = {}
-  local start, model, object_id = string.match(kept, '^(.-}:).-:kept_visitors:(%d+:)(.*)$')
-  find_sketches(redis.call('HKEYS', kept), open_days, function(text, key_id)
+  local sketches, key_ids = find_sketches(redis.call('HKEYS', kept), open_days)
+  for i, key_id in ipairs(key_ids) do
     of_keys[key_id] = of_keys[key_id] or {}
-    table.insert(of_keys[key_id], start .. 'visitors:' .. model .. text .. ':' .. object_id)
-  end)
+    table.insert(of_keys[key_id], sketches[i])
+  end
   for _, names in pairs(of_keys) do
     local count = redis.pcall('PFCOUNT', unpack(names))
     if type(count) ~= 'number' or redis.call('EXISTS', unpack(names)) < #names then

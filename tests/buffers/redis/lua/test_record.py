@@ -36,7 +36,7 @@ ONE_COUNTER = {b"counters": b"1", b"days": MODEL_TODAY.encode(), b"since": NOW}
 
 
 def test_without_a_total(redis, record):
-    held = [[None, b"0"], [f"{GENERATION}:1".encode(), b"4"]]
+    held = [[None], [f"{GENERATION}:1".encode(), 1, b"2026-01-01", b"4"]]
     assert record(1, 4) == [0, [None], [COUNTS], [FIRST_EPOCH, RUN_ID.encode(), *held]]
     assert content(redis) == {
         "pending": {
@@ -98,7 +98,8 @@ def test_while_a_batch_is_set_aside(redis, record, name):
         redis.hset(KEYS.batch, "id", name)
 
     known = None if name else f"{GENERATION}:6".encode()
-    held = [[known, b"5"], [f"{GENERATION}:1".encode(), b"1"]]
+    today = b"2026-01-01"
+    held = [[known, 1, today, b"5"], [f"{GENERATION}:1".encode(), 1, today, b"1"]]
     assert record(1) == [0, [None], [COUNTS], [b"7", RUN_ID.encode(), *held]]
 
 

@@ -1,0 +1,250 @@
+"""
+Read what Redis knows: running totals, hits that it holds, and the visitors of days.
+
+Hits are read together with the ids of their batches: that of the batch that is set aside, and that
+which the pending hits get. If the ledger has an id when the tables are read afterwards, its hits
+are in the tables already.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain
+from typing import Any, NamedTuple
+
+from django_hitcount.buffers.grouping import group_items
+from django_hitcount.buffers.redis import visitors
+from django_hitcount.buffers.redis.claiming import parse_runs, read_held_id
+from django_hitcount.buffers.redis.keys import all_runs, database_prefix, run_keys
+from django_hitcount.buffers.redis.link import ForeignValue, Link, Reply
+from django_hitcount.buffers.redis.scripts import ScriptCall, number_epochs
+from django_hitcount.buffers.redis.server import RedisServer
+from django_hitcount.conf import cached_for_settings
+from django_hitcount.counters.batches import BatchId, Waiting
+from django_hitcount.counters.keys import CounterKey
+from django_hitcount.counters.numbers import Held, Known, Number, Position
+from django_hitcount.exceptions import BufferUnavailable
+
+MOST_DIGITS = 10
+"""Of a number of counters, and of a moment in seconds since 1970. Longer ones are not ours."""
+
+
+class Place(NamedTuple):
+    """Where hits are held that are read together: a partition, and some days or all."""
+
+    partition: int
+    first_day: datetime.date | None = None
+    last_day: datetime.date | None = None
+
+
+class Unknown(NamedTuple):
+    """What Redis returns about the counters of a place whose totals it does not know."""
+
+    keys: Sequence[CounterKey]
+    epoch: bytes | None
+    """None if no totals are wanted."""
+
+    runs: bytes | None
+    batch: Sequence[Any]
+    """What ``held_of`` in ``lua/held_hits.lua`` says of the batch that is set aside."""
+
+    pending: Sequence[Any]
+    """The same of the pending hits."""
+
+
+class Reading:
+    """The commands that read numbers in one round trip, and the meaning of their replies."""
+
+    def __init__(
+        self, numbers: Iterable[Number], partitions: int, *, may_be_kept: bool = True
+    ) -> None:
+        hits: dict[Place, list[CounterKey]] = {}
+        of_visitors: list[Number] = []
+        for number in dict.fromkeys(numbers):
+            key, first_day, last_day, is_of_visitors = number
+            if is_of_visitors:
+                of_visitors.append(number)
+            else:
+                place = Place(key.partition(partitions), first_day, last_day)
+                hits.setdefault(place, []).append(key)
+        self._hits = hits
+        places = [number.key.partition(partitions) for number in of_visitors]
+        self._visitors = group_items(places, of_visitors)
+        self._kept = {*filter(visitors.can_keep, of_visitors)} if may_be_kept else set[Number]()
+        self._built: tuple[tuple[str, str], list[ScriptCall]] = ("", ""), []
+
+    def build(self, link: Link) -> list[ScriptCall]:
+        """Make the calls. Makes those for one database and run only once, but for a number."""
+        built_for, calls = self._built
+        run_id = link.run_id
+        wanted = database_prefix(), run_id
+        if built_for != wanted:
+            calls = [
+                _build_read(place, run_id, map(describe, keys), () if place.first_day else keys)
+                for place, keys in self._hits.items()
+            ]
+            calls += visitors.build_reads(self._visitors, run_id, self._kept)
+            self._built = wanted, calls
+        return number_epochs(calls)
+
+    def parse(self, redis: RedisServer, run_id: str, replies: Sequence[Reply]) -> Known:
+        """
+        Convert the last of ``replies``. If one is missing, nothing is known.
+
+        Costs what find_held() costs.
+        """
+        size = len(self._hits) + len(self._visitors)
+        replies = replies[max(len(replies) - size, 0) :]
+        if any(isinstance(reply, BufferUnavailable) for reply in replies):
+            return Known()
+        values: dict[Number, int] = {}
+        unknown: dict[Place, Unknown] = {}
+        for (place, keys), (epoch, runs, totals, *held) in zip(
+            self._hits.items(), replies, strict=False
+        ):
+            found = dict(zip(keys, totals, strict=True)) if totals else dict.fromkeys(keys)
+            values |= {Number(key): int(total) for key, total in found.items() if total is not None}
+            missing = [key for key, total in found.items() if total is None]
+            if missing:
+                unknown[place] = Unknown(missing, epoch, runs, *held)
+        known = find_held(redis, run_id, unknown)
+        known.values |= values
+        of_visitors = replies[len(self._hits) :]
+        visitors.add_replies(known, self._visitors, run_id, of_visitors, self._kept)
+        return known
+
+
+@cached_for_settings("HITCOUNT", maxsize=1024)
+def read_for_page(wanted: tuple[Number, ...], partitions: int) -> Reading:
+    """Return the Reading of what a page wants. Pages of one object want the same."""
+    return Reading(wanted, partitions)
+
+
+def find_held(redis: RedisServer, run_id: str, unknown: Mapping[Place, Unknown]) -> Known:
+    """
+    Return the hits that Redis holds of counters, by place.
+
+    Costs nothing. While there are hits of earlier runs of Redis, costs one round trip. If Redis
+    does not answer, they are left out, and no total is kept that lacks them.
+    """
+    known = Known()
+    for place, found in unknown.items():
+        _add_held(known.held, place.partition, found.keys, found.batch)
+        next_id = _add_held(known.held, place.partition, found.keys, found.pending)
+        if found.epoch is not None:
+            position = Position(place.partition, run_id, found.epoch, next_id)
+            known.unkept |= dict.fromkeys(map(Number, found.keys), position)
+    earlier = [
+        (place, other)
+        for place, found in unknown.items()
+        for other in parse_runs(found.runs) - {run_id}
+    ]
+    calls = [
+        _build_read(place, other, map(describe, unknown[place].keys)) for place, other in earlier
+    ]
+    try:
+        replies = redis.send(number_epochs(calls))
+    except BufferUnavailable:
+        known.unkept = dict.fromkeys(known.unkept)
+        return known
+    for (place, _), (_, _, _, *found_earlier) in zip(earlier, replies, strict=True):
+        for held in found_earlier:
+            _add_held(known.held, place.partition, unknown[place].keys, held)
+    return known
+
+
+def read_days_of_model(
+    redis: RedisServer,
+    content_type_id: int | None,
+    counter: str,
+    first_day: datetime.date,
+    last_day: datetime.date,
+) -> Held:
+    """
+    Read the hits of a model, or of all models; none if Redis does not answer.
+
+    Costs two round trips.
+    """
+    held: dict[BatchId, dict[tuple[str, datetime.date], int]] = {}
+    of_model = counter if content_type_id is None else f"{content_type_id}:{counter}"
+    with suppress(BufferUnavailable):
+        places = find_places(redis)
+        calls = [
+            _build_read(Place(partition, first_day, last_day), run_id, [(of_model, "")])
+            for partition, run_id in places
+        ]
+        replies = redis.send(number_epochs(calls))
+        for (partition, _), (_, _, _, *found) in zip(places, replies, strict=True):
+            for hits in found:
+                _add_held(held, partition, [counter], hits)
+    return held
+
+
+def _build_read(
+    place: Place,
+    run_id: str,
+    counters: Iterable[tuple[str, str]],
+    with_totals: Iterable[CounterKey] = (),
+) -> ScriptCall:
+    """Make the call that reads hits. Pass it through number_epochs() each time it is sent."""
+    names = run_keys(place.partition, run_id)
+    keys = [names.batch, names.pending, names.runs]
+    if totals := [names.total(key.text) for key in with_totals]:
+        keys += [names.epoch, *totals]
+    days = [day.isoformat() if day else "" for day in place[1:]]
+    return ScriptCall("read_hits", keys, [*days, *chain(*counters)])
+
+
+def describe(key: CounterKey) -> tuple[str, str]:
+    """Return a counter as the scripts take it."""
+    return f"{key.content_type_id}:{key.counter}", f":{key.object_id}"
+
+
+def _add_held(
+    held: dict[BatchId, dict[Any, int]], partition: int, labels: Sequence[Any], found: Sequence[Any]
+) -> BatchId:
+    """Add what ``held_of`` in ``lua/held_hits.lua`` returns. Return the id of the batch."""
+    batch_id = read_held_id(found[0], partition)
+    hits = held.setdefault(batch_id, {})
+    for place, day, amount in zip(found[1::3], found[2::3], found[3::3], strict=True):
+        with suppress(ValueError):  # Not a day: we did not write it.
+            hits[labels[place - 1], datetime.date.fromisoformat(day.decode())] = int(amount)
+    return batch_id
+
+
+def read_waiting(redis: RedisServer) -> Waiting:
+    """Read what waits in all partitions. Costs two round trips. Raises BufferUnavailable."""
+    commands = [
+        ("HMGET", name, "counters", "since", "claimed_at")
+        for names in [run_keys(*place) for place in find_places(redis)]
+        for name in (names.pending, names.batch)  # If a claim comes between, both have the hits.
+    ]
+    found: list[list[int]] = [[], [], []]
+    for reply in redis.try_to_send(lambda link: commands, commands=1).replies if commands else ():
+        if isinstance(reply, ForeignValue):
+            continue  # The next claim moves it away.
+        if isinstance(reply, BufferUnavailable):
+            raise reply
+        for numbers, text in zip(found, reply, strict=True):
+            if text and text.isdigit() and len(text) <= MOST_DIGITS:
+                numbers.append(int(text))
+    counters, *moments = found
+    oldest_at, claimed_at = (
+        datetime.datetime.fromtimestamp(min(known), tz=datetime.UTC) if known else None
+        for known in moments
+    )
+    return Waiting(sum(counters), oldest_at, claimed_at)
+
+
+def find_places(redis: RedisServer) -> list[tuple[int, str]]:
+    """Find out which partitions may hold hits, of which runs. Costs a round trip."""
+    return [(p, run_id) for p, runs in enumerate(read_runs(redis)) for run_id in parse_runs(runs)]
+
+
+def read_runs(redis: RedisServer) -> list[bytes | None]:
+    """Read the runs of which each partition may hold hits. Costs a round trip."""
+    (runs,) = redis.send([("MGET", *all_runs())])
+    found: list[bytes | None] = runs
+    return found
