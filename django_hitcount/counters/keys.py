@@ -109,8 +109,7 @@ class DailyVisitorsKey(NamedTuple):
 def parse_daily(field: str) -> tuple[CounterKey, datetime.date]:
     """Read back CounterKey.on(); raises ValueError if ``field`` is invalid."""
     _, content_type_id, counter, day, object_id = field.split(":", 4)
-    key = CounterKey(_content_type_id(content_type_id), _object_id(object_id), _counter(counter))
-    return key, _day(day)
+    return _counter_key(content_type_id, object_id, counter), _day(day)
 
 
 def parse_refused(field: str) -> RefusedKey:
@@ -122,8 +121,15 @@ def parse_refused(field: str) -> RefusedKey:
 def parse_visitors(field: str) -> DailyVisitorsKey:
     """Read back DailyVisitorsKey.field; raises ValueError if ``field`` is invalid."""
     _, content_type_id, counter, day, key_id, object_id = field.split(":", 5)
-    key = CounterKey(_content_type_id(content_type_id), _object_id(object_id), _counter(counter))
-    return DailyVisitorsKey(key, _day(day), _key_id(key_id))
+    key = _counter_key(content_type_id, object_id, counter)
+    if not key_id:
+        raise ValueError("no visitor key")
+    return DailyVisitorsKey(key, _day(day), _text(key_id, conf.VISITOR_KEY_MAX_LENGTH))
+
+
+def _counter_key(content_type_id: str, object_id: str, counter: str) -> CounterKey:
+    object_id = _text(object_id, conf.OBJECT_ID_MAX_LENGTH)
+    return CounterKey(_content_type_id(content_type_id), object_id, _counter(counter))
 
 
 @lru_cache(maxsize=1024)
@@ -149,15 +155,9 @@ def _day(text: str) -> datetime.date:
     return day
 
 
-def _key_id(text: str) -> str:
-    if not 0 < len(text) <= conf.VISITOR_KEY_MAX_LENGTH or "\0" in text:
-        raise ValueError(f"invalid id of a visitor key: {text[:50]!r}")
-    return text
-
-
-def _object_id(text: str) -> str:
-    if len(text) > conf.OBJECT_ID_MAX_LENGTH or "\0" in text:
-        raise ValueError(f"object_id does not fit its column: {text[:40]!r}")
+def _text(text: str, longest: int) -> str:
+    if len(text) > longest or "\0" in text:
+        raise ValueError(f"does not fit its column: {text[:40]!r}")
     return text
 
 

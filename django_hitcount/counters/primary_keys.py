@@ -14,7 +14,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterable
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeAlias
 
 from django.db import connections, models, router
@@ -30,35 +30,29 @@ Field: TypeAlias = "models.Field[Any, Any]"
 
 
 class KeyType(Enum):
-    """The type of a primary key's column."""
+    """The type of a primary key's column, by the type of its values in Python."""
 
-    INTEGER = "integer"
-    TEXT = "text"
-    PADDED_TEXT = "text that is padded with blanks"
-    UUID = "UUID"
+    INTEGER = int
+    TEXT = str
+    PADDED_TEXT = "padded with blanks"
+    UUID = uuid.UUID
+
+    def parse(self, value: Any) -> int | str | uuid.UUID:
+        """Return a value of the column, or its text, as Python has it. May raise ValueError."""
+        if self is KeyType.INTEGER:
+            return int(value)
+        if self is KeyType.UUID:
+            return value if isinstance(value, uuid.UUID) else uuid.UUID(str(value))
+        return str(value).rstrip(" ") if self is KeyType.PADDED_TEXT else str(value)
 
 
-FIELD_TYPES = {
-    **dict.fromkeys(
-        (
-            "AutoField",
-            "BigAutoField",
-            "BigIntegerField",
-            "IntegerField",
-            "PositiveBigIntegerField",
-            "PositiveIntegerField",
-            "PositiveSmallIntegerField",
-            "SmallAutoField",
-            "SmallIntegerField",
-        ),
-        KeyType.INTEGER,
-    ),
-    **dict.fromkeys(
-        ("CharField", "FileField", "FilePathField", "SlugField", "TextField"), KeyType.TEXT
-    ),
-    "UUIDField": KeyType.UUID,
-}
-"""By the internal type of the field. A subclass of CharField has the type CharField, too."""
+FIELD_TYPES = (
+    (models.IntegerField, KeyType.INTEGER),
+    ((models.CharField, models.TextField), KeyType.TEXT),
+    ((models.FileField, models.FilePathField), KeyType.TEXT),
+    (models.UUIDField, KeyType.UUID),
+)
+"""By the class of the field, and of those that derive from it, such as SlugField."""
 
 COLUMN_TYPES = (
     (r"uuid", KeyType.UUID),
@@ -69,9 +63,6 @@ COLUMN_TYPES = (
     (r"(n?char|bpchar|character)(\(\d+\))?( .*)?", KeyType.PADDED_TEXT),
 )
 """By the type of the column, for custom fields."""
-
-_READ_AS = {KeyType.INTEGER: int, KeyType.TEXT: str, KeyType.UUID: uuid.UUID}
-"""By type of column, the type of the keys that a read returns, if it cannot change their text."""
 
 UUID_AS_DIGITS = re.compile(r"(var)?char\(32\)")
 UUID_AS_TEXT = re.compile(r"(var)?char\(3[26]\)")
@@ -188,8 +179,9 @@ def key_type(model: type[Model]) -> KeyType:
 
 def _type_of(field: Field, connection: BaseDatabaseWrapper) -> KeyType | None:
     internal_type = field.get_internal_type()
-    if type(field).db_type is models.Field.db_type and hasattr(models, internal_type):
-        return FIELD_TYPES.get(internal_type)
+    of_django = getattr(models, internal_type, None)
+    if of_django and type(field).db_type is models.Field.db_type:
+        return next((kind for classes, kind in FIELD_TYPES if issubclass(of_django, classes)), None)
     column = _column(field, connection)
     if internal_type == "UUIDField" and UUID_AS_TEXT.fullmatch(column):
         return KeyType.UUID
@@ -212,26 +204,20 @@ def convert_key(model: type[Model], key: Any) -> str:
 
     Raises InvalidKey if hits cannot be counted for a key of this type.
     """
-    read_as, to_python = _find_conversion(model)
-    if type(key) is read_as:
-        return str(key)
-    if to_python:
-        return str(to_python(key))
-    field, connection = key_field(model), connections[router.db_for_read(model)]
-    return _text_in_column(field, key, key_type(model), connection)
+    kind, prepare = _find_conversion(model)
+    if prepare:
+        key = prepare(key)
+    return str(key if type(key) is kind.value else kind.parse(key))
 
 
 @cache
-def _find_conversion(
-    model: type[Model],
-) -> tuple[type | None, Callable[[Any], Any] | None]:
-    """
-    Return the type of the keys that a read returns, and what converts other keys to it.
-
-    Both are None if the column of the key must say that.
-    """
+def _find_conversion(model: type[Model]) -> tuple[KeyType, Callable[[Any], Any] | None]:
+    """Return the type of the key, and for a custom field what returns the column's value."""
     kind, field = key_type(model), key_field(model)
-    return (_READ_AS.get(kind), field.to_python) if _is_of_django(field) else (None, None)
+    if _is_of_django(field):
+        return kind, None
+    connection = connections[router.db_for_read(model)]
+    return kind, partial(field.get_db_prep_value, connection=connection, prepared=False)
 
 
 def find_by_texts(
@@ -255,46 +241,25 @@ def filter_by_texts(
     reject it as too large.
     """
     model: Any = queryset.model
-    keys = [key for text in texts if (key := _key_of_text(model, text)) is not None]
+    kind = key_type(model)
+    keys = [key for text in texts if (key := _key_of_text(kind, text)) is not None]
     if _is_of_django(key_field(model)):
         return queryset.filter(pk__in=keys)
-    column = _COLUMN_AS.get(key_type(model), models.F("pk"))
+    column: Any = models.F("pk")
+    if kind is not KeyType.UUID:
+        of_column = models.BigIntegerField() if kind is KeyType.INTEGER else models.CharField()
+        column = models.ExpressionWrapper(column, of_column)
     found: models.QuerySet[Any, Any] = queryset.alias(hitcount_key=column)
     return found.filter(hitcount_key__in=keys)
 
 
-_AS_TEXT = models.ExpressionWrapper(models.F("pk"), models.CharField())
-
-_COLUMN_AS = {
-    KeyType.INTEGER: models.ExpressionWrapper(models.F("pk"), models.BigIntegerField()),
-    KeyType.TEXT: _AS_TEXT,
-    KeyType.PADDED_TEXT: _AS_TEXT,
-}
-
-
-def _key_of_text(model: type[Model], text: str) -> Any:
+def _key_of_text(kind: KeyType, text: str) -> int | str | uuid.UUID | None:
     """Return the key with this text; None if the model's key has another type now."""
-    kind, field = key_type(model), key_field(model)
     try:
-        if kind is KeyType.INTEGER:
-            return int(text)
-        if kind is KeyType.UUID:
-            return uuid.UUID(text)
+        return kind.parse(text)
     except ValueError:
         return None
-    return field.to_python(text) if _is_of_django(field) else text
 
 
 def _is_of_django(field: Field) -> bool:
     return type(field).__module__.startswith("django.db.models.")
-
-
-def _text_in_column(field: Field, key: Any, kind: KeyType, connection: BaseDatabaseWrapper) -> str:
-    """Return the text of the column's value. The value of a custom field in Python may differ."""
-    value = field.get_db_prep_value(key, connection, prepared=False)
-    if kind is KeyType.INTEGER:
-        return str(int(value))
-    if kind is KeyType.UUID:
-        return str(value if isinstance(value, uuid.UUID) else uuid.UUID(str(value)))
-    text = str(value)
-    return text.rstrip(" ") if kind is KeyType.PADDED_TEXT else text
