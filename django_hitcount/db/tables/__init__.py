@@ -14,7 +14,7 @@ from django_hitcount.db.tables.hits import DailyHitSlot as DailyHitSlot
 from django_hitcount.db.tables.hits import DailyModelHits as DailyModelHits
 from django_hitcount.db.tables.hits import HitSlot as HitSlot
 from django_hitcount.db.tables.hits import RefusedHitSlot as RefusedHitSlot
-from django_hitcount.db.tables.hits import Row
+from django_hitcount.db.tables.hits import Row, unique
 from django_hitcount.db.tables.hits import SlotRow as SlotRow
 
 
@@ -43,13 +43,8 @@ class LastBatch(Row):
 
     KEY = ("partition", "generation")
 
-    class Meta:
-        default_permissions = ()
-        constraints = [
-            models.UniqueConstraint(
-                fields=["partition", "generation"], name="hitcount_lastbatch_key"
-            ),
-        ]
+    class Meta(Row.Meta):
+        constraints = [unique("lastbatch", "partition", "generation")]
 
 
 class MissedRecord(Row):
@@ -67,9 +62,6 @@ class MissedRecord(Row):
 
     KEY = ("command_id", "missed_at")
 
-    class Meta:
-        default_permissions = ()
-
 
 class Correction(CounterRow):
     """Hits of a day that somebody added or took back by hand: who, when and why."""
@@ -84,10 +76,9 @@ class Correction(CounterRow):
 
     made_at = models.DateTimeField(_("made at"), default=timezone.now)
 
-    class Meta:
+    class Meta(Row.Meta):
         verbose_name = _("correction")
         verbose_name_plural = _("corrections")
-        default_permissions = ()
         permissions = [
             ("add_correction", "Can correct hits"),
             ("view_correction", "Can view corrections of hits"),
@@ -110,9 +101,6 @@ class StaleTotal(CounterRow):
     A compaction adds the row in the transaction that folds hits of the counter. A counter may have
     several rows.
     """
-
-    class Meta:
-        default_permissions = ()
 
 
 class DeletedObject(Row):
@@ -143,8 +131,7 @@ class DeletedObject(Row):
 
     KEY = ("content_type_id", "object_id")
 
-    class Meta:
-        default_permissions = ()
+    class Meta(Row.Meta):
         indexes = [
             models.Index(fields=["content_type_id", "object_id"], name="hitcount_deleted_object"),
             models.Index(fields=["due_at"], name="hitcount_deleted_due"),
@@ -167,13 +154,9 @@ class DailyVisitors(CounterRow):
 
     KEY = (*CounterRow.KEY, "day", "visitor_key")
 
-    class Meta:
-        default_permissions = ()
+    class Meta(Row.Meta):
         constraints = [
-            models.UniqueConstraint(
-                fields=["content_type", "object_id", "counter", "day", "visitor_key"],
-                name="hitcount_dailyvisitors_key",
-            ),
+            unique("dailyvisitors", "content_type", "object_id", "counter", "day", "visitor_key")
         ]
 
 
@@ -192,13 +175,9 @@ class SeenVisitor(CounterRow):
 
     KEY = DailyVisitors.KEY
 
-    class Meta:
-        default_permissions = ()
+    class Meta(Row.Meta):
         constraints = [
-            models.UniqueConstraint(
-                fields=["content_type", "object_id", "counter", "day", "visitor"],
-                name="hitcount_seenvisitor_key",
-            ),
+            unique("seenvisitor", "content_type", "object_id", "counter", "day", "visitor")
         ]
         indexes = [models.Index(fields=["day"], name="hitcount_seenvisitor_day")]
 
@@ -211,9 +190,6 @@ class VisitorSalt(Row):
     made_at = models.DateTimeField(default=timezone.now)
 
     KEY = ("period",)
-
-    class Meta:
-        default_permissions = ()
 
 
 class Admission(Row):
@@ -232,8 +208,7 @@ class Admission(Row):
 
     KEY = ("name",)
 
-    class Meta:
-        default_permissions = ()
+    class Meta(Row.Meta):
         indexes = [models.Index(fields=["expires_at"], name="hitcount_admission_expires")]
 
 
@@ -250,6 +225,3 @@ class CountedAddress(Row):
     hits = models.BigIntegerField()
 
     KEY = ("name",)
-
-    class Meta:
-        default_permissions = ()

@@ -12,6 +12,11 @@ from django_hitcount import conf
 from django_hitcount.db.fields import ObjectIdField, SlotIndex
 
 
+def unique(table: str, *fields: str) -> models.UniqueConstraint:
+    """Return the constraint of the key of a table."""
+    return models.UniqueConstraint(fields=fields, name=f"hitcount_{table}_key")
+
+
 class Row(models.Model):
     """A row of one of our tables. Its key says what it is about."""
 
@@ -20,6 +25,7 @@ class Row(models.Model):
 
     class Meta:
         abstract = True
+        default_permissions = ()
 
     def __str__(self) -> str:
         return ", ".join(str(getattr(self, column)) for column in self.KEY)
@@ -37,7 +43,7 @@ class ModelRow(Row):
         db_index=False,
     )
 
-    class Meta:
+    class Meta(Row.Meta):
         abstract = True
 
 
@@ -49,7 +55,7 @@ class CounterRow(ModelRow):
 
     KEY: ClassVar[tuple[str, ...]] = ("content_type_id", "object_id", "counter")
 
-    class Meta:
+    class Meta(Row.Meta):
         abstract = True
 
 
@@ -70,31 +76,25 @@ class SlotRow(Row):
     others, by hits. MySQL and MariaDB have no partial indexes that could do so.
     """
 
-    class Meta:
+    class Meta(Row.Meta):
         abstract = True
 
 
 class HitRow(SlotRow, CounterRow):
     """One of the rows that add up to hits of a counter."""
 
-    class Meta:
+    class Meta(Row.Meta):
         abstract = True
 
 
 class HitSlot(HitRow):
     """One of the rows that add up to the all-time total of a counter."""
 
-    class Meta:
+    class Meta(Row.Meta):
         verbose_name = _("hits")
         verbose_name_plural = _("hits")
-        default_permissions = ()
         permissions = [("view_hitslot", "Can view the report of hits")]
-        constraints = [
-            models.UniqueConstraint(
-                fields=["content_type", "object_id", "counter", "slot"],
-                name="hitcount_hitslot_key",
-            ),
-        ]
+        constraints = [unique("hitslot", "content_type", "object_id", "counter", "slot")]
         indexes = [
             models.Index(
                 fields=["content_type", "counter", "is_compacted", "hits"],
@@ -116,13 +116,9 @@ class DailyHitSlot(HitRow):
 
     KEY = (*CounterRow.KEY, "day")
 
-    class Meta:
-        default_permissions = ()
+    class Meta(Row.Meta):
         constraints = [
-            models.UniqueConstraint(
-                fields=["content_type", "object_id", "counter", "day", "slot"],
-                name="hitcount_dailyhitslot_key",
-            ),
+            unique("dailyhitslot", "content_type", "object_id", "counter", "day", "slot")
         ]
         indexes = [
             models.Index(
@@ -151,13 +147,8 @@ class DailyModelHits(ModelRow):
 
     KEY = ("content_type_id", "counter", "day")
 
-    class Meta:
-        default_permissions = ()
-        constraints = [
-            models.UniqueConstraint(
-                fields=["content_type", "counter", "day"], name="hitcount_dailymodelhits_key"
-            ),
-        ]
+    class Meta(Row.Meta):
+        constraints = [unique("dailymodelhits", "content_type", "counter", "day")]
 
 
 class RefusedHitSlot(SlotRow):
@@ -169,13 +160,8 @@ class RefusedHitSlot(SlotRow):
 
     KEY = ("day", "counter", "refusal")
 
-    class Meta:
-        default_permissions = ()
-        constraints = [
-            models.UniqueConstraint(
-                fields=["day", "counter", "refusal", "slot"], name="hitcount_refusedhitslot_key"
-            ),
-        ]
+    class Meta(Row.Meta):
+        constraints = [unique("refusedhitslot", "day", "counter", "refusal", "slot")]
         indexes = [
             SlotIndex(
                 fields=["is_compacted", "day", "counter", "refusal", "slot"],
