@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from itertools import count
 
 from django_hitcount.buffers.base import Buffer
 from django_hitcount.buffers.grouping import group_items, restore_order
@@ -114,27 +114,43 @@ class DatabaseBuffer(Buffer):
         *,
         is_patient: bool,
     ) -> list[RecordResult]:
-        began_at = time.monotonic()
+        """Do the work of write() in one transaction. Each try uses another slot."""
+        using, began_at, choice = hits_alias(), time.monotonic(), slots.SlotChoice()
         has_waited = seconds_waited(LOCKS) > 0
         is_patient = is_patient and not has_waited and began_at >= self._hurries_until
         lock_patience = LockPatience(
             PATIENCE_SECONDS if is_patient else 0, tries=1 if has_waited else TRIES_AT_LOCKS
         )
-        write = _Write(hits, doubtful, make_records, lock_patience.seconds)
+        lock_waits = (FIRST_LOCK_WAIT_SECONDS * 2**n for n in count())
+        beyond: set[AddressHash] = set()
+        both = [*hits, *doubtful]
+        has_visitors = any(hit.visitor for hit in both)
+
+        def write() -> list[RecordResult]:
+            slot, left = choice.next(), began_at + lock_patience.seconds - time.monotonic()
+            lock_wait = max(min(next(lock_waits), left), FIRST_LOCK_WAIT_SECONDS)
+            with limit_waits(using, seconds=VISITOR_LOCK_WAIT_SECONDS, is_at_begin=True):
+                checked = seen_visitors.refuse_repeats(both, beyond, using=using)
+            with limit_waits(using, seconds=lock_wait, is_at_begin=not has_visitors):
+                sure, unsure = checked[: len(hits)], checked[len(hits) :]
+                slots.check_locks(sure, slot=slot, using=using)
+                slots.add_hits(sure, slot=slot, using=using)
+                for record in make_records(sure, unsure) if make_records else ():
+                    record.save(using=using, force_insert=True)
+            return [RecordResult(None, hit.refusal) for hit in checked]
+
         with self._breaker.guard() as is_probe:
-            run = partial(
-                in_transaction,
-                write,
-                using=hits_alias(),
-                patience_seconds=PROBE_PATIENCE_SECONDS if is_probe else PATIENCE_SECONDS,
-                lock_patience=lock_patience,
-                repeatable=False,
-            )
             while True:
                 try:
-                    return run()
+                    return in_transaction(
+                        write,
+                        using=using,
+                        patience_seconds=PROBE_PATIENCE_SECONDS if is_probe else PATIENCE_SECONDS,
+                        lock_patience=lock_patience,
+                        repeatable=False,
+                    )
                 except seen_visitors.LimitReached as exc:
-                    write.beyond.add(exc.address)
+                    beyond.add(exc.address)
                 except DATABASE_ERRORS as exc:
                     now = time.monotonic()
                     if is_patient and is_conflict(exc):
@@ -180,47 +196,3 @@ class DatabaseBuffer(Buffer):
 def _is_away(error: BaseException) -> bool:
     """Return whether the server is away. A statement that waited for a lock does not say so."""
     return is_server_away(error) and not is_conflict(error)
-
-
-class _Write:
-    """
-    The work of one transaction: refuses repeats and writes the other hits.
-
-    Each call uses another slot.
-    """
-
-    def __init__(
-        self,
-        hits: Sequence[NewHits],
-        doubtful: Sequence[NewHits],
-        make_records: MakeRecords | None,
-        seconds_at_locks: float,
-    ) -> None:
-        self._hits = hits
-        self._doubtful = doubtful
-        self._make_records = make_records
-        self._locks_until = time.monotonic() + seconds_at_locks
-        self._lock_wait_seconds = FIRST_LOCK_WAIT_SECONDS
-        self._choice = slots.SlotChoice()
-        self.beyond: set[AddressHash] = set()
-        """Addresses that reached their limit in an earlier try."""
-
-    def __call__(self) -> list[RecordResult]:
-        using = hits_alias()
-        slot = self._choice.next()
-        hits = [*self._hits, *self._doubtful]
-        has_visitors = any(hit.visitor for hit in hits)
-        with limit_waits(using, seconds=VISITOR_LOCK_WAIT_SECONDS, is_at_begin=True):
-            checked = seen_visitors.refuse_repeats(hits, self.beyond, using=using)
-        with limit_waits(using, seconds=self._next_lock_wait(), is_at_begin=not has_visitors):
-            sure, unsure = checked[: len(self._hits)], checked[len(self._hits) :]
-            slots.check_locks(sure, slot=slot, using=using)
-            slots.add_hits(sure, slot=slot, using=using)
-            for record in self._make_records(sure, unsure) if self._make_records else ():
-                record.save(using=using, force_insert=True)
-        return [RecordResult(None, hit.refusal) for hit in checked]
-
-    def _next_lock_wait(self) -> float:
-        seconds = min(self._lock_wait_seconds, self._locks_until - time.monotonic())
-        self._lock_wait_seconds *= 2
-        return max(seconds, FIRST_LOCK_WAIT_SECONDS)
