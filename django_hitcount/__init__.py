@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from django_hitcount.recording import arecord_hits as arecord_hits
     from django_hitcount.recording import record_hit as record_hit
     from django_hitcount.recording import record_hits as record_hits
-    from django_hitcount.refused_hits import aget_refused_hits as aget_refused_hits
-    from django_hitcount.refused_hits import get_refused_hits as get_refused_hits
     from django_hitcount.series import ahits_by_day as ahits_by_day
     from django_hitcount.series import ahits_by_month as ahits_by_month
     from django_hitcount.series import ahits_by_week as ahits_by_week
@@ -47,7 +45,9 @@ if TYPE_CHECKING:
     from django_hitcount.series import hits_by_week as hits_by_week
     from django_hitcount.series import visitors_by_day as visitors_by_day
     from django_hitcount.status import aget_flush_status as aget_flush_status
+    from django_hitcount.status import aget_refused_hits as aget_refused_hits
     from django_hitcount.status import get_flush_status as get_flush_status
+    from django_hitcount.status import get_refused_hits as get_refused_hits
     from django_hitcount.throttle import Throttle as Throttle
 
 _MODULES = {
@@ -62,12 +62,11 @@ _MODULES = {
     "rankings": "apopular atrending popular trending",
     "reading": "aget_hits aget_visitors get_hits get_visitors refresh_hits",
     "recording": "arecord_hit arecord_hits record_hit record_hits",
-    "refused_hits": "aget_refused_hits get_refused_hits",
     "series": (
         "ahits_by_day ahits_by_month ahits_by_week avisitors_by_day "
         "hits_by_day hits_by_month hits_by_week visitors_by_day"
     ),
-    "status": "aget_flush_status get_flush_status",
+    "status": "aget_flush_status aget_refused_hits get_flush_status get_refused_hits",
     "throttle": "Throttle",
 }
 """The public names, by the module that has them. A test compares them with the imports above."""

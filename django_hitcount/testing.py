@@ -39,7 +39,7 @@ from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.reading import get_hits
 from django_hitcount.recording import _record_now
-from django_hitcount.refused_hits import get_refused_hits
+from django_hitcount.status import get_refused_hits
 from django_hitcount.twins import async_twin
 
 __all__ = [

@@ -13,7 +13,7 @@ from django_hitcount.db.tables import RefusedHitSlot
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import Hit, record_hit, record_hits
-from django_hitcount.refused_hits import RefusedHits, get_refused_hits
+from django_hitcount.status import RefusedHits, get_refused_hits
 from tests.app.models import Article
 from tests.browsers import BROWSER
 from tests.refusals.reasons import get

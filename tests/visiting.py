@@ -12,7 +12,7 @@ from django_hitcount.buffers import Buffer, get_buffer
 from django_hitcount.counters.days import day_of
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import HitCountMixin
-from django_hitcount.refused_hits import get_refused_hits
+from django_hitcount.status import get_refused_hits
 from django_hitcount.visitors import hashing
 from tests.browsers import BROWSER
 

@@ -206,27 +206,25 @@ def get_identities() -> tuple[tuple[str, Identity], ...]:
 def _load_identity(name: str) -> Identity:
     if name in IDENTITIES:
         return IDENTITIES[name]
-    if "." not in name:
-        raise _identity_error(name, "is neither a built-in identity nor a dotted path")
-    try:
-        found = conf.import_dotted_path(name)
-    except ImportError as exc:
-        raise _identity_error(name, f"cannot be imported: {exc}") from exc
-    if not callable(found) or conf.is_asynchronous(found):
-        raise _identity_error(name, "is not a plain function")
-    return partial(ask_protected, found)
+    problem = "is neither a built-in identity nor a dotted path"
+    if "." in name:
+        try:
+            found = conf.import_dotted_path(name)
+        except ImportError as exc:
+            problem = f"cannot be imported: {exc}"
+        else:
+            if callable(found) and not conf.is_asynchronous(found):
+                return partial(ask_protected, found)
+            problem = "is not a plain function"
+    raise conf.SettingError(
+        "HITCOUNT['VISITOR_IDENTITY']",
+        f"HITCOUNT['VISITOR_IDENTITY'] contains {name!r}, which {problem}.",
+        f"Use {', '.join(map(repr, IDENTITIES))}, or the dotted path of a callable that takes a "
+        "request and returns a string or None.",
+    )
 
 
 def ask_protected(function: Callable[[ArgumentT], AnswerT], argument: ArgumentT) -> AnswerT | None:
     """Ask a function of the project, which may query any database. None if the answer is false."""
     with protect_transactions():
         return function(argument) or None
-
-
-def _identity_error(name: str, problem: str) -> conf.SettingError:
-    return conf.SettingError(
-        "HITCOUNT['VISITOR_IDENTITY']",
-        f"HITCOUNT['VISITOR_IDENTITY'] contains {name!r}, which {problem}.",
-        f"Use {', '.join(map(repr, IDENTITIES))}, or the dotted path of a callable that takes a "
-        "request and returns a string or None.",
-    )

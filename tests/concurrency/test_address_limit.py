@@ -7,7 +7,7 @@ import pytest
 from django_hitcount.counters.days import day_of
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hits
-from django_hitcount.refused_hits import get_refused_hits
+from django_hitcount.status import get_refused_hits
 from tests.app.models import Article, Photo
 from tests.concurrency.at_once import ask_at_once
 from tests.concurrency.board import Board

@@ -8,7 +8,7 @@ from django.test import RequestFactory
 from django_hitcount.counters.days import day_of
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hits
-from django_hitcount.refused_hits import get_refused_hits
+from django_hitcount.status import get_refused_hits
 from tests.app.models import Article, Page, Photo
 from tests.browsers import BROWSER
 from tests.concurrency.at_once import ask_at_once

@@ -23,7 +23,7 @@ from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hits
-from django_hitcount.refused_hits import get_refused_hits
+from django_hitcount.status import get_refused_hits
 from tests import children
 from tests.app.models import Article
 from tests.browsers import BROWSER

@@ -11,7 +11,7 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import day_of
 from django_hitcount.db.tables import DailyVisitors, MissedRecord, SeenVisitor
 from django_hitcount.maintenance.flushing import flush_hits
-from django_hitcount.refused_hits import get_refused_hits
+from django_hitcount.status import get_refused_hits
 from tests.browsers import BROWSER
 from tests.faults.conftest import hanging
 from tests.servers import wait_until

@@ -15,7 +15,7 @@ from hypothesis.stateful import initialize, invariant, rule
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.reading import get_hits, get_visitors
 from django_hitcount.recording import record_hits
-from django_hitcount.refused_hits import get_refused_hits
+from django_hitcount.status import get_refused_hits
 from tests.app.models import Page
 from tests.browsers import BROWSER
 from tests.laws.machine import Machine, run, with_each_buffer

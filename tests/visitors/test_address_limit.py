@@ -16,7 +16,7 @@ from django_hitcount.db.tables import CountedAddress, SeenVisitor
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import record_hit, record_hits
 from django_hitcount.refusals.registry import reasons_by_name, refusal
-from django_hitcount.refused_hits import get_refused_hits
+from django_hitcount.status import get_refused_hits
 from tests.app.models import Article
 
 pytestmark = pytest.mark.django_db(transaction=True)

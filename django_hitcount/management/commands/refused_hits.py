@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.refusals.registry import reasons_by_name
-from django_hitcount.refused_hits import get_refused_hits
+from django_hitcount.status import get_refused_hits
 
 
 class Command(BaseCommand):
