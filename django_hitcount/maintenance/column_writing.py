@@ -8,8 +8,9 @@ are sent, and no other column changes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 from django.db import connections, models, router
@@ -61,12 +62,12 @@ def write_stale_totals() -> None:
     Raises an ExceptionGroup of the errors.
     """
     with run_all("Some total columns were not written.") as step:
-        for model, fields in total_columns().items():
+        for model in total_columns():
             with step(f"writing the totals of {model._meta.label}"):
-                _write_stale(model, fields)
+                _write_stale(model)
 
 
-def _write_stale(model: type[models.Model], fields: Sequence[HitCountField]) -> None:
+def _write_stale(model: type[models.Model]) -> None:
     stale = StaleTotal.objects.using(hits_alias()).filter(content_type_id=content_type_id_of(model))
     newest = stale.aggregate(newest=Max("pk"))["newest"] or 0
     after = 0
@@ -75,7 +76,7 @@ def _write_stale(model: type[models.Model], fields: Sequence[HitCountField]) -> 
         .order_by("pk")
         .values_list("pk", "object_id")[:OBJECTS_AT_A_TIME]
     ]:
-        written = write_totals(model, fields, {object_id for _, object_id in piece})
+        written = write_totals(model, {object_id for _, object_id in piece})
         # After the COMMIT of the write: if this process dies before, the next one writes again.
         done = [pk for pk, object_id in piece if object_id not in written.locked]
         stale.filter(pk__in=done)._raw_delete(hits_alias())
@@ -91,56 +92,47 @@ def fill_totals(model: type[models.Model]) -> Iterator[Written]:
 
     Costs for each 300 objects what write_totals() costs, and a query.
     """
-    fields, using = total_columns()[model], router.db_for_write(model)
+    using = router.db_for_write(model)
     rows: models.QuerySet[Any, Any] = models.QuerySet(model, using=using).order_by("pk")
     remaining = rows
     while pks := [*remaining.values_list("pk", flat=True)[:OBJECTS_AT_A_TIME]]:
-        written = write_totals(model, fields, {convert_key(model, pk) for pk in pks})
-        stale = [StaleTotal(**key._asdict()) for key in _keys(model, fields, written.locked)]
+        written = write_totals(model, {convert_key(model, pk) for pk in pks})
+        stale = [StaleTotal(**key._asdict()) for key in _keys(model, written.locked)]
         StaleTotal.objects.using(hits_alias()).bulk_create(stale, batch_size=OBJECTS_AT_A_TIME)
         yield written
         remaining = rows.filter(pk__gt=pks[-1])
 
 
-def write_totals(
-    model: type[models.Model], fields: Sequence[HitCountField], object_ids: Collection[str]
-) -> Written:
+def write_totals(model: type[models.Model], object_ids: Collection[str]) -> Written:
     """
-    Write the totals of up to 300 objects into their columns, where they differ.
+    Write the totals of up to 300 objects into the columns of their model, where they differ.
 
     Costs a transaction of three statements or more.
 
     Raises OperationalError if it meets locks for longer than 10 seconds.
     """
     using = router.db_for_write(model)
-    write = partial(_write, model, fields, object_ids, using)
+    write = partial(_write, model, object_ids, using)
     return in_transaction(write, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True)
 
 
-def _write(
-    model: type[models.Model],
-    fields: Sequence[HitCountField],
-    object_ids: Collection[str],
-    using: str,
-) -> Written:
+def _write(model: type[models.Model], object_ids: Collection[str], using: str) -> Written:
     """See write_totals(). The caller opens the transaction."""
-    names = [field.attname for field in fields]
+    fields, changed = total_columns()[model], 0
     with limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
         take_write_lock(using, model)
-        rows = find_by_texts(model, object_ids, using=using).order_by("pk")
-        found = {
-            convert_key(model, pk): (pk, values)
-            for pk, *values in _lock(rows, using).values_list("pk", *names)
-        }
+        rows = _lock(find_by_texts(model, object_ids, using=using).order_by("pk"), using)
+        names = [field.attname for field in fields]
+        found = {convert_key(model, row["pk"]): row for row in rows.values("pk", *names)}
         # Read the sums only now: until the COMMIT, no other process writes these columns.
-        sums, _ = read_sums(_keys(model, fields, found), (), using=hits_alias())
-        changed = 0
-        for number, field in enumerate(fields):
-            totals = {key.object_id: sums[key] for key in sums if key.counter == field.counter}
+        keys = _keys(model, found)
+        sums, _ = read_sums(keys, (), using=hits_alias())
+        for field in fields:
             changes = {
-                pk: totals.get(object_id, 0)
-                for object_id, (pk, values) in found.items()
-                if values[number] != totals.get(object_id, 0)
+                found[key.object_id]["pk"]: sums.get(key, 0)
+                for key in keys
+                if key.counter == field.counter
+                and found[key.object_id][field.attname] != sums.get(key, 0)
             }
             changed += _update(model, field, changes, using)
         # Of those that were not found, some are deleted, and the others are locked.
@@ -149,15 +141,11 @@ def _write(
         return Written(len(found), changed, locked)
 
 
-def _keys(
-    model: type[models.Model], fields: Sequence[HitCountField], object_ids: Collection[str]
-) -> list[CounterKey]:
+def _keys(model: type[models.Model], object_ids: Collection[str]) -> list[CounterKey]:
+    """Return the keys of the counters of objects that have a column."""
     content_type_id = content_type_id_of(model)
-    return [
-        CounterKey(content_type_id, object_id, field.counter)
-        for object_id in object_ids
-        for field in fields
-    ]
+    counters = {field.counter for field in total_columns()[model]}
+    return [CounterKey(content_type_id, *key) for key in product(object_ids, counters)]
 
 
 def _lock(rows: models.QuerySet[Any, Any], using: str) -> models.QuerySet[Any, Any]:
