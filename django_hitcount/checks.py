@@ -24,7 +24,7 @@ from django.urls import get_resolver
 
 from django_hitcount import conf
 from django_hitcount.counters.keys import InvalidKey
-from django_hitcount.counters.primary_keys import HINT, key_type
+from django_hitcount.counters.primary_keys import HINT, key_type, registered
 
 VENDORS = ("sqlite", "postgresql", "mysql")
 """Vendors, as Django calls them, whose upserts and locks the tests cover."""
@@ -212,9 +212,7 @@ def _has_timeout(connection: BaseDatabaseWrapper) -> bool:
 
 def check_keys(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Iterator[CheckMessage]:
     """E005: a model that is counted has a primary key of an unsupported type."""
-    from django_hitcount.deletion import registered_models
-
-    for model in registered_models():
+    for model in sorted(registered, key=lambda model: model._meta.label):
         if app_configs is None or model._meta.app_config in app_configs:
             try:
                 key_type(model)

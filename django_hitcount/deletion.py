@@ -65,11 +65,6 @@ def register(model: type[models.Model]) -> None:
         _connect_sender(sender)
 
 
-def registered_models() -> list[type[models.Model]]:
-    """Return the models that are registered, without proxies. See register()."""
-    return sorted(primary_keys.registered, key=lambda model: model._meta.label)
-
-
 def _connect_sender(sender: type[models.Model]) -> None:
     pre_delete.connect(_on_pre_delete, sender=sender, dispatch_uid="django_hitcount.deletion")
     post_delete.connect(_on_post_delete, sender=sender, dispatch_uid="django_hitcount.deletion")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Literal, TypeVar
@@ -251,32 +251,25 @@ def read_setting() -> tuple[Config, list[SettingError]]:
         return Config(), [SettingError("HITCOUNT", message, "Set it to a dict.")]
     values, errors = _read_all(SETTINGS, "HITCOUNT", given)
     config = Config(**values)
-    return config, errors or [*_check_intervals(config), *_check_cookie(config)]
+    return config, errors or [*_find_conflicts(config)]
 
 
-def _check_intervals(config: Config) -> list[SettingError]:
+def _find_conflicts(config: Config) -> Iterator[SettingError]:
+    """Yield an error for each two settings that do not go together."""
     longest = ROTATION_SECONDS[config.visitor_key_rotation]
-    return [
-        SettingError(
-            "HITCOUNT['COUNTERS']",
-            f"Invalid value for HITCOUNT['COUNTERS'][{counter!r}]['repeat']: {options.repeat}. "
-            f"HITCOUNT['VISITOR_KEY_ROTATION'] is {config.visitor_key_rotation!r}, so visitors "
-            f"are recognised for {longest} seconds only.",
-            "Use fewer seconds, or set VISITOR_KEY_ROTATION to 'month' or 'never'.",
-        )
-        for counter, options in config.counters.items()
-        if isinstance(options.repeat, int) and options.repeat > longest
-    ]
-
-
-def _check_cookie(config: Config) -> list[SettingError]:
-    if config.visitor_cookie or set(config.visitor_identity) != {"cookie"}:
-        return []
-    return [
-        SettingError(
+    for counter, options in config.counters.items():
+        if isinstance(options.repeat, int) and options.repeat > longest:
+            yield SettingError(
+                "HITCOUNT['COUNTERS']",
+                f"Invalid value for HITCOUNT['COUNTERS'][{counter!r}]['repeat']: {options.repeat}. "
+                f"HITCOUNT['VISITOR_KEY_ROTATION'] is {config.visitor_key_rotation!r}, so visitors "
+                f"are recognised for {longest} seconds only.",
+                "Use fewer seconds, or set VISITOR_KEY_ROTATION to 'month' or 'never'.",
+            )
+    if not config.visitor_cookie and {*config.visitor_identity} == {"cookie"}:
+        yield SettingError(
             "HITCOUNT['VISITOR_IDENTITY']",
             "HITCOUNT['VISITOR_IDENTITY'] only contains 'cookie', but HITCOUNT['VISITOR_COOKIE'] "
             "is not set, so visitors cannot be distinguished.",
             "Set HITCOUNT['VISITOR_COOKIE'] to the name of your cookie.",
         )
-    ]
