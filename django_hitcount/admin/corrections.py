@@ -38,7 +38,6 @@ from django_hitcount.reports import (
     label_object,
     load_objects,
 )
-from django_hitcount.reports.selection import CountedModel
 from django_hitcount.templatetags.hitcount_reports import grouped, signed
 
 User = AbstractBaseUser | AnonymousUser
@@ -205,11 +204,7 @@ class CorrectionAdmin(ReadOnlyAdmin):
     def _load_objects(self, request: HttpRequest, corrections: Collection[Correction]) -> None:
         """Put what is shown of the object of each correction on it."""
         keys = {each: (each.content_type_id, each.object_id) for each in corrections}
-        models = {
-            CountedModel(content_type_id=each.content_type_id, model=model)
-            for each in corrections
-            if (model := each.content_type.model_class())
-        }
+        models = {each.content_type_id: each.content_type.model_class() for each in corrections}
         objects = load_objects({*keys.values()}, models)
         for correction, key in keys.items():
             obj = objects.get(key)

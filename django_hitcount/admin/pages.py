@@ -26,14 +26,10 @@ HAS_LIST_OF_CRUMBS = django.VERSION >= (6, 1)
 class ReadOnlyAdmin(ModelAdmin):  # type: ignore[type-arg]
     """Lets nobody add, change or delete anything, whatever their permissions."""
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
+    has_change_permission = has_delete_permission = has_add_permission
 
 
 class ComparisonForm(forms.Form):

@@ -109,6 +109,11 @@ class HitReportAdmin(ReadOnlyAdmin):
             "report": report,
             "days_with_hits": find_days_with_hits(selection) if report["is_empty"] else None,
             "counters": counter_choices(),
+            "models": [
+                (model._meta.label_lower, model._meta.verbose_name_plural)
+                for model in selection.models.values()
+            ],
+            "model_name": selection.model and selection.model._meta.verbose_name_plural,
             "top": self._link(request, report["top"], selection),
             "rising": self._link(request, report["rising"], selection),
             "falling": self._link(request, report["falling"], selection),
@@ -137,7 +142,7 @@ def find_days_with_hits(selection: Selection) -> Period | None:
     """
     using = hits_alias()
     rows = DailyModelHits.objects.using(using).filter(
-        content_type_id__in=[counted.content_type_id for counted in selection.chosen_models],
+        content_type_id__in=selection.content_type_ids,
         counter=selection.counter,
         day__lt=day_of(),
         hits__gt=0,
@@ -221,7 +226,7 @@ def _read_days(selection: Selection) -> tuple[Days, Days, int | None]:
     Also returns those of today, beside a period that is over, unless it ended ten years ago. Costs
     a query.
     """
-    model, period = selection.model.model if selection.model else None, selection.period
+    model, period = selection.model, selection.period
     first_day, last_day = period.read_days
     days = hits_by_day(model, first_day=first_day, last_day=last_day, counter=selection.counter)
     today = None if period.is_today else days.get(period.today)
@@ -232,7 +237,7 @@ def _scope(selection: Selection) -> Scope:
     """Return what is ranked."""
     before = selection.period.before
     return Scope(
-        content_type_ids=[counted.content_type_id for counted in selection.chosen_models],
+        content_type_ids=selection.content_type_ids,
         counter=selection.counter,
         weights=weigh_days(selection.period.list_days()),
         before=before.list_days() if before else (),
@@ -254,14 +259,13 @@ def _describe(
     total: int,
 ) -> list[ObjectRow]:
     """Return the rows of objects. Their shares are those of ``total``, unless it is 0."""
-    names = {of.content_type_id: of.model._meta.verbose_name for of in selection.models}
     is_compared = selection.period.before is not None
     return [
         ObjectRow(
             key=key,
             name=label_object(objects[key]) if key in objects else key[1],
             obj=objects.get(key),
-            model_name=str(names[key[0]]),
+            model_name=str(selection.models[key[0]]._meta.verbose_name),
             hits=hits,
             before=before if is_compared else None,
             share=share_of(hits, total),

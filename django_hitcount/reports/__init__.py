@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from functools import cache
 
@@ -24,7 +24,7 @@ from django_hitcount.counters.primary_keys import convert_key, find_by_texts
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.tables import HitSlot
-from django_hitcount.reports.selection import CountedModel
+from django_hitcount.reports.selection import Models
 
 MOST_MODELS = 3
 """
@@ -73,7 +73,7 @@ def _log_failure(model: type[Model]) -> None:
     )
 
 
-def find_models() -> list[CountedModel]:
+def find_models() -> Models:
     """Return the models of which there is a row of hits, by name. Costs a query."""
     # Not EXISTS: MariaDB would read a whole index for it. In the order of an index, because
     # PostgreSQL would read all rows for each content type without hits.
@@ -83,26 +83,28 @@ def find_models() -> list[CountedModel]:
     with savepoint(using):
         all_types = ContentType.objects.using(using).alias(row=Subquery(one))
         types = [*all_types.filter(row__isnull=False)]
-    found = [
-        CountedModel(content_type_id=of.pk, model=model)
-        for of in types
-        if (model := of.model_class())  # None of one that the site does not have any more.
-    ]
-    return sorted(found, key=lambda counted: (counted.name, counted.label))
+    # A content type has no model if the site does not have it any more.
+    found = {of.pk: model for of in types if (model := of.model_class())}
+
+    def name(pk: int) -> tuple[str, str]:
+        opts = found[pk]._meta
+        return str(opts.verbose_name_plural), opts.label
+
+    return {pk: found[pk] for pk in sorted(found, key=name)}
 
 
 def load_objects(
     keys: Collection[ObjectKey],
-    models: Iterable[CountedModel],
+    models: Mapping[int, type[Model] | None],
     *,
     most_models: int | None = None,
 ) -> dict[ObjectKey, Model]:
     """
-    Return the objects with these keys. Leaves out those that are deleted.
+    Return the objects with these keys. Leaves out those that are deleted, or have no model.
 
     Costs a query for each of up to ``most_models`` models, whatever the number of objects.
     """
-    by_id = {counted.content_type_id: counted.model for counted in models}
+    by_id = {pk: model for pk, model in models.items() if model}
     texts: dict[int, list[str]] = defaultdict(list)
     for content_type_id, text in keys:
         if content_type_id in by_id:

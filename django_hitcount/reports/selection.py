@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from django.db.models import Model
 from django.utils.dateparse import parse_date
@@ -195,22 +195,8 @@ def _read_day(text: str | None) -> datetime.date | None:
     return day
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CountedModel:
-    """A model whose objects have hits."""
-
-    content_type_id: int
-    model: type[Model]
-
-    @property
-    def label(self) -> str:
-        """Its name in an address, as "blog.article"."""
-        return self.model._meta.label_lower
-
-    @property
-    def name(self) -> str:
-        """Its name for people: several objects."""
-        return str(self.model._meta.verbose_name_plural)
+Models = Mapping[int, type[Model]]
+"""Models by the primary keys of their content types."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -219,17 +205,18 @@ class Selection:
 
     period: Period
     counter: str = DEFAULT_COUNTER
-    models: Sequence[CountedModel] = ()
+    models: Models = field(default_factory=dict)
     """The models that can be chosen."""
 
-    model: CountedModel | None = None
+    model: type[Model] | None = None
     """The chosen one; None: all models."""
 
     problems: Sequence[str] = ()
 
     @property
-    def chosen_models(self) -> Sequence[CountedModel]:
-        return [self.model] if self.model else self.models
+    def content_type_ids(self) -> list[int]:
+        """The content types of what is chosen."""
+        return [pk for pk, model in self.models.items() if self.model in (None, model)]
 
     @property
     def counts_visitors(self) -> bool:
@@ -244,14 +231,14 @@ class Selection:
     @property
     def parameters(self) -> dict[str, str]:
         """The parameters of the address of this report, except those that say the default."""
-        model = {"model": self.model.label} if self.model else {}
+        model = {"model": self.model._meta.label_lower} if self.model else {}
         counter = {"counter": self.counter} if self.counter != DEFAULT_COUNTER else {}
         return {**self.period.parameters, **counter, **model}
 
 
 def read_selection(
     parameters: Mapping[str, str],
-    models: Sequence[CountedModel] | None = None,
+    models: Models | None = None,
     *,
     counter: str = DEFAULT_COUNTER,
     with_today: bool = False,
@@ -279,10 +266,11 @@ def read_selection(
         problems.append(problem % {"counter": counter, "default": DEFAULT_COUNTER})
         counter = DEFAULT_COUNTER
     label = "" if models is None else parameters.get("model", "")
-    model = next((counted for counted in models or () if counted.label == label.lower()), None)
+    by_label = {model._meta.label_lower: model for model in (models or {}).values()}
+    model = by_label.get(label.lower())
     if label and not model:
         problem = _("No hits of “%(model)s” are counted. These are the hits of all models.")
         problems.append(problem % {"model": label})
     return Selection(
-        period=period, counter=counter, models=models or (), model=model, problems=problems
+        period=period, counter=counter, models=models or {}, model=model, problems=problems
     )
