@@ -13,7 +13,7 @@ from __future__ import annotations
 import datetime
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from django.db import IntegrityError
@@ -45,17 +45,20 @@ from django_hitcount.outages.breaker import page_read_breaker
 from django_hitcount.outages.waits import add_wait, current_page
 from django_hitcount.page_numbers import find_wanted, memory_of, read_totals
 from django_hitcount.reading import total_or_none
-from django_hitcount.refusals.registry import HitContext, find_refusal, log_refused, report_refused
+from django_hitcount.refusals.registry import (
+    HitContext,
+    Refuse,
+    find_refusal,
+    log_refused,
+    report_refused,
+)
 from django_hitcount.twins import async_twin
 from django_hitcount.visitors import RequestOrigin, read_origin
 from django_hitcount.visitors.hashing import add_visitors
 
-__all__ = ["Hit", "Refuse", "arecord_hit", "arecord_hits", "record_hit", "record_hits"]
+__all__ = ["Hit", "arecord_hit", "arecord_hits", "record_hit", "record_hits"]
 
 logger = logging.getLogger("django_hitcount")
-
-Refuse = Callable[[HitContext], bool]
-"""A function that returns True to refuse a hit."""
 
 
 def record_hit(
@@ -86,8 +89,10 @@ def record_hit(
         amount: how many hits, a whole number other than 0. A negative amount takes hits back
             and has no visitor.
         at: the day of the hit, as a date or as a moment of that day. None means now.
-        refuse: a function that returns True to refuse this hit. It is only called with a
-            request, and only if no refusal of HITCOUNT["REFUSALS"] has refused the hit.
+        refuse: a function that takes a HitContext and returns True to refuse this hit, or a
+            refusal such as ``django_hitcount.refusals.staff``. It is only asked with a request, and
+            only if no refusal of HITCOUNT["REFUSALS"] has refused the hit. An exception in it is
+            logged, and the hit counts.
         once_per_request: count only the first hit of ``request`` on the object and counter. Further
             calls, and ``{% hit_count obj %}`` on the same page, return the same Hit and cost
             nothing. Without a request, and for an object that is not saved (as in a preview), the
@@ -176,17 +181,18 @@ def record_new_hits(
     Record a hit on each of ``objs``, in the same order, all on one counter. See record_hits().
 
     If a transaction is open, the hits are recorded after its COMMIT. A Hit that waits has the total
-    as it will be if the hit counts.
+    as it will be, but without the hit if the buffer may find that it is a repeat.
     """
     if not hits:
         return []
-    counter, delayed, origin = hits[0].key.counter, None, None
+    counter, delayed, origin, is_sure = hits[0].key.counter, None, None, True
     wanted: tuple[Number, ...] = ()
     if request is not None:
         options = get_config().counters[counter]
         needs_origin = options.identifies_visitors or options.per_address
         if needs_origin and hits[0].amount > 0 and None in [hit.refusal for hit in hits]:
             origin = read_origin(request, options)
+            is_sure = not origin or not (options.per_address or options.repeat != "always")
         if len(objs) == 1:
             wanted = find_wanted(request, objs[0], hits[0].key)
     for obj in objs:
@@ -201,7 +207,7 @@ def record_new_hits(
             work = partial(_record_now, objs, hits, request, origin, wanted)
             delayed = DelayedWork(work, opened)
             before = read_totals([hit.key for hit in hits], request, wanted)
-            results = [_foresee(hit, before.get(Number(hit.key))) for hit in hits]
+            results = [_foresee(hit, before.get(Number(hit.key)), is_sure) for hit in hits]
         else:
             results = _record_now(objs, hits, request, origin, wanted)
     except TransactionManagementError as exc:
@@ -273,11 +279,14 @@ def _record_now(
     ]
 
 
-def _foresee(hit: NewHits, total: int | None) -> Hit:
-    """Make the Hit of one that waits for the COMMIT. ``total`` does not include it yet."""
-    if hit.refusal:
-        return Hit(False, hit.refusal, total)
-    return Hit(True, None, None if total is None else total + hit.amount)
+def _foresee(hit: NewHits, total: int | None, is_sure: bool) -> Hit:
+    """
+    Make the Hit of one that waits for the COMMIT. ``total`` does not include it yet.
+
+    Unless it ``is_sure`` to count then, the total stays without it: no page shows too many.
+    """
+    more = hit.amount if is_sure and not hit.refusal else 0
+    return Hit(not hit.refusal, hit.refusal, None if total is None else total + more)
 
 
 def _report_lost(hits: Sequence[NewHits], error: Exception) -> list[Hit]:

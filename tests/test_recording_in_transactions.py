@@ -60,6 +60,21 @@ class TestTransactions:
             assert page.render(context) == "2 2 1 1 1"
         assert page.render(Context({"article": article})).split()[1:] == ["2", "2", "2", "2"]
 
+    @pytest.mark.parametrize("options", [{"repeat": "daily"}, {"repeat": 60}, {"per_address": 1}])
+    def test_total_never_includes_a_hit_that_may_be_a_repeat(
+        self, buffer, settings, article, options
+    ):
+        """Only the buffer finds that out, after the COMMIT."""
+        settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": options}}
+        pages = []
+        for visitor in (1, 1, 2):
+            with transaction.atomic():
+                pages.append(record_hit(article, request_of(visitor)).total)
+        with transaction.atomic():
+            pages.append(record_hit(article).total)
+
+        assert pages == [0, 1, 1, 3]
+
     def test_rolled_back_savepoint_is_not_counted(self, buffer, article):
         with transaction.atomic():
             record_hit(article)

@@ -23,7 +23,7 @@ from django.utils.functional import Promise
 from django_hitcount import conf
 from django_hitcount.conf import cached_for_settings
 from django_hitcount.counters.hits import CALLER, REASONS, UNAVAILABLE, NewHits
-from django_hitcount.exceptions import TransactionLost
+from django_hitcount.exceptions import InvalidArgument, TransactionLost
 from django_hitcount.signals import hit_refused
 from django_hitcount.visitors import ask_protected
 
@@ -104,6 +104,10 @@ def protect(refuses: Callable[[HitContext], object]) -> Callable[[HitContext], o
     return partial(ask_protected, refuses)
 
 
+Refuse = Callable[[HitContext], bool] | Refusal
+"""What a caller of record_hit() may pass as ``refuse``."""
+
+
 class _Caller(NamedTuple):
     """The function that a caller of record_hit() has passed. Its name is reserved."""
 
@@ -111,9 +115,20 @@ class _Caller(NamedTuple):
     name: str = CALLER
 
 
+def _make_caller(refuse: Refuse) -> Refusal | _Caller:
+    if isinstance(refuse, Refusal):
+        return refuse
+    if not callable(refuse):
+        raise InvalidArgument(
+            f"Invalid refuse: {refuse!r}. Pass a function that takes a HitContext, or a refusal "
+            "such as django_hitcount.refusals.staff."
+        )
+    return _Caller(protect(refuse))
+
+
 def find_refusal(
     context: HitContext,
-    refuse: Callable[[HitContext], bool] | None = None,
+    refuse: Refuse | None = None,
     *,
     only: str | None = None,
 ) -> str | None:
@@ -121,13 +136,14 @@ def find_refusal(
     Return the name of the first refusal that refuses a hit, or None to count it.
 
     Tries HITCOUNT["REFUSALS"] in order, or ``only`` those with this name, then ``refuse``. Costs
-    what these cost. Raises TransactionLost if one of them has broken the transaction of the page.
+    what these cost. Raises TransactionLost if one of them has broken the transaction of the page,
+    and InvalidArgument if ``refuse`` is neither a function nor a refusal.
     """
     refusals: Sequence[Refusal | _Caller] = get_refusals()
     if only:
         refusals = [item for item in refusals if item.name == only]
     if refuse:
-        refusals = [*refusals, _Caller(protect(refuse))]
+        refusals = [*refusals, _make_caller(refuse)]
     for item in refusals:
         try:
             answer = item.refuses(context)

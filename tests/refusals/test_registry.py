@@ -7,6 +7,7 @@ import logging
 import pytest
 from django.test import RequestFactory
 
+from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.refusals.registry import HitContext, find_refusal, refusal
 from tests.app.models import Article
 from tests.refusals.reasons import BUILT_IN, get, reason
@@ -90,6 +91,15 @@ class TestCaller:
     @pytest.mark.parametrize(("answer", "expected"), [(True, "caller"), (False, None)])
     def test_says_so(self, answer, expected):
         assert reason(get(), refuse=lambda context: answer) == expected
+
+    def test_may_be_a_refusal(self):
+        assert reason(get("/?preview"), refuse=preview) == "preview"
+        assert reason(get(), refuse=preview) is None
+
+    @pytest.mark.parametrize("refuse", ["django_hitcount.refusals.staff", 5])
+    def test_must_be_a_function_or_a_refusal(self, refuse):
+        with pytest.raises(InvalidArgument, match=r"Invalid refuse: .*Pass a function"):
+            reason(get(), refuse=refuse)
 
     def test_error_is_logged_and_refuses_nothing(self, caplog):
         assert reason(get(), refuse=lambda context: 1 / 0) is None
