@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from django_hitcount.reading import Visitors
-from django_hitcount.short_numbers import format_short
+from django_hitcount.templatetags.hitcount import format_short
 
 
 @pytest.mark.parametrize(

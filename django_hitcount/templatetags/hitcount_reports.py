@@ -12,7 +12,7 @@ from django.utils.translation import gettext, pgettext
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import time_since
 from django_hitcount.reports import label_counter
-from django_hitcount.short_numbers import format_short
+from django_hitcount.templatetags.hitcount import format_short
 
 register = template.Library()
 register.filter("counter_label", label_counter)
