@@ -22,10 +22,11 @@ from typing import Any
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.buffers.grouping import group_items, split
+from django_hitcount.counters.batches import Known
 from django_hitcount.counters.days import open_days
 from django_hitcount.counters.keys import CounterKey
-from django_hitcount.counters.numbers import Known, Number, VisitorsOfDays
-from django_hitcount.counters.visitors import Visitors
+from django_hitcount.counters.numbers import Number
+from django_hitcount.counters.visitors import Visitors, VisitorsOfDays
 from django_hitcount.db import daily_visitors, sums
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import open_transactions, run_after_commit, savepoint
@@ -58,11 +59,11 @@ def read_numbers(
     ``on_page``, leaves out what cannot be read now, and does not read the database while the
     breaker of page reads is open.
 
-    With Redis, costs one round trip. If there are totals that Redis does not know, costs one more
-    and a query, and Redis then knows them; so does the hits of each range of days, without the
-    second round trip. Visitors cost a query. But Redis keeps those that a page wants of days that
-    end today: if it knows them, they cost no more, and if not, one round trip more. If days are
-    counted together, costs one more, and another for each hundred sketches. Without Redis, costs a
+    With Redis, costs one round trip. Totals that Redis does not know cost one more and a query;
+    Redis then knows them. Hits of some days cost a query for each range. Visitors cost a query; but
+    on a page, Redis knows those of days that end today until midnight, once it was asked for
+    them: the first time costs one round trip more, and then they cost nothing more. Days that are
+    counted together cost one round trip more for each hundred sketches. Without Redis, costs a
     query for all totals, for the hits of each range, and for all visitors. All that is for each
     2,000 numbers of hits and 500 of visitors.
 
@@ -70,7 +71,7 @@ def read_numbers(
     not know is read again after the COMMIT.
     """
     found: Found = {}
-    wanted = {*numbers}
+    wanted = dict.fromkeys(numbers)
     of_visitors = [number for number in wanted if number.of_visitors]
     hits = [number for number in wanted if not number.of_visitors]
     pieces = split(hits, HITS_AT_A_TIME), split(of_visitors, VISITORS_AT_A_TIME)

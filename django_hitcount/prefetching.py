@@ -71,7 +71,7 @@ def prefetch_hits(
     argument is invalid, and if none of ``counters`` counts visitors.
 
     With Redis, costs one round trip. If Redis does not know all totals, costs one more and a query.
-    If it does not know all visitors, costs one more and one or two queries; a round trip sends up
+    If it does not know all visitors, costs one or two more and a query; a round trip sends up
     to a hundred sketches, of 12 KB at most. Without Redis, costs a query for the totals, and one
     for the visitors. All that is for each 2,000 totals and 500 ranges of visitors.
     """

@@ -19,7 +19,8 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import get_config
 from django_hitcount.counters import numbers
 from django_hitcount.counters.days import last_days
-from django_hitcount.counters.numbers import Number, VisitorsOfDays, Wish
+from django_hitcount.counters.numbers import Number, Wish
+from django_hitcount.counters.visitors import VisitorsOfDays
 from django_hitcount.db import daily_visitors
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import DailyVisitors

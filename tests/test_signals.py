@@ -10,9 +10,8 @@ from django.dispatch import receiver
 from django.test import RequestFactory
 
 from django_hitcount.buffers import get_buffer
-from django_hitcount.counters.batches import RecordResult
+from django_hitcount.counters.batches import Known, RecordResult
 from django_hitcount.counters.days import day_of
-from django_hitcount.counters.numbers import Known
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.maintenance import flushing
 from django_hitcount.maintenance.flushing import flush_hits

@@ -17,7 +17,8 @@ from django_hitcount import conf
 from django_hitcount.admin.pages import ComparisonForm
 from django_hitcount.counters.days import LONGEST_RANGE_DAYS, last_days, list_days
 from django_hitcount.counters.keys import CounterKey
-from django_hitcount.counters.numbers import Number, VisitorsOfDays
+from django_hitcount.counters.numbers import Number
+from django_hitcount.counters.visitors import VisitorsOfDays
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.sums import Sums

@@ -9,11 +9,11 @@ from typing import ClassVar
 
 from django.core.checks import CheckMessage
 
-from django_hitcount.counters.batches import Batch, RecordResult, Waiting
+from django_hitcount.counters.batches import Batch, Held, Known, RecordResult, Waiting
 from django_hitcount.counters.hits import AddressHash, NewHits
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, ObjectKey
-from django_hitcount.counters.numbers import Held, Known, Number, VisitorsOfDays
-from django_hitcount.counters.visitors import MergedDays, Sketch, Visitors
+from django_hitcount.counters.numbers import Number
+from django_hitcount.counters.visitors import MergedDays, Sketch, Visitors, VisitorsOfDays
 from django_hitcount.db import admissions, seen_visitors
 from django_hitcount.db.routing import hits_alias
 

@@ -14,10 +14,10 @@ from itertools import count
 
 from django_hitcount.buffers.base import Buffer
 from django_hitcount.buffers.grouping import group_items, restore_order
-from django_hitcount.counters.batches import RecordResult
+from django_hitcount.counters.batches import Known, RecordResult
 from django_hitcount.counters.hits import UNAVAILABLE, AddressHash, NewHits
 from django_hitcount.counters.keys import CounterKey
-from django_hitcount.counters.numbers import Known, Number
+from django_hitcount.counters.numbers import Number
 from django_hitcount.db import seen_visitors, slots
 from django_hitcount.db.failures import is_conflict, is_server_away
 from django_hitcount.db.routing import hits_alias

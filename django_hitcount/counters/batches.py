@@ -1,13 +1,14 @@
-"""Batches of hits that are flushed together, and what became of hits that were recorded."""
+"""Batches of hits that are flushed together, and what a buffer knows and says of its hits."""
 
 from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, RefusedKey
+from django_hitcount.counters.numbers import Number
 from django_hitcount.counters.visitors import Sketch
 
 
@@ -40,6 +41,54 @@ class Waiting(NamedTuple):
 
     claimed_at: datetime.datetime | None = None
     """When the oldest batch was claimed that was not settled yet."""
+
+
+class Position(NamedTuple):
+    """
+    Where a partition is.
+
+    Each claim, settle and discard ends an epoch. If it is the same before and after the tables
+    are read, the buffer may keep what was read.
+    """
+
+    partition: int
+    run_id: str
+    epoch: bytes
+    next_id: BatchId | None = None
+    """The id of the batch that the pending hits become, if it was asked for."""
+
+
+Held = Mapping[BatchId, Mapping[tuple[Any, datetime.date], int]]
+"""
+Hits in the buffer, by the id that their batch has, or gets; then by counter and day, or by the name
+of a counter and the day. They are already in the tables if the ledger has the id.
+"""
+
+
+@dataclass(kw_only=True, slots=True)
+class Known:
+    """What a buffer knows of the numbers that were wanted, without the tables."""
+
+    values: dict[Number, Any] = field(default_factory=dict)
+    """Those that it keeps. They are exact."""
+
+    held: dict[BatchId, dict[tuple[CounterKey, datetime.date], int]] = field(default_factory=dict)
+    """The hits that it holds of the others, see Held."""
+
+    visitors: dict[DailyVisitorsKey, int] = field(default_factory=dict)
+    """The visitors that it has of the others, by day. Estimates."""
+
+    unkept: dict[Number, Position | None] = field(default_factory=dict)
+    """Those of the others that it can keep, with the position of their partition when they were
+    read; None if they cannot be kept now."""
+
+    def add(self, later: Known) -> None:
+        """Add what was read later. Of the same hits, this counts."""
+        self.values |= later.values
+        self.visitors |= later.visitors
+        self.unkept |= later.unkept
+        for batch_id, hits in later.held.items():
+            self.held.setdefault(batch_id, {}).update(hits)
 
 
 class RecordResult(NamedTuple):

@@ -1,11 +1,9 @@
-"""The numbers that are read: their names, what a buffer knows of them, and what is remembered."""
+"""The numbers that are read: their names, and what objects remember of them."""
 
 from __future__ import annotations
 
 import datetime
-from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from time import monotonic
 from typing import Any, NamedTuple, Self, overload
@@ -13,10 +11,8 @@ from typing import Any, NamedTuple, Self, overload
 from django.db.models import Model
 
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters.batches import BatchId
 from django_hitcount.counters.days import days_until
-from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey
-from django_hitcount.counters.visitors import DayInTable, MergedDays
+from django_hitcount.counters.keys import CounterKey
 
 FRESH_SECONDS = 10.0
 """Longer than a page takes. What lives longer reads its numbers again."""
@@ -63,96 +59,6 @@ class Wish(NamedTuple):
         """Return what names this number of an object. ``key`` is any of its counters."""
         key = key._replace(counter=self.counter)
         return Number(key, *days_until(today, self.days), True) if self.days else Number(key)
-
-
-class Position(NamedTuple):
-    """
-    Where a partition is.
-
-    Each claim, settle and discard ends an epoch. If it is the same before and after the tables
-    are read, the buffer may keep what was read.
-    """
-
-    partition: int
-    run_id: str
-    epoch: bytes
-    next_id: BatchId | None = None
-    """The id of the batch that the pending hits become, if it was asked for."""
-
-
-Held = Mapping[BatchId, Mapping[tuple[Any, datetime.date], int]]
-"""
-Hits in the buffer, by the id that their batch has, or gets; then by counter and day, or by the name
-of a counter and the day. They are already in the tables if the ledger has the id.
-"""
-
-
-@dataclass(kw_only=True, slots=True)
-class Known:
-    """What a buffer knows of the numbers that were wanted, without the tables."""
-
-    values: dict[Number, Any] = field(default_factory=dict)
-    """Those that it keeps. They are exact."""
-
-    held: dict[BatchId, dict[tuple[CounterKey, datetime.date], int]] = field(default_factory=dict)
-    """The hits that it holds of the others, see Held."""
-
-    visitors: dict[DailyVisitorsKey, int] = field(default_factory=dict)
-    """The visitors that it has of the others, by day. Estimates."""
-
-    unkept: dict[Number, Position | None] = field(default_factory=dict)
-    """Those of the others that it can keep, with the position of their partition when they were
-    read; None if they cannot be kept now."""
-
-    def add(self, later: Known) -> None:
-        """Add what was read later. Of the same hits, this counts."""
-        self.values |= later.values
-        self.visitors |= later.visitors
-        self.unkept |= later.unkept
-        for batch_id, hits in later.held.items():
-            self.held.setdefault(batch_id, {}).update(hits)
-
-
-class VisitorsOfDays:
-    """The visitors of counters on some days. A day may be there once for each visitor key."""
-
-    def __init__(
-        self,
-        in_buffer: Mapping[DailyVisitorsKey, int],
-        in_tables: Mapping[DailyVisitorsKey, DayInTable],
-    ) -> None:
-        self.in_buffer = in_buffer
-        self.in_tables = in_tables
-        self._days: dict[CounterKey, list[DailyVisitorsKey]] = defaultdict(list)
-        for day in {*in_buffer, *in_tables}:
-            self._days[day.key].append(day)
-
-    def of(self, number: Number) -> list[DailyVisitorsKey]:
-        """Return the days of a number of visitors on which any were counted."""
-        return [day for day in self._days[number.key] if number.has(day.day)]
-
-    def on(self, day: DailyVisitorsKey) -> int:
-        """Return the visitors of one day."""
-        # Redis has all visitors that the table has, and newer ones, unless it lost a sketch.
-        return max(self.in_buffer.get(day, 0), self.in_tables.get(day, DayInTable()).visitors)
-
-    def by_day(self, key: CounterKey) -> dict[datetime.date, int]:
-        """Return the visitors of a counter on each day on which any were counted."""
-        counts: dict[datetime.date, int] = Counter()
-        for day in self._days[key]:
-            counts[day.day] += self.on(day)
-        return counts
-
-    def spans_of(self, number: Number) -> list[MergedDays]:
-        """Return the days of a number by visitor key, with the sketches of the table."""
-        spans: dict[str, dict[DailyVisitorsKey, bytes | None]] = defaultdict(dict)
-        for day in self.of(number):
-            spans[day.key_id][day] = self.in_tables.get(day, DayInTable()).sketch
-        return [*spans.values()]
-
-    def can_merge(self, span: MergedDays) -> bool:
-        """Return whether a span has several days with sketches: not so without Redis."""
-        return len(span) > 1 and all(span[day] or day in self.in_buffer for day in span)
 
 
 class FreshNumbers(dict[Number, tuple[Any, float]]):

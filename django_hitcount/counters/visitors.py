@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple, Self
 
-from django_hitcount.counters.keys import DailyVisitorsKey
+from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey
+from django_hitcount.counters.numbers import Number
 
 
 class Visitors(int):
@@ -73,3 +76,45 @@ class DayInTable(NamedTuple):
 
 MergedDays = Mapping[DailyVisitorsKey, bytes | None]
 """Days whose visitors are counted together, with the sketch that the table has of each."""
+
+
+class VisitorsOfDays:
+    """The visitors of counters on some days. A day may be there once for each visitor key."""
+
+    def __init__(
+        self,
+        in_buffer: Mapping[DailyVisitorsKey, int],
+        in_tables: Mapping[DailyVisitorsKey, DayInTable],
+    ) -> None:
+        self.in_buffer = in_buffer
+        self.in_tables = in_tables
+        self._days: dict[CounterKey, list[DailyVisitorsKey]] = defaultdict(list)
+        for day in {*in_buffer, *in_tables}:
+            self._days[day.key].append(day)
+
+    def of(self, number: Number) -> list[DailyVisitorsKey]:
+        """Return the days of a number of visitors on which any were counted."""
+        return [day for day in self._days[number.key] if number.has(day.day)]
+
+    def on(self, day: DailyVisitorsKey) -> int:
+        """Return the visitors of one day."""
+        # Redis has all visitors that the table has, and newer ones, unless it lost a sketch.
+        return max(self.in_buffer.get(day, 0), self.in_tables.get(day, DayInTable()).visitors)
+
+    def by_day(self, key: CounterKey) -> dict[datetime.date, int]:
+        """Return the visitors of a counter on each day on which any were counted."""
+        counts: dict[datetime.date, int] = Counter()
+        for day in self._days[key]:
+            counts[day.day] += self.on(day)
+        return counts
+
+    def spans_of(self, number: Number) -> list[MergedDays]:
+        """Return the days of a number by visitor key, with the sketches of the table."""
+        spans: dict[str, dict[DailyVisitorsKey, bytes | None]] = defaultdict(dict)
+        for day in self.of(number):
+            spans[day.key_id][day] = self.in_tables.get(day, DayInTable()).sketch
+        return [*spans.values()]
+
+    def can_merge(self, span: MergedDays) -> bool:
+        """Return whether a span has several days with sketches: not so without Redis."""
+        return len(span) > 1 and all(span[day] or day in self.in_buffer for day in span)

@@ -33,12 +33,12 @@ from django_hitcount.buffers.redis.record_call import (
     read_reply,
 )
 from django_hitcount.buffers.redis.server import RedisServer, RunReplies
-from django_hitcount.counters.batches import Batch, RecordResult, Waiting
+from django_hitcount.counters.batches import Batch, Held, Known, RecordResult, Waiting
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.hits import AddressHash, NewHits
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, ObjectKey
-from django_hitcount.counters.numbers import Held, Known, Number, VisitorsOfDays
-from django_hitcount.counters.visitors import MergedDays, Sketch, Visitors
+from django_hitcount.counters.numbers import Number
+from django_hitcount.counters.visitors import MergedDays, Sketch, Visitors, VisitorsOfDays
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages import missed_records
 from django_hitcount.outages.missed_records import CommandId

@@ -13,8 +13,9 @@ from django_hitcount.buffers.redis.keys import database_prefix, run_keys
 from django_hitcount.buffers.redis.reading import describe
 from django_hitcount.buffers.redis.scripts import ScriptCall
 from django_hitcount.buffers.redis.server import RedisServer
+from django_hitcount.counters.batches import Known, Position
 from django_hitcount.counters.keys import CounterKey
-from django_hitcount.counters.numbers import Known, Number, Position
+from django_hitcount.counters.numbers import Number
 from django_hitcount.exceptions import BufferUnavailable
 
 KEYS_AT_A_TIME = 500

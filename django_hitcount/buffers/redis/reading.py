@@ -22,9 +22,9 @@ from django_hitcount.buffers.redis.link import ForeignValue, Link, Reply
 from django_hitcount.buffers.redis.scripts import ScriptCall, number_epochs
 from django_hitcount.buffers.redis.server import RedisServer
 from django_hitcount.conf import cached_for_settings
-from django_hitcount.counters.batches import BatchId, Waiting
+from django_hitcount.counters.batches import BatchId, Held, Known, Position, Waiting
 from django_hitcount.counters.keys import CounterKey
-from django_hitcount.counters.numbers import Held, Known, Number, Position
+from django_hitcount.counters.numbers import Number
 from django_hitcount.exceptions import BufferUnavailable
 
 MOST_DIGITS = 10

@@ -18,10 +18,17 @@ from django_hitcount.buffers.redis.keys import VISITORS_SECONDS, PartitionKeys, 
 from django_hitcount.buffers.redis.link import Reply
 from django_hitcount.buffers.redis.scripts import Command, ScriptCall
 from django_hitcount.buffers.redis.server import RedisServer
+from django_hitcount.counters.batches import Known, Position
 from django_hitcount.counters.days import day_of, seconds_until_midnight
 from django_hitcount.counters.keys import DailyVisitorsKey, ObjectKey, parse_visitors
-from django_hitcount.counters.numbers import Known, Number, Position, VisitorsOfDays
-from django_hitcount.counters.visitors import DayInTable, MergedDays, Sketch, Visitors
+from django_hitcount.counters.numbers import Number
+from django_hitcount.counters.visitors import (
+    DayInTable,
+    MergedDays,
+    Sketch,
+    Visitors,
+    VisitorsOfDays,
+)
 
 SKETCHES_AT_A_TIME = 100
 """Sketches that are sent or read in one round trip. Each has at most 12 KB."""
