@@ -99,3 +99,14 @@ def test_invalid_number_of_days(article, days):
 def test_unknown_counter(article):
     with pytest.raises(InvalidArgument):
         show("{% hits article counter='likes' days=7 %}", article)
+
+
+@pytest.mark.parametrize("day", [datetime.date.min, datetime.date.max])
+@pytest.mark.parametrize("tag", ["hits", "visitors"])
+def test_any_day_that_a_date_can_be(article, request_, settings, tag, day):
+    settings.HITCOUNT = {**settings.HITCOUNT, "COUNTERS": {"views": {"visitors": True}}}
+    article.day = day
+    record_hit(article, request_)
+    source = f"{{% {tag} article first_day=article.day last_day=article.day %}}"
+
+    assert show(source, article, request_) == "0"

@@ -49,9 +49,9 @@ def can_keep(number: Number) -> bool:
     Return whether Redis can keep a number of visitors: its days end today, and no two of the closed
     ones have visitors in common.
     """
-    has_closed_days = open_days_of(number) != number
-    rotates_daily = conf.get_config().visitor_key_rotation == "day"
-    return number.last_day == day_of() and (rotates_daily or not has_closed_days)
+    if number.last_day != day_of():
+        return False
+    return conf.get_config().visitor_key_rotation == "day" or open_days_of(number) == number
 
 
 def build_reads(groups: Groups, run_id: str, kept: Collection[Number]) -> list[ScriptCall]:
