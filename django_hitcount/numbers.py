@@ -53,7 +53,8 @@ def read_numbers(
     for_later_pages: bool = False,
 ) -> Found:
     """
-    Read numbers. ``known`` is what the buffer knows of them, if the caller has asked it already.
+    Read numbers. ``known`` is what the buffer has said to the caller: if that is not about all of
+    them, the buffer is asked.
 
     Raises the database's error if it does not answer. But a page does not fail because of a number:
     ``on_page``, leaves out what cannot be read now, and does not read the database while the
@@ -77,7 +78,9 @@ def read_numbers(
     pieces = split(hits, HITS_AT_A_TIME), split(of_visitors, VISITORS_AT_A_TIME)
     for some_hits, some_visitors in zip_longest(*pieces, fillvalue=()):
         some = [*some_hits, *some_visitors]
-        known_of_some = known or get_buffer().read(some, may_be_kept=on_page)
+        known_of_some = known or Known()
+        if not {*some} <= known_of_some.values.keys() | known_of_some.unkept.keys():
+            known_of_some = get_buffer().read(some, may_be_kept=on_page)
         found |= known_of_some.values
         missing = [number for number in some_hits if number not in found]
         if for_later_pages and known_of_some.unkept and open_transactions([hits_alias()]):

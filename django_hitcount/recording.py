@@ -240,18 +240,13 @@ def _record_now(
     origin: RequestOrigin | None,
     wanted: tuple[Number, ...],
 ) -> list[Hit]:
-    """
-    Record hits in the buffer, and return a Hit for each.
-
-    ``wanted`` is what the page will show of the object, if that is known.
-    """
+    """Record hits, and return a Hit for each. Also read what is ``wanted``, for the page."""
     began_at = time.monotonic()
     try:
         if origin:
             hits = add_visitors(hits, origin)
         if request is not None:
-            memory = memory_of(request)
-            memory.forget_days(hits)
+            memory_of(request).forget_days(hits)
         recorded, known = get_buffer().record(hits, wanted)
     except (BufferUnavailable, *DATABASE_ERRORS) as exc:
         if is_server_away(exc):
@@ -262,14 +257,13 @@ def _record_now(
             clear_content_types()
         return _report_lost(hits, exc)
     if wanted and request is not None:
-        memory.remember(known.values)
+        memory_of(request).remember(known.values)
     if len(recorded) == 1 and recorded[0].total is not None and not recorded[0].refusal:
         return [Hit(True, None, recorded[0].total)]  # As most hits, which need nothing of the rest.
     # If an object is there twice, both of its hits have the total with both of them.
     totals = {Number(hit.key): result.total for hit, result in zip(hits, recorded, strict=True)}
     if missing := [number for number, total in totals.items() if total is None]:
-        is_known = known.unkept.keys() >= {*missing}
-        totals |= read_numbers(missing, known if is_known else None, on_page=True)
+        totals |= read_numbers(missing, known, on_page=True)
     refusals = [result.refusal for result in recorded]
     if any(refusals):
         report_refused(objs, hits, refusals, request=request)
