@@ -22,8 +22,8 @@ from django_hitcount.counters.days import last_days
 from django_hitcount.counters.keys import check_counter, valid_visitor_counter
 from django_hitcount.counters.primary_keys import KeyType, is_uuid_as_digits, key_field, key_type
 from django_hitcount.db.counter_keys import content_type_id_of
-from django_hitcount.db.fields import exact_collation
 from django_hitcount.db.tables import DailyVisitors, HitSlot, SeenVisitor
+from django_hitcount.db.tables.hits import exact_collation
 from django_hitcount.exceptions import HitCountError
 
 Rows = models.QuerySet[Any, Any]

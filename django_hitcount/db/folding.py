@@ -16,10 +16,10 @@ from typing import Any, NamedTuple, TypeAlias
 from django.db import connections
 
 from django_hitcount.db import slots
-from django_hitcount.db.fields import match_uncompacted
 from django_hitcount.db.slots import ModelDay
 from django_hitcount.db.sql import Sql, match_rows
 from django_hitcount.db.tables import DailyHitSlot, DailyModelHits, HitSlot, SlotRow
+from django_hitcount.db.tables.hits import match_uncompacted
 from django_hitcount.db.total_columns import make_marks, mark_stale
 from django_hitcount.db.transactions import limit_waits, take_write_lock
 

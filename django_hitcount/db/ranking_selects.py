@@ -16,10 +16,10 @@ from dataclasses import replace
 from django.db import connections
 
 from django_hitcount.counters.rankings import Order, RowList, Scope
-from django_hitcount.db.fields import match_uncompacted
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.slots import CORRECTION_SLOT
 from django_hitcount.db.tables import DailyHitSlot, HitSlot
+from django_hitcount.db.tables.hits import match_uncompacted
 
 FEW_UNCOMPACTED = 2000
 """How many rows that are not compacted are summed up at first, over a range of days."""

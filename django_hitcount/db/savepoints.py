@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from contextvars import copy_context
 from typing import Any
 
@@ -26,20 +26,10 @@ def protect_transactions() -> AbstractContextManager[object]:
     For code that may query any of them, such as a project's own refusals and identities. Costs some
     3 us per database, and what savepoint() costs.
     """
-    opened = [
-        connection
-        for connection in connections.all(initialized_only=True)
-        if is_in_transaction(connection.alias) and not connection.needs_rollback
-    ]
-    return _protect(opened) if opened else nullcontext()
-
-
-@contextmanager
-def _protect(opened: Sequence[BaseDatabaseWrapper]) -> Iterator[None]:
-    with ExitStack() as stack:
-        for connection in opened:
-            stack.enter_context(_LazySavepoint(connection))
-        yield
+    stack = ExitStack()
+    for connection in connections.all(initialized_only=True):
+        stack.enter_context(savepoint(connection.alias))
+    return stack
 
 
 def savepoint(using: str) -> AbstractContextManager[object]:

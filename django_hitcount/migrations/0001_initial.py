@@ -2,7 +2,7 @@
 
 import django.db.models.deletion
 import django.utils.timezone
-import django_hitcount.db.fields
+import django_hitcount.db.tables.hits
 from django.db import migrations, models
 
 
@@ -18,7 +18,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='CountedAddress',
             fields=[
-                ('name', django_hitcount.db.fields.ObjectIdField(max_length=43, primary_key=True, serialize=False)),
+                ('name', django_hitcount.db.tables.hits.ObjectIdField(max_length=43, primary_key=True, serialize=False)),
                 ('hits', models.BigIntegerField()),
             ],
             options={
@@ -51,7 +51,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Admission',
             fields=[
-                ('name', django_hitcount.db.fields.ObjectIdField(max_length=200, primary_key=True, serialize=False)),
+                ('name', django_hitcount.db.tables.hits.ObjectIdField(max_length=200, primary_key=True, serialize=False)),
                 ('admitted_at', models.BigIntegerField()),
                 ('expires_at', models.BigIntegerField()),
             ],
@@ -65,7 +65,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('content_type_id', models.IntegerField()),
-                ('object_id', django_hitcount.db.fields.ObjectIdField(max_length=255)),
+                ('object_id', django_hitcount.db.tables.hits.ObjectIdField(max_length=255)),
                 ('database', models.CharField(max_length=255)),
                 ('saved_in', models.CharField(blank=True, max_length=255)),
                 ('is_committed', models.BooleanField()),
@@ -107,7 +107,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'default_permissions': (),
-                'indexes': [django_hitcount.db.fields.SlotIndex(fields=['is_compacted', 'day', 'counter', 'refusal', 'slot'], has_hits=False, name='hitcount_refused_compact')],
+                'indexes': [django_hitcount.db.tables.hits.SlotIndex(fields=['is_compacted', 'day', 'counter', 'refusal', 'slot'], has_hits=False, name='hitcount_refused_compact')],
                 'constraints': [models.UniqueConstraint(fields=('day', 'counter', 'refusal', 'slot'), name='hitcount_refusedhitslot_key')],
             },
         ),
@@ -115,7 +115,7 @@ class Migration(migrations.Migration):
             name='StaleTotal',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('object_id', django_hitcount.db.fields.ObjectIdField(max_length=255)),
+                ('object_id', django_hitcount.db.tables.hits.ObjectIdField(max_length=255)),
                 ('counter', models.CharField(max_length=50, verbose_name='counter')),
                 ('content_type', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='contenttypes.contenttype')),
             ],
@@ -127,7 +127,7 @@ class Migration(migrations.Migration):
             name='Correction',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('object_id', django_hitcount.db.fields.ObjectIdField(max_length=255)),
+                ('object_id', django_hitcount.db.tables.hits.ObjectIdField(max_length=255)),
                 ('counter', models.CharField(max_length=50, verbose_name='counter')),
                 ('day', models.DateField(verbose_name='day')),
                 ('amount', models.BigIntegerField(verbose_name='amount')),
@@ -148,7 +148,7 @@ class Migration(migrations.Migration):
             name='DailyHitSlot',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('object_id', django_hitcount.db.fields.ObjectIdField(max_length=255)),
+                ('object_id', django_hitcount.db.tables.hits.ObjectIdField(max_length=255)),
                 ('counter', models.CharField(max_length=50, verbose_name='counter')),
                 ('slot', models.SmallIntegerField()),
                 ('hits', models.BigIntegerField()),
@@ -158,7 +158,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'default_permissions': (),
-                'indexes': [models.Index(fields=['content_type', 'counter', 'day', 'is_compacted', 'hits'], name='hitcount_daily_most'), django_hitcount.db.fields.SlotIndex(fields=['is_compacted', 'content_type', 'object_id', 'counter', 'day', 'slot'], has_hits=True, name='hitcount_daily_compact')],
+                'indexes': [models.Index(fields=['content_type', 'counter', 'day', 'is_compacted', 'hits'], name='hitcount_daily_most'), django_hitcount.db.tables.hits.SlotIndex(fields=['is_compacted', 'content_type', 'object_id', 'counter', 'day', 'slot'], has_hits=True, name='hitcount_daily_compact')],
                 'constraints': [models.UniqueConstraint(fields=('content_type', 'object_id', 'counter', 'day', 'slot'), name='hitcount_dailyhitslot_key')],
             },
         ),
@@ -180,7 +180,7 @@ class Migration(migrations.Migration):
             name='DailyVisitors',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('object_id', django_hitcount.db.fields.ObjectIdField(max_length=255)),
+                ('object_id', django_hitcount.db.tables.hits.ObjectIdField(max_length=255)),
                 ('counter', models.CharField(max_length=50, verbose_name='counter')),
                 ('day', models.DateField()),
                 ('visitor_key', models.CharField(max_length=40)),
@@ -197,7 +197,7 @@ class Migration(migrations.Migration):
             name='HitSlot',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('object_id', django_hitcount.db.fields.ObjectIdField(max_length=255)),
+                ('object_id', django_hitcount.db.tables.hits.ObjectIdField(max_length=255)),
                 ('counter', models.CharField(max_length=50, verbose_name='counter')),
                 ('slot', models.SmallIntegerField()),
                 ('hits', models.BigIntegerField()),
@@ -209,7 +209,7 @@ class Migration(migrations.Migration):
                 'verbose_name_plural': 'hits',
                 'permissions': [('view_hitslot', 'Can view the report of hits')],
                 'default_permissions': (),
-                'indexes': [models.Index(fields=['content_type', 'counter', 'is_compacted', 'hits'], name='hitcount_hitslot_most'), django_hitcount.db.fields.SlotIndex(fields=['is_compacted', 'content_type', 'object_id', 'counter', 'slot'], has_hits=True, name='hitcount_hitslot_compact'), django_hitcount.db.fields.SlotIndex(fields=['is_compacted', 'slot'], has_hits=False, name='hitcount_hitslot_slot')],
+                'indexes': [models.Index(fields=['content_type', 'counter', 'is_compacted', 'hits'], name='hitcount_hitslot_most'), django_hitcount.db.tables.hits.SlotIndex(fields=['is_compacted', 'content_type', 'object_id', 'counter', 'slot'], has_hits=True, name='hitcount_hitslot_compact'), django_hitcount.db.tables.hits.SlotIndex(fields=['is_compacted', 'slot'], has_hits=False, name='hitcount_hitslot_slot')],
                 'constraints': [models.UniqueConstraint(fields=('content_type', 'object_id', 'counter', 'slot'), name='hitcount_hitslot_key')],
             },
         ),
@@ -217,7 +217,7 @@ class Migration(migrations.Migration):
             name='SeenVisitor',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('object_id', django_hitcount.db.fields.ObjectIdField(max_length=255)),
+                ('object_id', django_hitcount.db.tables.hits.ObjectIdField(max_length=255)),
                 ('counter', models.CharField(max_length=50, verbose_name='counter')),
                 ('day', models.DateField()),
                 ('visitor_key', models.CharField(max_length=40)),

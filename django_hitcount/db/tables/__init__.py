@@ -8,13 +8,12 @@ from django.utils.translation import gettext_lazy as _
 
 from django_hitcount import conf
 from django_hitcount.counters.keys import ObjectKey
-from django_hitcount.db.fields import ObjectIdField
 from django_hitcount.db.tables.hits import CounterRow as CounterRow
 from django_hitcount.db.tables.hits import DailyHitSlot as DailyHitSlot
 from django_hitcount.db.tables.hits import DailyModelHits as DailyModelHits
 from django_hitcount.db.tables.hits import HitSlot as HitSlot
+from django_hitcount.db.tables.hits import ObjectIdField, Row, unique
 from django_hitcount.db.tables.hits import RefusedHitSlot as RefusedHitSlot
-from django_hitcount.db.tables.hits import Row, unique
 from django_hitcount.db.tables.hits import SlotRow as SlotRow
 
 
