@@ -19,13 +19,13 @@ from django_hitcount.counters.hits import UNAVAILABLE, AddressHash, NewHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.numbers import Number
 from django_hitcount.db import seen_visitors, slots
-from django_hitcount.db.failures import is_conflict, is_server_away
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.tables import MissedRecord
 from django_hitcount.db.transactions import (
     DATABASE_ERRORS,
-    LockPatience,
     in_transaction,
+    is_conflict,
+    is_server_away,
     limit_waits,
 )
 from django_hitcount.exceptions import BufferUnavailable
@@ -118,16 +118,14 @@ class DatabaseBuffer(Buffer):
         using, began_at, choice = hits_alias(), time.monotonic(), slots.SlotChoice()
         has_waited = seconds_waited(LOCKS) > 0
         is_patient = is_patient and not has_waited and began_at >= self._hurries_until
-        lock_patience = LockPatience(
-            PATIENCE_SECONDS if is_patient else 0, tries=1 if has_waited else TRIES_AT_LOCKS
-        )
+        seconds_at_locks = PATIENCE_SECONDS if is_patient else 0
         lock_waits = (FIRST_LOCK_WAIT_SECONDS * 2**n for n in count())
         beyond: set[AddressHash] = set()
         both = [*hits, *doubtful]
         has_visitors = any(hit.visitor for hit in both)
 
         def write() -> list[RecordResult]:
-            slot, left = choice.next(), began_at + lock_patience.seconds - time.monotonic()
+            slot, left = choice.next(), began_at + seconds_at_locks - time.monotonic()
             lock_wait = max(min(next(lock_waits), left), FIRST_LOCK_WAIT_SECONDS)
             with limit_waits(using, seconds=VISITOR_LOCK_WAIT_SECONDS, is_at_begin=True):
                 checked = seen_visitors.refuse_repeats(both, beyond, using=using)
@@ -146,7 +144,8 @@ class DatabaseBuffer(Buffer):
                         write,
                         using=using,
                         patience_seconds=PROBE_PATIENCE_SECONDS if is_probe else PATIENCE_SECONDS,
-                        lock_patience=lock_patience,
+                        seconds_at_locks=seconds_at_locks,
+                        tries_at_locks=1 if has_waited else TRIES_AT_LOCKS,
                         repeatable=False,
                     )
                 except seen_visitors.LimitReached as exc:

@@ -18,7 +18,6 @@ from django_hitcount.db import sql
 from django_hitcount.db.sql import Clock
 from django_hitcount.db.tables import Admission
 from django_hitcount.db.transactions import (
-    delete_in_batches,
     in_transaction,
     is_in_transaction,
     take_write_lock,
@@ -159,4 +158,4 @@ def prune_admissions(*, using: str) -> int:
     if now is None:
         return 0
     old = rows.filter(expires_at__lt=now - MICROSECONDS_PER_DAY)
-    return delete_in_batches(old.order_by("expires_at"), using=using)
+    return sql.delete_in_batches(old.order_by("expires_at"), using=using)

@@ -21,7 +21,7 @@ from django_hitcount.counters.hits import ADDRESS_LIMIT, REPEAT, AddressHash, Ne
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db import admissions, sql
 from django_hitcount.db.tables import CountedAddress, SeenVisitor
-from django_hitcount.db.transactions import delete_in_batches, take_write_lock
+from django_hitcount.db.transactions import take_write_lock
 
 AddressRows = models.QuerySet[CountedAddress, CountedAddress]
 
@@ -191,4 +191,4 @@ def prune_addresses(*, using: str) -> int:
     first_open_day, _ = open_days()
     rows = CountedAddress.objects.using(using)
     old = rows.filter(name__lt=first_open_day.isoformat())
-    return delete_in_batches(old.order_by("name"), using=using)
+    return sql.delete_in_batches(old.order_by("name"), using=using)

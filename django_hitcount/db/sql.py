@@ -1,5 +1,5 @@
 """
-Statements that Django has no function for: upserts, long results, the clock.
+Statements that Django has no function for: upserts, long results, deletions, the clock.
 
 Long results are spooled: they wait in a temporary file. A cursor that stays open until a slow
 reader has taken them all would keep a connection of MySQL and MariaDB from reading anything else.
@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partialmethod
+from functools import partial, partialmethod
 from tempfile import TemporaryFile
 from typing import Any
 
@@ -23,6 +23,7 @@ from django.utils import timezone
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.tables import VisitorSalt
+from django_hitcount.db.transactions import in_transaction
 
 Sql = tuple[str, list[Any]]
 """A statement, or a part of one, and its parameters."""
@@ -34,6 +35,12 @@ ROWS_AT_A_TIME = 1000
 
 ROWS_PER_STATEMENT = 1000
 """Rows of one upsert. More rows would not make it faster per row."""
+
+DELETE_BATCH_SIZE = 500
+"""Rows deleted by one statement: few enough for the 999 parameters of an old SQLite."""
+
+DELETE_PATIENCE_SECONDS = 5.0
+"""How long to retry the deletion of a batch that meets locks: the next run can delete it, too."""
 
 
 def read_rows(sql: str, params: Mapping[str, Any]) -> list[tuple[Any, ...]]:
@@ -159,6 +166,23 @@ def insert_or_ignore(
             values,
         )
         return bool(cursor.rowcount)
+
+
+def delete_in_batches(old: models.QuerySet[Any, Any], *, using: str) -> int:
+    """
+    Delete the rows of ``old`` in its order, 500 per transaction. Returns their number.
+
+    Costs a read, and per 500 rows a read and a transaction of one statement.
+
+    Raises OperationalError if a batch meets locks for longer than 5 seconds.
+    """
+    deleted = 0
+    while pks := [*old.values_list("pk", flat=True)[:DELETE_BATCH_SIZE]]:
+        delete = partial(old.order_by().filter(pk__in=pks)._raw_delete, using)
+        deleted += in_transaction(
+            delete, using=using, patience_seconds=DELETE_PATIENCE_SECONDS, repeatable=True
+        )
+    return deleted
 
 
 def match_rows(pks: Sequence[int]) -> str:

@@ -1,4 +1,8 @@
-"""Our own transactions: tries after a failure, and limits of how long they wait for locks."""
+"""
+Our own transactions: tries after a failure, and limits of how long they wait for locks.
+
+What the errors of a database mean: a lock, a server that is away, or a wrong statement.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from django.db import (
     DatabaseError,
     InterfaceError,
+    InternalError,
     OperationalError,
     connections,
     models,
@@ -19,8 +24,8 @@ from django.db import (
 )
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from django_hitcount.db.failures import has_rolled_back, is_conflict
 from django_hitcount.db.tables import LastBatch
+from django_hitcount.exceptions import BufferUnavailable
 
 FIRST_PAUSE_SECONDS = 0.005
 """Pause before the second try; each further one is twice as long, with jitter."""
@@ -28,17 +33,47 @@ FIRST_PAUSE_SECONDS = 0.005
 LONGEST_PAUSE_SECONDS = 0.5
 """Much shorter than a flush keeps retrying, and long enough not to load a busy server."""
 
-DELETE_BATCH_SIZE = 500
-"""Rows deleted by one statement: few enough for the 999 parameters of an old SQLite."""
-
-DELETE_PATIENCE_SECONDS = 5.0
-"""How long to retry the deletion of a batch that meets locks: the next run can delete it, too."""
-
 RETRYABLE_ERRORS = (OperationalError, InterfaceError)
 """Errors that mean that the database is away or locked."""
 
 DATABASE_ERRORS = (DatabaseError, InterfaceError)
 """All errors of a database. None of them may reach a page."""
+
+_ROLLED_BACK = frozenset(
+    {
+        "55P03",  # PostgreSQL: lock timeout
+        "40P01",  # deadlock
+        "40001",  # serialization failure
+        1205,  # MariaDB, MySQL: lock wait timeout, also of tables
+        1213,  # deadlock
+        1020,  # another session has changed a row since this transaction read it
+    }
+)
+"""Codes of errors after which nothing is committed, also when COMMIT returns one of them."""
+
+_WAITED = frozenset({1969, 3572})
+"""MariaDB's max_statement_time is over, which limit_waits() sets for waits of less than a second,
+and MySQL's error when a statement with NOWAIT finds a locked row."""
+
+_POSTGRESQL_AWAY = ("08", "25006", "28", "3D", "53", "57", "58", "XX")
+"""First characters of SQLSTATE: no connection, read-only, access denied, no such database, out of
+resources, stopping, system error, internal error."""
+
+_MYSQL_CLIENT_ERRORS = range(2000, 3000)
+"""Errors of the client library: it cannot connect, or has lost the connection."""
+
+_MYSQL_AWAY = frozenset(
+    {
+        *(1021, 1037, 1038, 1041, 1114),  # no memory, disk or table space left
+        *(1040, 1203, 1226),  # too many connections
+        *(1042, 1043, 1044, 1045, 1049, 1129, 1130, 1698),  # access denied
+        *(1047, 1053, 1077, 1078, 1079, 1080, 1927, 3032, 4031),  # starting or stopping
+        *(1152, 1153, 1154, 1155, 1156, 1157, 1158, 1159, 1160, 1161, 1184),  # the network
+        *(1290, 1792, 1836),  # read-only
+        *(1969, 3024),  # statement timeouts
+    }
+)
+"""Errors of MariaDB and MySQL. Most other codes of an OperationalError mean a wrong statement."""
 
 _MARIADB_NOWAIT_BELOW_SECONDS = 0.1
 """Shorter limits become 0 on MariaDB. It limits waits for locks in whole seconds. Between this and
@@ -46,17 +81,9 @@ a second, max_statement_time is the limit. If it were shorter, it would also end
 merely read from disk."""
 
 Execute = Callable[[str, Any, bool, dict[str, Any]], Any]
-"""The function that runs a statement. Takes SQL, parameters, ``many``, and Django's context."""
+"""Runs a statement. Takes SQL, parameters, ``many``, and Django's context."""
 
 T = TypeVar("T")
-
-
-class LockPatience(NamedTuple):
-    """How long to retry while another session holds locks."""
-
-    seconds: float
-    tries: int
-    """How often to try at least, even if ``seconds`` are over."""
 
 
 def in_transaction(
@@ -65,7 +92,8 @@ def in_transaction(
     using: str,
     patience_seconds: float,
     repeatable: bool,
-    lock_patience: LockPatience | None = None,
+    seconds_at_locks: float | None = None,
+    tries_at_locks: int = 1,
 ) -> T:
     """
     Run ``work`` in a transaction; retry after a deadlock, a lock timeout, a serialization
@@ -73,16 +101,15 @@ def in_transaction(
 
     When it returns, the transaction is committed.
 
-    Retries for ``patience_seconds``. After a lock or conflict, ``lock_patience`` applies instead.
-    If ``work`` is not ``repeatable``, does not retry after the answer to a COMMIT was lost, since
-    the transaction may be committed.
+    Retries for ``patience_seconds``; after a lock or conflict for ``seconds_at_locks`` instead, and
+    tries at least ``tries_at_locks`` times. If ``work`` is not ``repeatable``, does not retry after
+    the answer to a COMMIT was lost, since the transaction may be committed.
 
     Raises the last error of the database, RuntimeError within another transaction, and
     TransactionManagementError if autocommit is off.
     """
     connection = connections[using]
     require_autocommit(using)
-    at_locks = lock_patience or LockPatience(patience_seconds, tries=1)
     began_at, tries, pause_seconds = time.monotonic(), 0, FIRST_PAUSE_SECONDS
     while True:
         is_at_commit = False
@@ -93,10 +120,11 @@ def in_transaction(
             return result
         except RETRYABLE_ERRORS as exc:
             tries, passed = tries + 1, time.monotonic() - began_at
-            is_undone = not is_at_commit or has_rolled_back(exc)
+            is_undone = not is_at_commit or _code(exc) in _ROLLED_BACK
             is_patient = passed < patience_seconds
             if is_conflict(exc):
-                is_patient = tries < at_locks.tries or passed < at_locks.seconds
+                seconds = patience_seconds if seconds_at_locks is None else seconds_at_locks
+                is_patient = tries < tries_at_locks or passed < seconds
             # Within the transaction of a test case, no retry can succeed.
             if not is_patient or not (repeatable or is_undone) or connection.in_atomic_block:
                 raise
@@ -138,23 +166,6 @@ def require_autocommit(using: str) -> None:
         )
 
 
-def delete_in_batches(old: models.QuerySet[Any, Any], *, using: str) -> int:
-    """
-    Delete the rows of ``old`` in its order, 500 per transaction. Returns their number.
-
-    Costs a read, and per 500 rows a read and a transaction of one statement.
-
-    Raises OperationalError if a batch meets locks for longer than 5 seconds.
-    """
-    deleted = 0
-    while pks := [*old.values_list("pk", flat=True)[:DELETE_BATCH_SIZE]]:
-        delete = partial(old.order_by().filter(pk__in=pks)._raw_delete, using)
-        deleted += in_transaction(
-            delete, using=using, patience_seconds=DELETE_PATIENCE_SECONDS, repeatable=True
-        )
-    return deleted
-
-
 def take_write_lock(using: str, model: type[models.Model] = LastBatch) -> None:
     """
     Take the write lock of SQLite, before the transaction reads anything.
@@ -187,26 +198,20 @@ def limit_waits(using: str, *, seconds: float, is_at_begin: bool = False) -> Ite
     Costs no round trip.
     """
     connection = connections[using]
-    wrapper = _wrapper(connection, seconds, is_at_begin)
+    wrapper: Callable[..., Any] | None = None
+    if connection.vendor == "postgresql":
+        commands = [f"SET LOCAL lock_timeout = {max(1, round(seconds * 1000))}"]
+        if is_at_begin:
+            commands.insert(0, "SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+        wrapper = _FirstCommands(connection, commands)
+    elif connection.vendor == "mysql" and not is_mysql(connection):
+        wrapper = partial(_limit_statement, seconds)
     # A transaction with savepoints belongs to a test case. It keeps its own limits.
     if wrapper is None or connection.savepoint_ids:
         yield
         return
     with connection.execute_wrapper(wrapper):
         yield
-
-
-def _wrapper(
-    connection: BaseDatabaseWrapper, seconds: float, is_at_begin: bool
-) -> Callable[..., Any] | None:
-    if connection.vendor == "postgresql":
-        commands = [f"SET LOCAL lock_timeout = {max(1, round(seconds * 1000))}"]
-        if is_at_begin:
-            commands.insert(0, "SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
-        return _FirstCommands(connection, commands)
-    if connection.vendor == "mysql" and not is_mysql(connection):
-        return _SetStatement(seconds)
-    return None
 
 
 def is_mysql(connection: BaseDatabaseWrapper) -> bool:
@@ -235,41 +240,60 @@ class _FirstCommands:
                 execute(command, None, False, context)
             return execute(sql, params, many, context)
         result = execute("; ".join([*commands, sql]), params, many, context)
-        _skip_results(len(commands), context)
+        from django.db.backends.postgresql.psycopg_any import is_psycopg3
+
+        if is_psycopg3:  # It keeps the results of all commands, and psycopg2 only the last.
+            for _ in commands:
+                context["cursor"].nextset()
         return result
 
 
-def _skip_results(count: int, context: dict[str, Any]) -> None:
-    """Skip the results of the commands. Psycopg 3 keeps all results, psycopg2 only the last."""
-    from django.db.backends.postgresql.psycopg_any import is_psycopg3
-
-    if is_psycopg3:
-        for _ in range(count):
-            context["cursor"].nextset()
-
-
-class _SetStatement:
+def _limit_statement(
+    seconds: float, execute: Execute, sql: str, params: Any, many: bool, context: dict[str, Any]
+) -> Any:
     """
-    Puts MariaDB's limits before each statement. They apply to that statement only.
+    Put MariaDB's limits before a statement. They apply to that statement only.
 
-    A statement that skips locked rows has the limit for tables alone: with a limit of 0 for rows,
-    MariaDB fails with error 1180 when it finds a locked one.
+    A statement that skips locked rows has the limit for tables alone: with 0 for rows, MariaDB
+    fails with error 1180 at a locked one.
     """
-
-    def __init__(self, seconds: float) -> None:
-        self._limits = _mariadb_limits(seconds)
-        self._table_limit = self._limits.rpartition(", ")[-1]
-
-    def __call__(
-        self, execute: Execute, sql: str, params: Any, many: bool, context: dict[str, Any]
-    ) -> Any:
-        if sql.startswith(("INSERT", "SELECT", "UPDATE", "DELETE")):
-            limits = self._table_limit if sql.endswith("SKIP LOCKED") else self._limits
-            sql = f"SET STATEMENT {limits} FOR {sql}"
-        return execute(sql, params, many, context)
-
-
-def _mariadb_limits(seconds: float) -> str:
+    limits = [f"innodb_lock_wait_timeout={int(seconds)}", f"lock_wait_timeout={int(seconds)}"]
     if _MARIADB_NOWAIT_BELOW_SECONDS <= seconds < 1:
-        return f"max_statement_time={seconds:.3f}"
-    return f"innodb_lock_wait_timeout={int(seconds)}, lock_wait_timeout={int(seconds)}"
+        limits = [f"max_statement_time={seconds:.3f}"]
+    if sql.startswith(("INSERT", "SELECT", "UPDATE", "DELETE")):
+        limits = limits[-1:] if sql.endswith("SKIP LOCKED") else limits
+        sql = f"SET STATEMENT {', '.join(limits)} FOR {sql}"
+    return execute(sql, params, many, context)
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Return whether a lock or change of another session caused the error. A retry may succeed."""
+    return _code(error) in _ROLLED_BACK | _WAITED
+
+
+def _code(error: BaseException) -> str | int | None:
+    """Return psycopg 3's sqlstate, psycopg2's pgcode, or mysqlclient's first argument."""
+    cause = error.__cause__
+    code = getattr(cause, "sqlstate", None) or getattr(cause, "pgcode", None)
+    if code is None and error.args and isinstance(error.args[0], int):
+        return error.args[0]
+    return code
+
+
+def is_server_away(error: BaseException) -> bool:
+    """
+    Return whether ``error`` means that the server is away, slow or read-only.
+
+    Returns False for a wrong statement, such as one with a missing table or a value that does not
+    fit, which a client may send, or after an earlier error in the transaction. Returns True for
+    errors without a code.
+    """
+    # psycopg reports that a database is read-only as an internal error.
+    if not isinstance(error, (*RETRYABLE_ERRORS, InternalError)):
+        return isinstance(error, BufferUnavailable)
+    code = _code(error)
+    if isinstance(code, str):
+        return code.startswith(_POSTGRESQL_AWAY)
+    if sqlite_code := getattr(error.__cause__, "sqlite_errorcode", None):
+        return bool(sqlite_code & 0xFF != 1)  # SQLITE_ERROR; higher bits are details.
+    return not code or code in _MYSQL_CLIENT_ERRORS or code in _MYSQL_AWAY

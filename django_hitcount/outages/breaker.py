@@ -15,7 +15,7 @@ from typing import Any
 
 from django.utils.asyncio import async_unsafe
 
-from django_hitcount.db.failures import is_conflict, is_server_away
+from django_hitcount.db.transactions import is_conflict, is_server_away
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.waits import (
     WAITS_ATTRIBUTE,

@@ -13,7 +13,7 @@ from django.db import OperationalError, connection, transaction
 from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
-from django_hitcount.db import admissions, transactions
+from django_hitcount.db import admissions, sql
 from django_hitcount.db.admissions import (
     MICROSECONDS_PER_DAY,
     NotLocked,
@@ -292,13 +292,13 @@ class TestPrune:
     def test_leaves_who_was_admitted_meanwhile(self):
         admit()
         shift(10 * MICROSECONDS_PER_DAY)
-        in_transaction = transactions.in_transaction
+        in_transaction = sql.in_transaction
 
         def admit_first(*args, **kwargs):
             assert admit()
             return in_transaction(*args, **kwargs)
 
-        with mock.patch.object(transactions, "in_transaction", admit_first):
+        with mock.patch.object(sql, "in_transaction", admit_first):
             assert prune_admissions(using="default") == 0
         assert not admit()
 

@@ -29,7 +29,7 @@ from django_hitcount.buffers.redis.link import (
     make_answer_lost,
 )
 from django_hitcount.buffers.redis.scripts import Command, ScriptCall
-from django_hitcount.db.failures import is_server_away
+from django_hitcount.db.transactions import is_server_away
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.breaker import Breaker
 from django_hitcount.outages.waits import Deadline, deadline, seconds_left
