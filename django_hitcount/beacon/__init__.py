@@ -21,7 +21,8 @@ from django.urls import NoReverseMatch, reverse
 
 from django_hitcount import conf
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters.days import LONGEST_RANGE_DAYS
+from django_hitcount.counters.days import last_days
+from django_hitcount.counters.keys import valid_visitor_counter
 from django_hitcount.counters.primary_keys import object_id_of
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.exceptions import InvalidArgument
@@ -70,19 +71,14 @@ def beacon_token(
     Raises InvalidArgument if an argument is invalid. Costs what record_hit() costs before it
     records: a query at the first call of a process for a model.
     """
-    counter_key(obj, counter=counter)  # Checks both.
+    counter_key(obj, counter=counter)  # Checks both, as the next one checks the days.
+    last_days(days)
     if show not in {None, HITS, VISITORS}:
         raise InvalidArgument(
             f"Invalid show: {show!r}. Pass 'hits' or 'visitors', or leave it out."
         )
-    if show == VISITORS and not conf.get_config().counters[counter].visitors:
-        raise InvalidArgument(
-            f"The counter {counter!r} does not count visitors. Set its option 'visitors' to True."
-        )
-    if type(days) is not int or not 1 <= days <= LONGEST_RANGE_DAYS:
-        raise InvalidArgument(
-            f"Invalid days: {days!r}. Pass a whole number from 1 to {LONGEST_RANGE_DAYS}."
-        )
+    if show == VISITORS:
+        valid_visitor_counter(counter)
     model: Any = obj._meta.concrete_model
     parts = [show or HIT, model._meta.label_lower, object_id_of(obj), counter]
     if show == VISITORS:

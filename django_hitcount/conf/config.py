@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar
 from django.conf import settings
 
 from django_hitcount.conf import kinds
-from django_hitcount.conf.kinds import COUNTER_MAX_LENGTH, Kind, SettingError
+from django_hitcount.conf.kinds import Kind, SettingError
 from django_hitcount.defaults import default_identities, default_refusals
 
 T = TypeVar("T")
@@ -101,8 +101,7 @@ def _convert_counters(place: str, value: Mapping[object, object]) -> Mapping[str
             raise SettingError(
                 place,
                 f"{place} contains an invalid counter name: {counter!r}.",
-                "Start it with a lower case letter, followed by lower case letters, digits and "
-                f"underscores. Use {COUNTER_MAX_LENGTH} characters at most.",
+                kinds.NAME_HINT,
             )
         found[counter] = _DICT_OF_OPTIONS.read(f"{place}[{counter!r}]", options)
     return found

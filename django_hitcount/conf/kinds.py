@@ -36,6 +36,13 @@ MOST_PROXIES = 20
 """Far more proxies than a request passes through at any site."""
 
 
+NAME_HINT = (
+    "Start it with a lower case letter, followed by lower case letters, digits and underscores. "
+    f"Use {COUNTER_MAX_LENGTH} characters at most."
+)
+"""How to correct the name of a counter, or of a refusal."""
+
+
 class SettingError(ImproperlyConfigured):
     """HITCOUNT has a wrong value: ``message`` says what is wrong, and ``hint`` how to fix it."""
 

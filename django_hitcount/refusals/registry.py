@@ -22,6 +22,7 @@ from django.utils.functional import Promise
 
 from django_hitcount import conf
 from django_hitcount.conf import cached_for_settings
+from django_hitcount.conf.kinds import NAME_HINT
 from django_hitcount.counters.hits import CALLER, REASONS, UNAVAILABLE, NewHits
 from django_hitcount.exceptions import InvalidArgument, TransactionLost
 from django_hitcount.signals import hit_refused
@@ -63,9 +64,7 @@ class Refusal:
     def __post_init__(self) -> None:
         if not conf.is_counter_name(self.name) or self.name in REASONS:
             raise ValueError(
-                f"Invalid name of a refusal: {self.name!r}. Start it with a lower case letter, "
-                "followed by lower case letters, digits and underscores. Use "
-                f"{conf.REFUSAL_MAX_LENGTH} characters at most. These names are reserved: "
+                f"Invalid name of a refusal: {self.name!r}. {NAME_HINT} These names are reserved: "
                 f"{', '.join(map(repr, REASONS))}."
             )
 
