@@ -27,7 +27,8 @@ class LastBatch(Row):
     """
 
     partition = models.SmallIntegerField()
-    generation = models.CharField(max_length=conf.GENERATION_MAX_LENGTH)
+    # A run id, a colon and 32 hexadecimal digits are 73 characters.
+    generation = models.CharField(max_length=100)
     number = models.BigIntegerField()
     """0 until the first batch of the generation is in the slots."""
 
@@ -112,10 +113,11 @@ class DeletedObject(Row):
 
     content_type_id = models.IntegerField()
     object_id = ObjectIdField(max_length=conf.OBJECT_ID_MAX_LENGTH)
-    database = models.CharField(max_length=conf.DATABASE_ALIAS_MAX_LENGTH)
+    # Django sets no limit, and names of databases are far shorter.
+    database = models.CharField(max_length=255)
     """The database that the object was deleted from."""
 
-    saved_in = models.CharField(max_length=conf.DATABASE_ALIAS_MAX_LENGTH, blank=True)
+    saved_in = models.CharField(max_length=255, blank=True)
     """The database that the object was last read from or saved to. Differs if it was moved."""
 
     is_committed = models.BooleanField()
@@ -198,7 +200,8 @@ class Admission(Row):
     A throttle admits callers. A counter whose ``repeat`` is a number of seconds admits visitors.
     """
 
-    name = ObjectIdField(max_length=conf.ADMISSION_NAME_MAX_LENGTH, primary_key=True)
+    # A prefix and the name of a throttle.
+    name = ObjectIdField(max_length=200, primary_key=True)
     admitted_at = models.BigIntegerField()
     """In microseconds since 1970."""
 
@@ -220,7 +223,8 @@ class CountedAddress(Row):
     days after their interval.
     """
 
-    name = ObjectIdField(max_length=conf.ADDRESS_NAME_LENGTH, primary_key=True)
+    # A date, a colon and 32 hexadecimal digits.
+    name = ObjectIdField(max_length=43, primary_key=True)
     hits = models.BigIntegerField()
 
     KEY = ("name",)
