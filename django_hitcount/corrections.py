@@ -64,6 +64,8 @@ def correct_hits(
     """
     Add hits of a day to ``obj``, or take some back. Keep a Correction that says who, when and why.
 
+    This is for mistakes. For a like that somebody takes back, use ``record_hit(amount=-1)``.
+
     Writes the hits and the Correction in one transaction, straight into the tables. No refusal
     applies, and visitors do not change. Within a transaction, it is part of that one, and totals
     that Redis keeps change after its COMMIT.

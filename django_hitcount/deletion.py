@@ -222,7 +222,8 @@ def forget_hits(obj: models.Model | Iterable[models.Model]) -> None:
     objects that were deleted in another way, such as by SQL: only the primary key is needed, as in
     ``forget_hits(Article(pk=5))``. With Redis, the next flush_hits does it. Without Redis, it is
     done at once, or after the COMMIT if a transaction is open; compact_hits does what would take
-    too long for a page.
+    too long for a page. If an object is created with this key before that, it shows the old hits,
+    and its new ones are deleted with them.
 
     Costs an INSERT per 500 objects. Without Redis, also costs two queries or more per table.
 

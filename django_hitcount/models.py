@@ -51,11 +51,15 @@ class HitCountMixin(models.Model):
         article.record_hit(request)
         article.hits
 
-    It adds no field, so it needs no migration. Deleting an object deletes its counts. Most methods
-    are functions of this app: the object is their first argument.
+    It adds no field, so it needs no migration. Deleting an object deletes its counts.
+
+    These functions are its methods, without their first argument: record_hit(), get_hits(),
+    get_visitors(), hits_by_day(), hits_by_week(), hits_by_month(), visitors_by_day(), and their
+    async twins.
 
     If neither the model nor a base declares a manager, ``objects`` is a HitCountManager, so
-    that ``Article.objects.with_hits()`` works. Declared managers stay as they are.
+    that ``Article.objects.with_hits()`` works. Declared managers stay as they are: build yours from
+    HitCountQuerySet or HitCountManager.
     """
 
     class Meta:

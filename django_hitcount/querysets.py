@@ -25,7 +25,8 @@ def with_hits(
     queryset: QuerySetT, *, counter: str = DEFAULT_COUNTER, name: str | None = None
 ) -> QuerySetT:
     """
-    Annotate each object of a queryset with the hits of a counter, of all time.
+    Annotate each object of a queryset with the hits of a counter, of all time. For the hits of some
+    days, use ``get_hits(objects, days=7)``.
 
     On the objects, the number is exact. In SQL (to filter, order, aggregate or take values) it is
     that of the tables: with Redis, all hits up to the last flush.
@@ -107,7 +108,16 @@ def _check_name_is_free(model: type[models.Model], name: str) -> None:
 
 
 class HitCountQuerySet(models.QuerySet[ModelT]):
-    """A queryset with the methods with_hits(), with_visitors(), popular() and trending()."""
+    """
+    A queryset with the methods below. Build yours from it::
+
+        class ArticleQuerySet(HitCountQuerySet):
+            def published(self):
+                return self.filter(is_published=True)
+
+        class Article(HitCountMixin, models.Model):
+            objects = ArticleQuerySet.as_manager()
+    """
 
     def with_hits(self, *, counter: str = DEFAULT_COUNTER, name: str | None = None) -> Self:
         """Annotate each object with its hits; see the function with_hits()."""
@@ -129,7 +139,7 @@ class HitCountQuerySet(models.QuerySet[ModelT]):
         last_day: datetime.date | None = None,
         name: str = "hits",
     ) -> list[ModelT]:
-        """Return the objects with the most hits; see rankings.popular()."""
+        """Return the objects with the most hits; see the function popular()."""
         return rankings.popular(
             self,
             limit,
@@ -146,7 +156,7 @@ class HitCountQuerySet(models.QuerySet[ModelT]):
     def trending(
         self, limit: int, *, counter: str = DEFAULT_COUNTER, half_life_days: float = 3
     ) -> list[ModelT]:
-        """Return the objects that are viewed most lately; see rankings.trending()."""
+        """Return the objects that are viewed most lately; see the function trending()."""
         return rankings.trending(self, limit, counter=counter, half_life_days=half_life_days)
 
     atrending = async_method(trending)
@@ -160,7 +170,7 @@ class HitCountQuerySet(models.QuerySet[ModelT]):
         last_day: datetime.date | None = None,
         counter: str = DEFAULT_COUNTER,
     ) -> dict[datetime.date, int]:
-        """Return the hits of each day of a range; see series.hits_by_day()."""
+        """Return the hits of each day of a range; see the function hits_by_day()."""
         return series.hits_by_day(
             self, days=days, first_day=first_day, last_day=last_day, counter=counter
         )
@@ -176,7 +186,7 @@ class HitCountQuerySet(models.QuerySet[ModelT]):
         last_day: datetime.date | None = None,
         counter: str = DEFAULT_COUNTER,
     ) -> dict[datetime.date, int]:
-        """Return the hits of each week of a range; see series.hits_by_week()."""
+        """Return the hits of each week of a range; see the function hits_by_week()."""
         return series.hits_by_week(
             self, days=days, first_day=first_day, last_day=last_day, counter=counter
         )
@@ -192,7 +202,7 @@ class HitCountQuerySet(models.QuerySet[ModelT]):
         last_day: datetime.date | None = None,
         counter: str = DEFAULT_COUNTER,
     ) -> dict[datetime.date, int]:
-        """Return the hits of each month of a range; see series.hits_by_month()."""
+        """Return the hits of each month of a range; see the function hits_by_month()."""
         return series.hits_by_month(
             self, days=days, first_day=first_day, last_day=last_day, counter=counter
         )

@@ -103,7 +103,8 @@ def trending(
 
     Each has its score as ``trend_score``: a hit of today counts 1, and one ``half_life_days`` ago
     counts half as much. Hits from before ten half-lives do not count; each would count less than a
-    thousandth. For ``source``, ``limit`` and ``counter``, see popular().
+    thousandth. ``obj.hits`` stays the total of all time. For ``source``, ``limit`` and ``counter``,
+    see popular().
 
     Raises InvalidArgument if ``half_life_days`` is not a number above 0 and up to 366, and what
     popular() raises.

@@ -65,7 +65,7 @@ def get_hits(
     counter: str = DEFAULT_COUNTER,
 ) -> int | dict[ModelT, int]:
     """
-    Return the exact hits of an object, or of each object of a list, by object.
+    Return the exact hits of an object, or of each object of a list, by object, 0 if it has none.
 
     Args:
         obj: a saved object of any model, or an iterable of such objects, of any models.
@@ -121,7 +121,8 @@ def get_visitors(
     Return how many different visitors an object had, or each object of a list, by object.
 
     Without days, returns the visitors of today. The arguments are those of get_hits(), and
-    ``counter`` needs the option ``visitors``.
+    ``counter`` needs the option ``visitors``. Over several days, a visitor counts once per day,
+    unless you have Redis and VISITOR_KEY_ROTATION "month" or "never".
 
     Raises InvalidArgument if an argument is invalid, or the counter does not count visitors.
 

@@ -73,42 +73,39 @@ def record_hit(
     """
     Count a hit on ``obj``, unless it is refused.
 
-    If a server is away, waits for one short timeout at most, and does not raise.
-
-    If a transaction is open in the database of the object or in that of the counts, the hit is
-    recorded after its COMMIT. If both have one, after both. After a rollback it is not counted. If
-    autocommit is off in the database of the counts, the hit is refused as "unavailable".
+    If a server is away, waits for one short timeout at most, and does not raise. In a transaction
+    in the database of the object or of the counts, the hit is recorded after the COMMIT of both,
+    and not after a rollback. Without autocommit, it is refused as "unavailable". The total of the
+    Hit is left on the object, so that ``obj.hits`` costs nothing after it.
 
     Args:
-        obj: a saved object of any model.
-        request: the request for the page. The refusals of HITCOUNT["REFUSALS"] and the
-            counter's ``repeat`` and ``per_address`` rules decide whether its hit counts.
-            Without a request, the hit always counts.
+        obj: a saved object of any model, with an integer, a UUID, or up to 255 characters as key.
+        request: the request for the page. The refusals of HITCOUNT["REFUSALS"] (by default, of all
+            but a GET) and the counter's ``repeat`` and ``per_address`` rules decide whether its hit
+            counts. Without a request, as for a like by POST, the hit always counts.
         counter: the name of a counter in HITCOUNT["COUNTERS"].
-        amount: how many hits, a whole number other than 0. A negative amount takes hits back
-            and has no visitor.
-        at: the day of the hit, as a date or as a moment of that day. None means now.
+        amount: how many hits, a whole number other than 0. A negative amount takes hits back, such
+            as a like, and has no visitor. The total may become negative.
+        at: the day of the hit, as a date or as a moment of that day. None means now. A day in the
+            future counts. A hit of an earlier day is a repeat while that day's visitors are known.
         refuse: a function that takes a HitContext and returns True to refuse this hit, or a
             refusal such as ``django_hitcount.refusals.staff``. It is only asked with a request, and
-            only if no refusal of HITCOUNT["REFUSALS"] has refused the hit. An exception in it is
-            logged, and the hit counts.
+            only if no refusal of HITCOUNT["REFUSALS"] has refused the hit. If a function refuses
+            it, ``Hit.refusal`` is "caller". An exception in it is logged, and the hit counts.
         once_per_request: count only the first hit of ``request`` on the object and counter. Further
-            calls, and ``{% hit_count obj %}`` on the same page, return the same Hit and cost
-            nothing. Without a request, and for an object that is not saved (as in a preview), the
-            hit is then refused.
-
-    The total of the Hit is left on the object, so that ``obj.hits`` costs nothing after it.
+            calls, and ``{% hit_count obj %}`` on the page, return the same Hit and cost nothing.
+            Without a request, and for an object that is not saved, the hit is then refused.
 
     Raises InvalidArgument if an argument is invalid.
 
     Costs:
 
-    - with Redis, one round trip; in a transaction, one before and one after the COMMIT;
-    - with Redis, if it does not know the total, also one more round trip and a query;
-    - without Redis, three queries, BEGIN and COMMIT;
-    - without Redis, if the counter identifies visitors, also one to eleven queries;
-    - once per process and day, if the counter identifies visitors, a query for the visitor key;
-    - once per day, also some queries to make that key and to delete old ones.
+    - with Redis, one round trip; in a transaction, one before and one after the COMMIT; if Redis
+      does not know the total, also one more and a query;
+    - without Redis, three queries, BEGIN and COMMIT; if the counter identifies visitors, also one
+      to eleven queries;
+    - if the counter identifies visitors, a query for the visitor key once per process and day, and
+      once per day some to make that key and to delete old ones.
     """
     if once_per_request and is_unsaved(obj):
         log_refused([UNSAVED], counter, request)
@@ -133,11 +130,8 @@ def record_hits(
 
     See record_hit() for the other arguments. If one object is invalid, counts no hit at all.
 
-    Costs:
-
-    - with Redis, one round trip for all objects;
-    - without Redis, three queries per thousand objects;
-    - without Redis, if the counter identifies visitors, also one to eleven queries per object.
+    With Redis, costs one round trip for all objects. Without Redis, costs three queries per
+    thousand objects, and if the counter identifies visitors, one to eleven per object.
     """
     return _record([*objs], request, counter, amount, at, refuse)
 

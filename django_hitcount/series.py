@@ -26,7 +26,7 @@ from django_hitcount.db.counter_keys import content_type_id_of, counter_key
 from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.sums import DayRange, Sums
-from django_hitcount.exceptions import InvalidArgument
+from django_hitcount.exceptions import InvalidArgument, UnsavedObject
 from django_hitcount.numbers import read_visitors_of_days
 from django_hitcount.twins import async_twin
 
@@ -62,7 +62,7 @@ def hits_by_day(
     Args:
         source: a saved object, a model, a queryset or a manager; a list of these, or another
             iterable, whose hits are added up; or None for the hits of the whole site.
-        days: how many days, today included, up to 3,660.
+        days: how many days, today included, up to 3,660. It or ``first_day`` is needed.
         first_day, last_day: in place of ``days``, two dates in TIME_ZONE, both included. The last
             day is today by default.
         counter: the name of a counter in HITCOUNT["COUNTERS"].
@@ -135,7 +135,8 @@ def visitors_by_day(
     The sum is not the number of different visitors of the range: for that, see get_visitors().
 
     Args:
-        obj: a saved object of any model.
+        obj: a saved object of any model. Not a model, a queryset or the site: visitors are kept by
+            object, so that nobody can follow them from one to the next.
         days, first_day, last_day: as for hits_by_day().
         counter: the name of a counter with the option ``visitors``.
 
@@ -144,6 +145,10 @@ def visitors_by_day(
     Costs a query, and with Redis one round trip.
     """
     ends = need_range(days, first_day, last_day)
+    if not isinstance(obj, Model):
+        raise UnsavedObject(
+            f"Invalid object: {obj!r}. Visitors are kept by object: pass a saved one."
+        )
     key = counter_key(obj, counter=valid_visitor_counter(counter))
     counts = read_visitors_of_days([key], *ends).by_day(key)
     return {day: counts.get(day, 0) for day in list_days(*ends)}

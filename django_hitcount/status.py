@@ -53,7 +53,10 @@ class FlushStatus:
 
 def get_flush_status() -> FlushStatus:
     """
-    Return what waits in the buffer.
+    Return what waits in Redis for a flush, and when hits were last flushed.
+
+    It has ``pending_counters``, ``oldest_pending_at``, ``last_flush_at``, ``stuck_batch_since`` and
+    ``is_answering``.
 
     Costs a query, and with Redis two round trips. Raises the database's error, but not that of
     Redis: see FlushStatus.is_answering.
@@ -99,8 +102,9 @@ def get_refused_hits(
     """
     Return how many hits were refused, and why. Without days, returns those of today.
 
-    The arguments are those of get_hits(). The list is ordered by day and counter, then with the
-    most frequent reason first. With Redis, it only includes hits up to the last flush.
+    Each item has a ``day``, a ``counter``, the name of a ``refusal``, and how many ``hits`` it
+    refused. The arguments are those of get_hits(). The list is ordered by day and counter, then
+    with the most frequent reason first. With Redis, it only includes hits up to the last flush.
 
     Raises InvalidArgument if the days are invalid. Costs a query.
     """

@@ -107,7 +107,7 @@ class BrowserClient(_Browser, Client):
 
 
 class AsyncBrowserClient(_Browser, AsyncClient):
-    """See BrowserClient."""
+    """See BrowserClient. In a TestCase: ``async_client_class = AsyncBrowserClient``."""
 
     async def request(self, **request: Any) -> Any:
         """See AsyncClient.request()."""
@@ -120,7 +120,8 @@ class AsyncBrowserClient(_Browser, AsyncClient):
 
 class override_hitcount(override_settings):  # noqa: N801  # As in Django.
     """
-    Override keys of HITCOUNT, and leave the others: a decorator and a context manager::
+    Override keys of HITCOUNT, and leave the others: a context manager, and a decorator of tests and
+    of classes of tests::
 
         @override_hitcount(COUNTERS={"views": {"repeat": "daily"}})
         def test_reload(self): ...
@@ -158,6 +159,11 @@ def assert_hits(obj: Model, hits: int, *, counter: str = DEFAULT_COUNTER, **days
     found = get_hits(obj, counter=counter, **days)
     if found != hits:
         message = f"{obj!r} has {found} hits of {counter!r}, and should have {hits}."
+        if found > hits and conf.get_config().redis:
+            message += (
+                " REDIS is set: hits in Redis survive the rollback of a TestCase, and an object of "
+                "another test with the same key has them. Use @override_hitcount(REDIS=None)."
+            )
         is_waiting = found < hits and _is_waiting(counter_key(obj, counter=counter))
         raise AssertionError(message + _explain(is_waiting=is_waiting))
 

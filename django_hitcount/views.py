@@ -64,8 +64,8 @@ class HitCountDetailMixin:
             model = Article
 
     List it before DetailView in the bases. The template gets ``hit``, a Hit, and can show
-    ``{{ hit.total }}``. If ``{% hit_count object %}`` is on the same page, the hit still counts
-    once. Costs what record_hit() costs.
+    ``{{ hit.total|default_if_none:"" }}``. If ``{% hit_count object %}`` is on the same page, the
+    hit still counts once. Costs what record_hit() costs.
     """
 
     hit_counter = DEFAULT_COUNTER

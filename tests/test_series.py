@@ -518,6 +518,12 @@ class TestVisitorsByDay:
             }
         assert trips() == 1
 
+    @pytest.mark.parametrize("source", [None, Article, Article.objects.all()])
+    def test_only_an_object_has_visitors(self, rule, source):
+        rule("always", visitors=True)
+        with pytest.raises(InvalidArgument, match="Visitors are kept by object"):
+            series.visitors_by_day(source, days=7)
+
     def test_counter_without_visitors(self, articles):
         with pytest.raises(InvalidArgument):
             articles[0].visitors_by_day(first_day=FIRST, last_day=LAST)

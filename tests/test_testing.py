@@ -16,7 +16,7 @@ from django.db import transaction
 from django.http import HttpResponse
 from django.test import TestCase, TransactionTestCase
 
-from django_hitcount import conf, get_hits, record_hit
+from django_hitcount import conf, get_hits, record_hit, record_hits
 from django_hitcount.testing import (
     AsyncBrowserClient,
     AsyncBrowserRequestFactory,
@@ -118,6 +118,20 @@ class TestAssertion:
     def test_says_what_was_found(self, article):
         with pytest.raises(AssertionError, match=r"Article object.* has 0 hits of 'downloads'"):
             assert_hits(article, 1, counter="downloads")
+
+    @pytest.mark.parametrize(("found", "says_so"), [(2, True), (0, False)])
+    def test_says_that_redis_keeps_hits_of_other_tests(self, redis_buffer, article, found, says_so):
+        with TestCase.captureOnCommitCallbacks(execute=True):
+            record_hits([article] * found)
+
+        with pytest.raises(AssertionError) as caught:
+            assert_hits(article, 1)
+        assert ("REDIS is set: hits in Redis survive" in str(caught.value)) is says_so
+
+    def test_without_redis_says_nothing_of_it(self, article):
+        with override_hitcount(REDIS=None), pytest.raises(AssertionError) as caught:
+            assert_hits(article, -1)
+        assert "Redis" not in str(caught.value)
 
     def test_takes_days(self, article, browser_client):
         browser_client.get(f"/articles/{article.pk}/")

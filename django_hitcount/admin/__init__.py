@@ -84,10 +84,11 @@ class HitCountAdmin(ModelAdmin[ModelT]):
         @admin.register(Article)
         class ArticleAdmin(HitCountAdmin, admin.ModelAdmin): ...
 
-    The list has a column with the exact total of each object and a line of its last 30 days. Each
-    object has a page of statistics, with a link on its form. Users who may view the object see
-    both. Those with the permission ``django_hitcount.add_correction`` may also add hits there, or
-    take some back.
+    The list has one more column after those of ``list_display``, headed "Hits" or with the name of
+    the counter: the exact total of each object, and a line of its last 30 days. Each object has a
+    page of statistics, with a link on its form, at ``.../<pk>/statistics/``. Users who may view the
+    object see both. Those with the permission ``django_hitcount.add_correction`` may also add hits
+    there, or take some back.
 
     A list costs what get_hits() costs, and a query, for any number of objects.
     """

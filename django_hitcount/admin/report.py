@@ -80,7 +80,8 @@ class HitReportAdmin(ReadOnlyAdmin):
     """
     The report, in place of a list of slots. It needs the permission to view it.
 
-    Register it with an AdminSite of your own: ``site.register(HitSlot, HitReportAdmin)``.
+    ``admin.site`` has it without your doing. Register it with an AdminSite of your own:
+    ``site.register(HitSlot, HitReportAdmin)``.
     """
 
     def get_urls(self) -> list[URLPattern]:

@@ -116,18 +116,19 @@ class Hit(NamedTuple):
     """
     Whether the hit was counted.
 
-    Also True while the hit waits for the COMMIT of a transaction. The buffer finds out after the
-    COMMIT whether it is a repeat. After a rollback it is not counted.
+    Also True while the hit waits for the COMMIT of a transaction. Only then it is found out whether
+    it is a repeat, or beyond the limit of its address. After a rollback it is not counted.
     """
 
     refusal: str | None
-    """Why the hit was not counted: the name of a refusal. None if it was counted."""
+    """The name of the refusal, such as "bot"; None if the hit was counted."""
 
     total: int | None
     """
-    The total of the counter, with this hit; None if it cannot be read now.
+    The total of the counter, with this hit if it counts; None if it cannot be read now.
 
-    In a transaction, it does not include the other hits that wait for the same COMMIT.
+    In a transaction, it does not include the other hits that wait for the same COMMIT, nor this hit
+    if the counter has a ``repeat`` or ``per_address`` rule: the hit may turn out to be a repeat.
     """
 
 

@@ -21,7 +21,7 @@ class Visitors(int):
 
     spans: int
     """
-    How many spans of days the range has. A visitor is counted once in each span.
+    How many spans of days of the range had visitors. A visitor is counted once in each span.
 
     A span ends when the visitor key rotates, and without Redis each night. Visitors of two spans
     cannot be compared, so one who came in both is counted twice.

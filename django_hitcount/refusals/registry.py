@@ -40,10 +40,13 @@ class HitContext(NamedTuple):
     """The hit that a refusal decides about."""
 
     request: HttpRequest
+    """The request that brought the hit."""
+
     obj: Model
     """The object that would be counted."""
 
     counter: str
+    """The name of the counter."""
 
     is_beacon: bool = False
     """Whether a page from a cache has sent the hit: see ``{% hit_beacon %}``."""
@@ -73,7 +76,15 @@ def refusal(
     name: str, reason: str | Promise, *, uses_database: bool = True
 ) -> Callable[[Callable[[HitContext], bool]], Refusal]:
     """
-    Turn a function into a refusal that HITCOUNT["REFUSALS"] can name.
+    Turn a function into a refusal that HITCOUNT["REFUSALS"] can name::
+
+        @refusal("draft", "An editor looks at a draft.", uses_database=False)
+        def draft(context: HitContext) -> bool:
+            return "draft" in context.request.GET
+
+    It applies to all counters, unless it looks at ``context.counter``. To refuse hits of one call,
+    pass ``refuse`` to record_hit(). A refusal is called in a thread in async views, so it may use
+    ``request.user``.
 
     The function is called for each hit of a request, so it should not run queries. Pass
     ``uses_database=False`` if it never does: each hit then costs some microseconds less. If the

@@ -164,7 +164,12 @@ class HitRow(SlotRow, CounterRow):
 
 
 class HitSlot(HitRow):
-    """One of the rows that add up to the all-time total of a counter."""
+    """
+    One of the rows that add up to the all-time total of a counter.
+
+    Has the fields ``content_type``, ``object_id`` (the primary key as text), ``counter``, ``slot``
+    and ``hits``. Those of a child model or a proxy are under the model that it counts as.
+    """
 
     class Meta(Row.Meta):
         verbose_name = _("hits")
@@ -186,7 +191,7 @@ class HitSlot(HitRow):
 
 
 class DailyHitSlot(HitRow):
-    """One of the rows that add up to the hits of a counter on one day."""
+    """One of the rows that add up to the hits of a counter on one day: a HitSlot with ``day``."""
 
     day = models.DateField()
 
