@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from django.db.models import Manager, Model, QuerySet
 
@@ -23,6 +23,7 @@ from django_hitcount.counters.rankings import (
     Scope,
     Weights,
     check_limit,
+    rank_keys,
     weigh_days,
     weigh_trend,
 )
@@ -50,11 +51,8 @@ Source: TypeAlias = "Objects | Iterable[Objects]"
 """What to rank: a model, a queryset or a manager, or several of them together."""
 
 
-class RankedObject(NamedTuple):
-    """An object, and its place in a ranking."""
-
-    key: RankedKey
-    obj: Any
+Place: TypeAlias = tuple[RankedKey, Any]
+"""An object's key with its hits, and the object."""
 
 
 def popular(
@@ -124,20 +122,20 @@ def _rank(
     querysets = [*_querysets(source)]
     for queryset in querysets:
         _check_name(queryset, name)
-    places: list[RankedObject] = []
+    places: list[Place] = []
     for queryset in querysets:
         models = [content_type_id_of(queryset.model)]
         scope = Scope(content_type_ids=models, counter=counter, weights=weights)
         places += rank_queryset(queryset, scope, limit=limit)
     # Two querysets may have an object in common.
-    distinct = {place.key.object_key: place for place in reversed(places)}
-    ordered = sorted(distinct.values(), key=lambda place: (-place.key.hits, place.key.object_key))
-    for key, obj in ordered[:limit]:
-        setattr(obj, name, key.hits / unit if unit else key.hits)
-    return [place.obj for place in ordered[:limit]]
+    objects = dict(reversed(places))
+    ranked = rank_keys({key.object_key: key for key, _ in reversed(places)}.values())[:limit]
+    for key in ranked:
+        setattr(objects[key], name, key.hits / unit if unit else key.hits)
+    return [objects[key] for key in ranked]
 
 
-def rank_queryset(queryset: QuerySet[Any, Any], scope: Scope, *, limit: int) -> list[RankedObject]:
+def rank_queryset(queryset: QuerySet[Any, Any], scope: Scope, *, limit: int) -> list[Place]:
     """
     Return the objects of ``queryset`` with the most hits, those with the most first.
 
@@ -171,14 +169,14 @@ def _take(
     keys: Sequence[RankedKey],
     limit: int,
     known: dict[str, Model | None],
-) -> list[RankedObject]:
+) -> list[Place]:
     """
     Return the first ``limit`` of those objects of ``keys`` that are in the queryset.
 
     Adds to ``known`` the objects that it looks for, by id; None if there is no such object. Costs
     no query for those that are there already.
     """
-    taken: list[RankedObject] = []
+    taken: list[Place] = []
     start, size = 0, limit
     while start < len(keys) and len(taken) < limit:
         chunk = keys[start : start + min(size, LARGEST_CHUNK)]
@@ -188,32 +186,28 @@ def _take(
             objs = filter_by_texts(queryset.order_by(), new)
             known |= {convert_key(queryset.model, obj.pk): obj for obj in objs}
         found = zip(chunk, map(known.get, ids), strict=True)
-        taken += [RankedObject(key, obj) for key, obj in found if obj is not None]
+        taken += [(key, obj) for key, obj in found if obj is not None]
         start, size = start + len(chunk), 4 * size
     return taken[:limit]
 
 
 def _querysets(source: Any) -> Iterator[QuerySet[Any, Any]]:
     """Yield the querysets that ``source`` stands for."""
-    if not isinstance(source, QuerySet) and isinstance(source, list | tuple | set):
+    if isinstance(source, list | tuple | set):
         if not source:
             raise InvalidArgument(f"Invalid source: {source!r} is empty. Pass at least one model.")
         for part in source:
             yield from _querysets(part)
-        return
-    yield _check_queryset(_to_queryset(source))
-
-
-def _to_queryset(source: Any) -> QuerySet[Any, Any]:
-    if isinstance(source, type) and issubclass(source, Model) and not source._meta.abstract:
-        return source._default_manager.all()
-    if isinstance(source, Manager):
-        return source.all()
-    if isinstance(source, QuerySet):
-        return source
-    raise InvalidArgument(
-        f"Invalid source: {source!r}. Pass a model, a queryset, or a list of them."
-    )
+    elif isinstance(source, QuerySet):
+        yield _check_queryset(source)
+    elif isinstance(source, Manager):
+        yield _check_queryset(source.all())
+    elif isinstance(source, type) and issubclass(source, Model) and not source._meta.abstract:
+        yield _check_queryset(source._default_manager.all())
+    else:
+        raise InvalidArgument(
+            f"Invalid source: {source!r}. Pass a model, a queryset, or a list of them."
+        )
 
 
 def _check_queryset(queryset: QuerySet[Any, Any]) -> QuerySet[Any, Any]:

@@ -31,7 +31,7 @@ def scope():
 
 
 def titles(queryset, scope, limit=2):
-    return [int(place.obj.title) for place in rank_queryset(queryset, scope, limit=limit)]
+    return [int(obj.title) for _, obj in rank_queryset(queryset, scope, limit=limit)]
 
 
 def test_all_objects_cost_two_queries(scope, django_assert_num_queries):
