@@ -86,16 +86,16 @@ def read_numbers(
         if for_later_pages and known_of_some.unkept and open_transactions([hits_alias()]):
             load = partial(read_numbers, [*known_of_some.unkept], on_page=True)
             run_after_commit(load, databases=[hits_alias()])
-        with _errors_logged("Hits cannot be read") if on_page else nullcontext():
+        with errors_logged("Hits cannot be read") if on_page else nullcontext():
             _add_hits(found, missing, known_of_some, on_page)
         missing = [number for number in some_visitors if number not in found]
-        with _errors_logged("Visitors cannot be read") if on_page else nullcontext():
+        with errors_logged("Visitors cannot be read") if on_page else nullcontext():
             _add_visitors(found, missing, known_of_some, on_page)
     return found
 
 
 @contextmanager
-def _errors_logged(failure: str) -> Iterator[None]:
+def errors_logged(failure: str) -> Iterator[None]:
     """Suppress errors of the database and of Redis, so that a page does not fail."""
     try:
         yield

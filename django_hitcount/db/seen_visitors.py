@@ -90,11 +90,10 @@ def _add_hit(address: AddressHash, known: int | None, limit: int, using: str) ->
     The caller opens the transaction, and has read ``known`` in it. Costs one statement, or two for
     the first hit. Waits for other sessions that count the same address on the same object.
     """
-    row = _row_of_address(address, using)
-    if known is not None:
-        return bool(row.filter(hits__lt=limit).update(hits=models.F("hits") + 1))
-    sql.insert_or_add(CountedAddress, ("name", "hits"), [(_name(address), 1)], using)
-    return row.values_list("hits", flat=True).get() <= limit
+    if known is None:
+        return count_of_address(address, 1, using=using) <= limit
+    below = _row_of_address(address, using).filter(hits__lt=limit)
+    return bool(below.update(hits=models.F("hits") + 1))
 
 
 def count_of_address(address: AddressHash, amount: int, *, using: str) -> int:

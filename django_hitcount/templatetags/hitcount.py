@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import logging
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
@@ -23,8 +22,8 @@ from django_hitcount.counters.keys import valid_visitor_counter
 from django_hitcount.counters.primary_keys import is_unsaved
 from django_hitcount.counters.visitors import Visitors
 from django_hitcount.db.savepoints import protect_transactions
-from django_hitcount.db.transactions import DATABASE_ERRORS
-from django_hitcount.exceptions import BufferUnavailable, InvalidArgument
+from django_hitcount.exceptions import InvalidArgument
+from django_hitcount.numbers import errors_logged
 from django_hitcount.outages.breaker import page_read_breaker
 from django_hitcount.outages.waits import CurrentPage
 from django_hitcount.page_numbers import page_number
@@ -35,8 +34,6 @@ from django_hitcount.recording import record_hit
 register = template.Library()
 
 THOUSAND = 1000
-
-logger = logging.getLogger("django_hitcount")
 
 
 @register.simple_tag(takes_context=True)
@@ -177,23 +174,17 @@ def popular_objects(
     """
     if isinstance(source, str):
         source = _find_model(source)
-    with CurrentPage(context.get("request")):
-        try:
-            # The objects may be in another database than the counts.
-            with page_read_breaker().guard(), protect_transactions():
-                return popular(
-                    source,
-                    limit,
-                    counter=counter,
-                    days=days,
-                    first_day=first_day,
-                    last_day=last_day,
-                )
-        except BufferUnavailable:
-            return []  # The breaker has logged it.
-        except DATABASE_ERRORS as exc:
-            logger.error("A ranking cannot be read: %s", exc)
-            return []
+    found: list[Any] = []
+    with (
+        CurrentPage(context.get("request")),
+        errors_logged("A ranking cannot be read"),
+        page_read_breaker().guard(),
+        protect_transactions(),  # The objects may be in another database than the counts.
+    ):
+        found += popular(
+            source, limit, counter=counter, days=days, first_day=first_day, last_day=last_day
+        )
+    return found
 
 
 def _find_model(label: str) -> type[Model]:
