@@ -46,12 +46,11 @@ class Compaction:
 
 def compact_hits() -> Compaction:
     """
-    Prune, compact, and write the columns of HitCountField. Without Redis, also forget deleted
-    objects; with Redis, a flush does that.
+    Keep the tables small, delete expired data about visitors, and write the columns of
+    HitCountField. Without Redis, also delete the hits of deleted objects; with Redis, a flush does.
 
-    If a step fails, still runs the others. Costs what prune_salts(), prune_admissions(),
-    prune_addresses(), compact() and write_stale_totals() cost, and without Redis what
-    forgetting.forget_deleted() costs.
+    If a step fails, still runs the others. Costs transactions of up to a thousand rows each, as
+    many as it takes.
 
     Raises an ExceptionGroup of the errors. Then call it again.
     """

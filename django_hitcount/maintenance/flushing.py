@@ -65,10 +65,10 @@ class Flush:
 @in_background()
 def flush_hits(partitions: Iterable[int] | None = None) -> Flush:
     """
-    Write the hits of the buffer into the slots, from all partitions or from some.
+    Write the hits that wait in Redis into the tables, from all partitions or from some.
 
-    If a partition fails, still flushes the others. A flush of all partitions also forgets deleted
-    objects, see forgetting.forget_deleted().
+    If a partition fails, still flushes the others. A flush of all partitions also deletes the hits
+    of deleted objects.
 
     Costs for each partition that holds hits:
 

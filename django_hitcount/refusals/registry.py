@@ -49,7 +49,7 @@ class HitContext(NamedTuple):
     """The name of the counter."""
 
     is_beacon: bool = False
-    """Whether a page from a cache has sent the hit: see ``{% hit_beacon %}``."""
+    """Whether a page from a cache has sent the hit, by ``{% hit_beacon %}``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,12 @@ class MissedRecord(Row):
 
 
 class Correction(CounterRow):
-    """Hits of a day that somebody added or took back by hand: who, when and why."""
+    """
+    Hits of a day that somebody added or took back by hand: who, when and why.
+
+    Has what a DailyHitSlot has but ``slot`` and ``hits``, and ``amount``, ``reason``, ``made_by``
+    and ``made_at``.
+    """
 
     day = models.DateField(_("day"))
     amount = models.BigIntegerField(_("amount"))
