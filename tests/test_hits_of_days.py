@@ -10,10 +10,13 @@ from django.template import Context, Template
 
 from django_hitcount import get_hits, get_refused_hits, get_visitors, popular, record_hit
 from django_hitcount.counters.days import day_of
+from django_hitcount.counters.numbers import Number
 from django_hitcount.db import sums
+from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.exceptions import InvalidArgument, UnsavedObject
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import with_hits, with_visitors
+from django_hitcount.numbers import read_numbers
 from tests.app.models import Article, Page, Photo, Plain
 from tests.redis_server import sends
 from tests.visiting import request_of
@@ -250,3 +253,15 @@ class TestRankings:
 
         (article,) = Article.objects.with_hits().popular(5, days=7)
         assert article.hits == 1110
+
+
+def test_a_total_and_some_days_are_read_together(buffer):
+    article = Article.objects.create(title="Tea")
+    today = day_of()
+    yesterday = days_ago(1)
+    record_hit(article)
+    record_hit(article, amount=10, at=yesterday)
+    key = counter_key(article, counter="views")
+    days = [Number(key, day, today) for day in (yesterday, today)]
+
+    assert read_numbers([Number(key), *days]) == {Number(key): 11, days[0]: 11, days[1]: 1}
