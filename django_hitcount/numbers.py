@@ -78,19 +78,21 @@ def read_numbers(
     pieces = split(hits, HITS_AT_A_TIME), split(of_visitors, VISITORS_AT_A_TIME)
     for some_hits, some_visitors in zip_longest(*pieces, fillvalue=()):
         some = [*some_hits, *some_visitors]
-        known_of_some = known or Known()
-        if not {*some} <= known_of_some.values.keys() | known_of_some.unkept.keys():
+        if known and {*some} <= known.values.keys() | known.unkept.keys():
+            known_of_some = known
+        else:
             known_of_some = get_buffer().read(some, may_be_kept=on_page)
         found |= known_of_some.values
-        missing = [number for number in some_hits if number not in found]
+        missing = [number for number in some if number not in found]
+        if not missing:
+            continue  # As for most pages and lists.
         if for_later_pages and known_of_some.unkept and open_transactions([hits_alias()]):
             load = partial(read_numbers, [*known_of_some.unkept], on_page=True)
             run_after_commit(load, databases=[hits_alias()])
         with errors_logged("Hits cannot be read") if on_page else nullcontext():
-            _add_hits(found, missing, known_of_some, on_page)
-        missing = [number for number in some_visitors if number not in found]
+            _add_hits(found, [n for n in missing if not n.of_visitors], known_of_some, on_page)
         with errors_logged("Visitors cannot be read") if on_page else nullcontext():
-            _add_visitors(found, missing, known_of_some, on_page)
+            _add_visitors(found, [n for n in missing if n.of_visitors], known_of_some, on_page)
     return found
 
 

@@ -112,11 +112,15 @@ def read_of_objects(
     Several instances may be the same object. Returns a list by wish, in the order of the objects:
     with None for what cannot be read now.
     """
-    today = day_of()
-    numbers = {
-        wish: [wish.of(counter_key(obj, counter=wish.counter), today) for obj in objs]
-        for wish in {*wishes}
+    today, wishes = day_of(), {*wishes}
+    keys = {
+        counter: [counter_key(obj, counter=counter) for obj in objs]
+        for counter in {wish.counter for wish in wishes}
     }
+    numbers = {}
+    for wish in wishes:
+        days = wish.days_on(today)
+        numbers[wish] = [Number(key, *days) for key in keys[wish.counter]]
     wanted = [*chain(*numbers.values())]
     found = read_numbers(wanted, on_page=True, for_later_pages=for_later_pages)
     for obj, *of_object in zip(objs, *numbers.values(), strict=True):

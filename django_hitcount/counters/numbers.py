@@ -55,10 +55,13 @@ class Wish(NamedTuple):
     days: int = 0
     """How many days, today included. 0: the total."""
 
+    def days_on(self, today: datetime.date) -> tuple[Any, Any, bool]:
+        """Return all that names the number beside its counter."""
+        return (*days_until(today, self.days), True) if self.days else (None, None, False)
+
     def of(self, key: CounterKey, today: datetime.date) -> Number:
         """Return what names this number of an object. ``key`` is any of its counters."""
-        key = key._replace(counter=self.counter)
-        return Number(key, *days_until(today, self.days), True) if self.days else Number(key)
+        return Number(key._replace(counter=self.counter), *self.days_on(today))
 
 
 class FreshNumbers(dict[Number, tuple[Any, float]]):

@@ -60,16 +60,15 @@ class Reading:
     def __init__(
         self, numbers: Iterable[Number], partitions: int, *, may_be_kept: bool = True
     ) -> None:
-        hits: dict[Place, list[CounterKey]] = {}
+        hits: dict[tuple[Any, ...], list[Number]] = {}
         of_visitors: list[Number] = []
-        for number in dict.fromkeys(numbers):
+        for number in numbers:
             key, first_day, last_day, is_of_visitors = number
             if is_of_visitors:
                 of_visitors.append(number)
             else:
-                place = Place(key.partition(partitions), first_day, last_day)
-                hits.setdefault(place, []).append(key)
-        self._hits = hits
+                hits.setdefault((key.partition(partitions), first_day, last_day), []).append(number)
+        self._hits = {Place(*place): some for place, some in hits.items()}
         places = [number.key.partition(partitions) for number in of_visitors]
         self._visitors = group_items(places, of_visitors)
         self._kept = {*filter(visitors.can_keep, of_visitors)} if may_be_kept else set[Number]()
@@ -81,10 +80,11 @@ class Reading:
         run_id = link.run_id
         wanted = database_prefix(), run_id
         if built_for != wanted:
-            calls = [
-                _build_read(place, run_id, map(describe, keys), () if place.first_day else keys)
-                for place, keys in self._hits.items()
-            ]
+            calls = []
+            for place, numbers in self._hits.items():
+                keys = [number.key for number in numbers]
+                totals = () if place.first_day else keys
+                calls.append(_build_read(place, run_id, map(describe, keys), totals))
             calls += visitors.build_reads(self._visitors, run_id, self._kept)
             self._built = wanted, calls
         return number_epochs(calls)
@@ -101,12 +101,15 @@ class Reading:
             return Known()
         values: dict[Number, int] = {}
         unknown: dict[Place, Unknown] = {}
-        for (place, keys), (epoch, runs, totals, *held) in zip(
+        for (place, numbers), (epoch, runs, totals, *held) in zip(
             self._hits.items(), replies, strict=False
         ):
-            found = dict(zip(keys, totals, strict=True)) if totals else dict.fromkeys(keys)
-            values |= {Number(key): int(total) for key, total in found.items() if total is not None}
-            missing = [key for key, total in found.items() if total is None]
+            missing = [number.key for number in numbers] if not totals else []
+            for number, total in zip(numbers, totals, strict=False):  # None, of days.
+                if total is None:
+                    missing.append(number.key)
+                else:
+                    values[number] = int(total)
             if missing:
                 unknown[place] = Unknown(missing, epoch, runs, *held)
         known = find_held(redis, run_id, unknown)
