@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import datetime
+from unittest import mock
+
 import pytest
 
 from django_hitcount.buffers import get_buffer
+from django_hitcount.buffers.redis.keys import RunKeys
+from django_hitcount.buffers.redis.server import RedisServer
+from django_hitcount.conf import get_config
+from django_hitcount.counters.batches import BatchId, Known
 from django_hitcount.counters.numbers import Number
 from django_hitcount.db.counter_keys import counter_key
+from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hit
@@ -41,3 +49,48 @@ def test_total_is_not_kept_while_pending_hits_are_in_the_tables(redis):
     redis.hset(pending, mapping=before)
 
     assert [get_hits(article) for _ in range(2)] == [1, 1]
+
+
+@pytest.fixture
+def left_by_an_earlier_run(redis):
+    """A counter with a hit that Redis has from before it was restarted."""
+    article = Article.objects.create(title="Tea")
+    record_hit(article)
+    key = counter_key(article, counter="views")
+    names = names_of(redis, key)
+    earlier = RunKeys(key.partition(get_config().partitions), "0" * 12)
+    get_buffer().discard_totals([key])
+    redis.rename(names.pending, earlier.pending)
+    redis.set(names.runs, "0" * 12)
+    return article
+
+
+def test_hits_of_an_earlier_run_are_included(left_by_an_earlier_run):
+    assert [get_hits(left_by_an_earlier_run, days=1) for _ in range(2)] == [1, 1]
+    assert [get_hits(left_by_an_earlier_run) for _ in range(2)] == [1, 1]
+
+
+def test_total_that_lacks_an_earlier_run_is_not_kept(left_by_an_earlier_run, redis):
+    """Redis goes away between the two readings."""
+    with mock.patch.object(RedisServer, "send", side_effect=BufferUnavailable("away")):
+        assert get_hits(left_by_an_earlier_run) == 0
+    assert not redis.keys("*:total:*")
+
+
+def test_total_that_was_read_in_an_earlier_run_is_not_kept(redis):
+    """Redis may be in an older state, with the same epoch."""
+    number = Number(counter_key(Article.objects.create(title="Tea"), counter="views"))
+    position = get_buffer().read([number]).unkept[number]
+    earlier = position._replace(run_id="0" * 12)
+    redis.set(RunKeys(position.partition, earlier.run_id).epoch, position.epoch)
+
+    get_buffer().keep_totals({number: 5}, Known(unkept={number: earlier}))
+    assert not redis.keys("*:total:*")
+
+
+def test_of_two_readings_the_later_one_counts():
+    batch_id, day = BatchId(1, "a", 1), datetime.date(2026, 1, 1)
+    found = Known(held={batch_id: {("a", day): 1, ("b", day): 5}})
+    found.add(Known(held={batch_id: {("a", day): 2}}))
+
+    assert found.held == {batch_id: {("a", day): 2, ("b", day): 5}}
