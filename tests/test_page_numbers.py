@@ -391,6 +391,15 @@ def test_wishes_are_not_without_end(article):
     assert [wish.days for wish in known] == [*range(20, 40)]
 
 
+def test_hits_of_days_are_no_wish(article):
+    """A record cannot bring them along: they need the table."""
+    request = request_of(1)
+    record_hit(article, request)
+    render(article, "{% hits a days=3 %}", request=request)
+
+    assert page_numbers._wishes_of(Article, "") == []
+
+
 def test_numbers_are_forgotten_after_a_while(article, monkeypatch):
     request = request_of(1)
     render(article, request=request)
