@@ -104,12 +104,10 @@ class Reading:
         for (place, numbers), (epoch, runs, totals, *held) in zip(
             self._hits.items(), replies, strict=False
         ):
-            missing = [number.key for number in numbers] if not totals else []
-            for number, total in zip(numbers, totals, strict=False):  # None, of days.
-                if total is None:
-                    missing.append(number.key)
-                else:
-                    values[number] = int(total)
+            of_each = totals or [None] * len(numbers)  # Those of some days have no totals.
+            pairs = [*zip(numbers, of_each, strict=True)]
+            values |= {number: int(total) for number, total in pairs if total is not None}
+            missing = [number.key for number, total in pairs if total is None]
             if missing:
                 unknown[place] = Unknown(missing, epoch, runs, *held)
         known = find_held(redis, run_id, unknown)
