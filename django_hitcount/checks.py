@@ -23,8 +23,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.urls import get_resolver
 
 from django_hitcount import conf
+from django_hitcount.counters import primary_keys
 from django_hitcount.counters.keys import InvalidKey
-from django_hitcount.counters.primary_keys import HINT, key_type, registered
+from django_hitcount.counters.primary_keys import HINT, key_type
 
 VENDORS = ("sqlite", "postgresql", "mysql")
 """Vendors, as Django calls them, whose upserts and locks the tests cover."""
@@ -212,7 +213,7 @@ def _has_timeout(connection: BaseDatabaseWrapper) -> bool:
 
 def check_keys(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Iterator[CheckMessage]:
     """E005: a model that is counted has a primary key of an unsupported type."""
-    for model in sorted(registered, key=lambda model: model._meta.label):
+    for model in sorted(primary_keys.registered, key=lambda model: model._meta.label):
         if app_configs is None or model._meta.app_config in app_configs:
             try:
                 key_type(model)

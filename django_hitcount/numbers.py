@@ -21,7 +21,7 @@ from itertools import zip_longest
 from typing import Any
 
 from django_hitcount.buffers import get_buffer
-from django_hitcount.buffers.grouping import group_items, split
+from django_hitcount.counters import group_items, split
 from django_hitcount.counters.batches import Known
 from django_hitcount.counters.days import open_days
 from django_hitcount.counters.keys import CounterKey
@@ -33,7 +33,7 @@ from django_hitcount.db.savepoints import open_transactions, run_after_commit, s
 from django_hitcount.db.sums import DayRange
 from django_hitcount.db.transactions import DATABASE_ERRORS, is_in_transaction
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.outages.breaker import page_read_breaker
+from django_hitcount.outages import page_read_breaker
 
 HITS_AT_A_TIME = 2000
 VISITORS_AT_A_TIME = 500

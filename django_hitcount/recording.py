@@ -40,7 +40,7 @@ from django_hitcount.db.savepoints import DelayedWork, open_transactions
 from django_hitcount.db.transactions import DATABASE_ERRORS, is_server_away
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.numbers import read_numbers
-from django_hitcount.outages.breaker import page_read_breaker
+from django_hitcount.outages import page_read_breaker
 from django_hitcount.outages.waits import add_wait, current_page
 from django_hitcount.page_numbers import find_wanted, memory_of, read_totals
 from django_hitcount.reading import total_or_none

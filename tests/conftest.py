@@ -14,11 +14,10 @@ from django.db import connection, connections
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
-from django_hitcount import deletion, page_numbers, tasks
+from django_hitcount import deletion, outages, page_numbers, tasks
 from django_hitcount.buffers import database, get_buffer
 from django_hitcount.conf import get_config
 from django_hitcount.db import admissions
-from django_hitcount.outages import breaker
 from django_hitcount.visitors import hashing
 from tests import children
 from tests import settings as test_settings
@@ -165,7 +164,7 @@ def no_test_meets_the_buffer_of_another() -> None:
     """Clear what a process remembers: settings, buffer, breakers, visitor keys, pages."""
     get_config.cache_clear()
     get_buffer.cache_clear()
-    breaker.page_read_breaker.cache_clear()
+    outages.page_read_breaker.cache_clear()
     forget_keys()
     page_numbers._wishes_of.cache_clear()
 
@@ -173,7 +172,7 @@ def no_test_meets_the_buffer_of_another() -> None:
 @pytest.fixture(autouse=True)
 def reads_are_patient(monkeypatch) -> None:
     """Let pages wait for the tables, so that they show all numbers on a busy machine."""
-    monkeypatch.setattr(breaker, "PAGE_READ_SECONDS", 20.0)
+    monkeypatch.setattr(outages, "PAGE_READ_SECONDS", 20.0)
 
 
 @pytest.fixture(autouse=True)

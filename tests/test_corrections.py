@@ -11,7 +11,7 @@ from django.db import OperationalError, connection, transaction
 
 from django_hitcount import corrections
 from django_hitcount.buffers import get_buffer
-from django_hitcount.buffers.redis.buffer import RedisBuffer
+from django_hitcount.buffers.redis import RedisBuffer
 from django_hitcount.corrections import correct_hits
 from django_hitcount.counters.days import day_of
 from django_hitcount.db.tables import Correction, DailyHitSlot, HitSlot, MissedRecord

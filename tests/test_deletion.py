@@ -9,7 +9,7 @@ from django.db import OperationalError, connection, transaction
 from django.db.models.signals import post_delete
 
 from django_hitcount import deletion
-from django_hitcount.buffers.redis.buffer import RedisBuffer
+from django_hitcount.buffers.redis import RedisBuffer
 from django_hitcount.db.counter_keys import clear_content_types
 from django_hitcount.db.tables import DailyHitSlot, HitSlot
 from django_hitcount.exceptions import BufferUnavailable

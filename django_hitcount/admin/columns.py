@@ -24,7 +24,7 @@ from django_hitcount.db.total_columns import HitCountField, total_columns
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.numbers import read_numbers
-from django_hitcount.outages.breaker import page_read_breaker
+from django_hitcount.outages import page_read_breaker
 from django_hitcount.reports import label_counter
 from django_hitcount.reports.charts import Sparkline, sparkline
 from django_hitcount.series import day_range

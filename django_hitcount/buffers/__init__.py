@@ -21,7 +21,7 @@ def get_buffer() -> Buffer:
     if alias is None:
         return DatabaseBuffer()
     try:
-        from django_hitcount.buffers.redis.buffer import RedisBuffer
+        from django_hitcount.buffers.redis import RedisBuffer
     except ImportError as exc:
         raise conf.SettingError(
             "REDIS",

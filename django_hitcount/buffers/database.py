@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 
 from django_hitcount.buffers.base import Buffer
-from django_hitcount.buffers.grouping import group_items, restore_order
+from django_hitcount.counters import group_items, restore_order
 from django_hitcount.counters.batches import Known, RecordResult
 from django_hitcount.counters.hits import UNAVAILABLE, AddressHash, NewHits
 from django_hitcount.counters.keys import CounterKey
@@ -29,7 +29,7 @@ from django_hitcount.db.transactions import (
     limit_waits,
 )
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.outages.breaker import Breaker, page_read_breaker
+from django_hitcount.outages import Breaker, page_read_breaker
 from django_hitcount.outages.waits import add_wait, seconds_waited
 
 PATIENCE_SECONDS = 0.5

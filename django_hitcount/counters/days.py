@@ -1,8 +1,9 @@
-"""Calendar days in the site's time zone, and ranges of them."""
+"""Calendar days in the site's time zone, ranges of them, and how long time limits last."""
 
 from __future__ import annotations
 
 import datetime
+import os
 
 from django.utils import timezone
 
@@ -10,6 +11,13 @@ from django_hitcount.exceptions import InvalidArgument
 
 LONGEST_RANGE_DAYS = 3660
 """Days of one range: ten years. The buffer is asked for each of them."""
+
+
+LENGTHENING_SHARE = 10
+"""A time limit becomes longer by up to this share of it: enough to hide when it began."""
+
+LONGEST_LENGTHENING_MILLISECONDS = 600_000
+"""It does not become longer by more than this: enough to hide among many others."""
 
 
 def day_of(at: datetime.date | datetime.datetime | None = None) -> datetime.date:
@@ -122,3 +130,16 @@ def need_range(
 def days_until(last_day: datetime.date, days: int) -> tuple[datetime.date, datetime.date]:
     """Return the first and the last of ``days`` days, which end with ``last_day``."""
     return last_day - datetime.timedelta(days=days - 1), last_day
+
+
+def lengthen(milliseconds: int) -> int:
+    """
+    Lengthen a time limit by a random part of it, so that nobody can see which of them began
+    together: two that end in the same millisecond would show that the same request began both.
+
+    The random numbers come from the system, so they cannot be predicted. 0 stays 0.
+    """
+    if not milliseconds:
+        return 0
+    most = min(milliseconds // LENGTHENING_SHARE, LONGEST_LENGTHENING_MILLISECONDS)
+    return milliseconds + (int.from_bytes(os.urandom(4)) * (most + 1) >> 32)

@@ -15,8 +15,7 @@ from collections.abc import Collection, Iterable, Sequence
 from django.db import connections, models
 
 from django_hitcount import conf
-from django_hitcount.counters import jitter
-from django_hitcount.counters.days import open_days
+from django_hitcount.counters.days import lengthen, open_days
 from django_hitcount.counters.hits import ADDRESS_LIMIT, REPEAT, AddressHash, NewHits, VisitorHashes
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db import admissions, sql
@@ -137,7 +136,7 @@ def _admit(recent: Iterable[bytes], seconds: int, using: str) -> bool:
     if earlier:
         take_write_lock(using)
     shortest = seconds * 1000
-    lasting, other = jitter.lengthen(shortest), jitter.lengthen(shortest)
+    lasting, other = lengthen(shortest), lengthen(shortest)
     return all(admissions.is_due(old, using=using) for old in earlier) and (
         admissions.admit(name, lasting * 1000, using=using, backdated=(other - shortest) * 1000)
     )

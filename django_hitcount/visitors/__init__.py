@@ -22,7 +22,7 @@ from django_hitcount.conf import cached_for_settings
 from django_hitcount.db.savepoints import protect_transactions
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable, TransactionLost
-from django_hitcount.outages.breaker import Breaker
+from django_hitcount.outages import Breaker
 from django_hitcount.visitors.addresses import client_network, is_unnamed_proxy
 
 Identity = Callable[[HttpRequest], str | None]

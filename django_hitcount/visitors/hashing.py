@@ -26,7 +26,7 @@ from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db.salts import salt_of
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.outages.breaker import Breaker
+from django_hitcount.outages import Breaker
 from django_hitcount.visitors import RequestOrigin
 
 VERSION = 1

@@ -296,7 +296,7 @@ def test_all_errors_are_reported_at_once(settings):
 
 def test_redis_without_its_libraries_is_an_error_with_value_and_fix(settings, monkeypatch):
     settings.HITCOUNT = {"REDIS": "hitcount"}
-    monkeypatch.setitem(sys.modules, "django_hitcount.buffers.redis.buffer", None)
+    monkeypatch.setitem(sys.modules, "django_hitcount.buffers.redis", None)
 
     with pytest.raises(ImproperlyConfigured, match=r"'hitcount', but .* is not installed. Install"):
         get_buffer()

@@ -15,7 +15,7 @@ from django.test import Client, RequestFactory
 
 from django_hitcount import visitors
 from django_hitcount.exceptions import TransactionLost
-from django_hitcount.outages.breaker import Breaker
+from django_hitcount.outages import Breaker
 from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hit
 from django_hitcount.refusals import HitContext, refusal

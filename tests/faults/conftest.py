@@ -10,8 +10,9 @@ from types import SimpleNamespace
 import pytest
 from django_redis.pool import ConnectionFactory
 
+from django_hitcount import outages
 from django_hitcount.buffers import get_buffer
-from django_hitcount.outages import breaker, waits
+from django_hitcount.outages import waits
 from tests.app.models import Article
 from tests.cache_alias import change_alias
 from tests.servers import HOST, Valkey
@@ -48,14 +49,14 @@ def endless_pauses(monkeypatch) -> None:
         "LONGEST_PAUSE_SECONDS",
         "LONGEST_PAUSE_IF_SLOW_SECONDS",
     ):
-        monkeypatch.setattr(breaker, name, math.inf)
+        monkeypatch.setattr(outages, name, math.inf)
 
 
 @pytest.fixture
 def clock(monkeypatch) -> SimpleNamespace:
     """The clock for waits, in place of the real one. The test sets ``now``, in seconds."""
     clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
-    for module in (breaker, waits):
+    for module in (outages, waits):
         monkeypatch.setattr(module, "time", clock)
     return clock
 

@@ -21,7 +21,7 @@ from django_hitcount import rankings, visitors
 from django_hitcount.buffers import get_buffer
 from django_hitcount.db import counter_keys, slots, sums
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.outages.breaker import Breaker, page_read_breaker
+from django_hitcount.outages import Breaker, page_read_breaker
 from django_hitcount.reading import get_hits
 from django_hitcount.recording import Hit, record_hit, record_hits
 from tests import children

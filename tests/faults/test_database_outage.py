@@ -11,9 +11,9 @@ from django.db import connection
 from django.template import Context, Template
 from django.test import RequestFactory
 
+from django_hitcount import outages
 from django_hitcount.buffers import get_buffer
 from django_hitcount.checks import ADVISED
-from django_hitcount.outages import breaker
 from django_hitcount.recording import record_hit
 from tests.app.models import Article
 from tests.browsers import BROWSER
@@ -94,11 +94,11 @@ def test_database_that_is_back_takes_hits_within_a_second(article, advised, data
     finally:
         database_server.start()
 
-    assert pause_seconds <= breaker.LONGEST_PAUSE_SECONDS
+    assert pause_seconds <= outages.LONGEST_PAUSE_SECONDS
     wait_until(lambda: record_hit(article).counted, "the first hit")
     assert record_hit(article).counted
 
 
-def is_down_for_long(article: Article, guard: breaker.Breaker) -> bool:
+def is_down_for_long(article: Article, guard: outages.Breaker) -> bool:
     assert not record_hit(article).counted
-    return guard._pause >= breaker.LONGEST_PAUSE_SECONDS
+    return guard._pause >= outages.LONGEST_PAUSE_SECONDS

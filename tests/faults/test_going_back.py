@@ -12,8 +12,7 @@ import pytest
 
 from django_hitcount import series
 from django_hitcount.buffers import get_buffer
-from django_hitcount.buffers.redis import claiming
-from django_hitcount.buffers.redis.buffer import RedisBuffer
+from django_hitcount.buffers.redis import RedisBuffer, claiming
 from django_hitcount.buffers.redis.link import Link
 from django_hitcount.counters.days import day_of
 from django_hitcount.db import slots

@@ -13,8 +13,7 @@ from django.db import connections
 from django.db.backends.utils import CursorWrapper
 from django.test import RequestFactory
 
-from django_hitcount.buffers.redis import claiming
-from django_hitcount.buffers.redis.buffer import RedisBuffer
+from django_hitcount.buffers.redis import RedisBuffer, claiming
 from django_hitcount.counters.days import day_of
 from django_hitcount.db import daily_visitors, folding, ledger, slots, sql
 from django_hitcount.db.daily_visitors import fold_closed_days

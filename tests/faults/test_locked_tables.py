@@ -19,7 +19,7 @@ from django_hitcount.db import daily_visitors, slots, sums
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.numbers import read_numbers
-from django_hitcount.outages.breaker import page_read_breaker
+from django_hitcount.outages import page_read_breaker
 from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hit, record_hits
 from tests.app.models import Article

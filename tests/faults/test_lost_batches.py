@@ -7,7 +7,7 @@ from unittest import mock
 import pytest
 
 from django_hitcount import get_hits, record_hit
-from django_hitcount.buffers.redis.buffer import RedisBuffer
+from django_hitcount.buffers.redis import RedisBuffer
 from django_hitcount.db import ledger
 from django_hitcount.db.tables import LastBatch
 from django_hitcount.exceptions import BufferUnavailable

@@ -22,8 +22,7 @@ from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import DeletedObject, HitSlot, MissedRecord
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance.flushing import flush_hits
-from django_hitcount.outages import missed_records
-from django_hitcount.outages.breaker import FIRST_PAUSE_SECONDS, Breaker
+from django_hitcount.outages import FIRST_PAUSE_SECONDS, Breaker, missed_records
 from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hit, record_hits
 from tests import children

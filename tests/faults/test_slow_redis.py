@@ -15,14 +15,14 @@ from django.test import Client, RequestFactory
 from django_redis import get_redis_connection
 from redis.sentinel import Sentinel, SentinelConnectionPool
 
+from django_hitcount import outages
 from django_hitcount.buffers import get_buffer
 from django_hitcount.buffers.redis import server
 from django_hitcount.buffers.redis.server import RedisServer
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance.flushing import flush_hits
-from django_hitcount.outages import breaker
-from django_hitcount.outages.breaker import SLOW_CALLS
+from django_hitcount.outages import SLOW_CALLS
 from django_hitcount.outages.waits import CurrentPage, seconds_waited
 from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hits
@@ -61,7 +61,7 @@ def long_timeout(settings) -> None:
 @pytest.fixture
 def slow_from_one_second(long_timeout, monkeypatch) -> None:
     """A call is slow if it takes longer than a second, and fails if it takes 20."""
-    monkeypatch.setattr(breaker, "SLOW_SHARE", 1 / LONG_TIMEOUT_SECONDS)
+    monkeypatch.setattr(outages, "SLOW_SHARE", 1 / LONG_TIMEOUT_SECONDS)
 
 
 @pytest.fixture

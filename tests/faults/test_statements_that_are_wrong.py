@@ -17,7 +17,7 @@ from django_hitcount import visitors
 from django_hitcount.buffers.redis.link import AnswerLost
 from django_hitcount.db.transactions import is_server_away
 from django_hitcount.exceptions import BufferUnavailable, TransactionLost
-from django_hitcount.outages.breaker import Breaker, page_read_breaker
+from django_hitcount.outages import Breaker, page_read_breaker
 from django_hitcount.reading import total_or_none
 from django_hitcount.recording import record_hit
 from django_hitcount.visitors import identify

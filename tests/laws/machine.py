@@ -18,8 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 from redis import Redis
 
 from django_hitcount.buffers import get_buffer
-from django_hitcount.buffers.redis import claiming
-from django_hitcount.buffers.redis.buffer import RedisBuffer
+from django_hitcount.buffers.redis import RedisBuffer, claiming
 from django_hitcount.db import daily_visitors, ledger, slots
 from django_hitcount.maintenance import flushing
 from django_hitcount.maintenance.compaction import compact_hits

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from django_hitcount.buffers import get_buffer
-from django_hitcount.buffers.redis.buffer import RedisBuffer
+from django_hitcount.buffers.redis import RedisBuffer
 from django_hitcount.counters.days import day_of
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.maintenance import flushing

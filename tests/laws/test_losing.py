@@ -21,10 +21,10 @@ from django_redis.pool import ConnectionFactory
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
+from django_hitcount import outages
 from django_hitcount.db.tables import MissedRecord
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance.flushing import Flush, flush_hits
-from django_hitcount.outages import breaker
 from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hits
 from tests.app.models import Article
@@ -78,7 +78,7 @@ class Losing(Machine):
         self.begin(PARTITIONS=1)
         self.server.ask("SAVE")
         for name in PAUSES:
-            self.stack.enter_context(mock.patch.object(breaker, name, 1e-9))
+            self.stack.enter_context(mock.patch.object(outages, name, 1e-9))
         self.clock = self.stack.enter_context(time_machine.travel(NOON))
         self.objs = Article.objects.bulk_create(Article(pk=n + 1, title=str(n)) for n in range(2))
         self.told = dict.fromkeys(self.objs, 0)

@@ -13,7 +13,7 @@ from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db import salts
 from django_hitcount.db.tables import VisitorSalt
-from django_hitcount.outages.breaker import Breaker
+from django_hitcount.outages import Breaker
 from django_hitcount.visitors import RequestOrigin, hashing
 from tests.app.models import Article
 from tests.visiting import DAY, forget_keys, request_of

@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 
 from django.db import connections
 
-from django_hitcount.buffers.grouping import group_items
 from django_hitcount.buffers.redis.keeping import build_discard_calls
 from django_hitcount.buffers.redis.keys import run_keys
 from django_hitcount.buffers.redis.link import BuildCommands, Link, Reply
 from django_hitcount.buffers.redis.record_call import HITS_AT_A_TIME, build_record_call
 from django_hitcount.buffers.redis.scripts import ScriptCall
 from django_hitcount.buffers.redis.server import RedisServer, raise_failures
+from django_hitcount.counters import group_items
 from django_hitcount.counters.days import open_days
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.db import ledger, seen_visitors

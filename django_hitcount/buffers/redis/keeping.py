@@ -8,11 +8,11 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 
-from django_hitcount.buffers.grouping import group_by_partition, split
 from django_hitcount.buffers.redis.keys import database_prefix, run_keys
 from django_hitcount.buffers.redis.reading import describe
 from django_hitcount.buffers.redis.scripts import ScriptCall
 from django_hitcount.buffers.redis.server import RedisServer
+from django_hitcount.counters import group_by_partition, split
 from django_hitcount.counters.batches import Known, Position
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.numbers import Number

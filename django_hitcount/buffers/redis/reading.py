@@ -14,7 +14,6 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any, NamedTuple
 
-from django_hitcount.buffers.grouping import group_items
 from django_hitcount.buffers.redis import visitors
 from django_hitcount.buffers.redis.claiming import parse_runs, read_held_id
 from django_hitcount.buffers.redis.keys import all_runs, database_prefix, run_keys
@@ -22,6 +21,7 @@ from django_hitcount.buffers.redis.link import ForeignValue, Link, Reply
 from django_hitcount.buffers.redis.scripts import ScriptCall, number_epochs
 from django_hitcount.buffers.redis.server import RedisServer
 from django_hitcount.conf import cached_for_settings
+from django_hitcount.counters import group_items
 from django_hitcount.counters.batches import BatchId, Held, Known, Position, Waiting
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.numbers import Number

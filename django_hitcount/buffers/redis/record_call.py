@@ -20,8 +20,8 @@ from django_hitcount.buffers.redis.link import Reply
 from django_hitcount.buffers.redis.reading import Unknown
 from django_hitcount.buffers.redis.scripts import GAP, PackedCall, ScriptCall, fill_gaps, pack_gaps
 from django_hitcount.conf import cached_for_settings
-from django_hitcount.counters import jitter
 from django_hitcount.counters.batches import RecordResult
+from django_hitcount.counters.days import lengthen
 from django_hitcount.counters.hits import (
     ADDRESS_LIMIT,
     REPEAT,
@@ -75,14 +75,14 @@ class HitPlan(NamedTuple):
         keys, args = list[bytes](), [visitor.of_day or b""]
         if self.repeat_milliseconds:
             keys += [self.names.repeat(hashed).encode() for hashed in visitor.recent]
-            args.append(b"%d" % jitter.lengthen(self.repeat_milliseconds))
+            args.append(b"%d" % lengthen(self.repeat_milliseconds))
         if self.sketch_milliseconds:
-            args.append(b"%d" % jitter.lengthen(self.sketch_milliseconds))
+            args.append(b"%d" % lengthen(self.sketch_milliseconds))
         if self.address_milliseconds and visitor.address:
             interval, hashed = visitor.address
             keys.append(self.names.addresses(interval.name, hashed[0]).encode())
             args.append(hashed[1 : 1 + ADDRESS_BYTES])
-            args.append(b"%d" % jitter.lengthen(self.address_milliseconds))
+            args.append(b"%d" % lengthen(self.address_milliseconds))
         return keys, args
 
 

@@ -31,7 +31,7 @@ from django_hitcount.buffers.redis.link import (
 from django_hitcount.buffers.redis.scripts import Command, ScriptCall
 from django_hitcount.db.transactions import is_server_away
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.outages.breaker import Breaker
+from django_hitcount.outages import Breaker
 from django_hitcount.outages.waits import Deadline, deadline, seconds_left
 
 

@@ -13,11 +13,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from django_hitcount import conf
-from django_hitcount.buffers.grouping import split
 from django_hitcount.buffers.redis.keys import VISITORS_SECONDS, PartitionKeys, RunKeys, run_keys
 from django_hitcount.buffers.redis.link import Reply
 from django_hitcount.buffers.redis.scripts import Command, ScriptCall
 from django_hitcount.buffers.redis.server import RedisServer
+from django_hitcount.counters import split
 from django_hitcount.counters.batches import Known, Position
 from django_hitcount.counters.days import day_of, seconds_until_midnight
 from django_hitcount.counters.keys import DailyVisitorsKey, ObjectKey, parse_visitors

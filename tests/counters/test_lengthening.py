@@ -7,7 +7,7 @@ import datetime
 import pytest
 from django.test import RequestFactory
 
-from django_hitcount.counters import jitter
+from django_hitcount.counters import days
 from django_hitcount.db.tables import Admission, SeenVisitor
 from django_hitcount.recording import record_hits
 from tests.app.models import Article
@@ -33,7 +33,7 @@ def articles(db):
 
 
 def longest_addition(milliseconds: int) -> int:
-    return min(milliseconds // jitter.SHARE, jitter.LONGEST_MILLISECONDS)
+    return min(milliseconds // days.LENGTHENING_SHARE, days.LONGEST_LENGTHENING_MILLISECONDS)
 
 
 def milliseconds(redis) -> int:
@@ -102,7 +102,7 @@ def test_rows_of_one_call_are_in_no_order(articles, settings):
 
 @pytest.mark.parametrize("least", [1, 1000, 60_000, 10**10])
 def test_never_shorter_and_a_tenth_or_ten_minutes_longer_at_most(least):
-    found = [jitter.lengthen(least) for _ in range(5000)]
+    found = [days.lengthen(least) for _ in range(5000)]
     most = min(least // 10, 600_000)
 
     assert all(least <= value <= least + most for value in found)
