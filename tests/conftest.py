@@ -165,6 +165,7 @@ def no_test_meets_the_buffer_of_another() -> None:
     get_config.cache_clear()
     get_buffer.cache_clear()
     outages.page_read_breaker.cache_clear()
+    outages.ranking_breaker.cache_clear()
     forget_keys()
     page_numbers._wishes_of.cache_clear()
 

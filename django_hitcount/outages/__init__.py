@@ -238,3 +238,13 @@ def page_read_breaker() -> Breaker:
         timeout_seconds=PAGE_READ_SECONDS,
         is_failure=lambda error: is_server_away(error) or is_conflict(error),
     )
+
+
+@cache
+def ranking_breaker() -> Breaker:
+    """
+    Return the breaker that guards the rankings of pages.
+
+    A ranking may take longer than other reads of a page, which must not be left out for that.
+    """
+    return Breaker("The database of rankings")

@@ -24,7 +24,7 @@ from django_hitcount.counters.visitors import Visitors
 from django_hitcount.db.savepoints import protect_transactions
 from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.numbers import errors_logged
-from django_hitcount.outages import page_read_breaker
+from django_hitcount.outages import ranking_breaker
 from django_hitcount.outages.waits import CurrentPage
 from django_hitcount.page_numbers import page_number
 from django_hitcount.prefetching import prefetch_hits
@@ -178,7 +178,7 @@ def popular_objects(
     with (
         CurrentPage(context.get("request")),
         errors_logged("A ranking cannot be read"),
-        page_read_breaker().guard(),
+        ranking_breaker().guard(),
         protect_transactions(),  # The objects may be in another database than the counts.
     ):
         found += popular(
