@@ -18,7 +18,15 @@ from django_hitcount.buffers.redis import visitors
 from django_hitcount.buffers.redis.claiming import parse_runs, read_held_id
 from django_hitcount.buffers.redis.keys import all_runs, database_prefix, run_keys
 from django_hitcount.buffers.redis.link import ForeignValue, Link, Reply
-from django_hitcount.buffers.redis.scripts import ScriptCall, number_epochs
+from django_hitcount.buffers.redis.scripts import (
+    GAP,
+    PackedCall,
+    ScriptCall,
+    choose_epoch,
+    fill_gaps,
+    number_epochs,
+    pack_gaps,
+)
 from django_hitcount.buffers.redis.server import RedisServer
 from django_hitcount.conf import cached_for_settings
 from django_hitcount.counters import group_items
@@ -72,22 +80,23 @@ class Reading:
         places = [number.key.partition(partitions) for number in of_visitors]
         self._visitors = group_items(places, of_visitors)
         self._kept = {*filter(visitors.can_keep, of_visitors)} if may_be_kept else set[Number]()
-        self._built: tuple[tuple[str, str], list[ScriptCall]] = ("", ""), []
+        self._packed: tuple[tuple[str, str], list[tuple[str, bytes]]] = ("", ""), []
 
-    def build(self, link: Link) -> list[ScriptCall]:
-        """Make the calls. Makes those for one database and run only once, but for a number."""
-        built_for, calls = self._built
+    def build(self, link: Link) -> list[PackedCall]:
+        """Make the calls. Packs those for one database and run only once, but for a number."""
+        packed_for, packed = self._packed
         run_id = link.run_id
         wanted = database_prefix(), run_id
-        if built_for != wanted:
+        if packed_for != wanted:
             calls = []
             for place, numbers in self._hits.items():
                 keys = [number.key for number in numbers]
                 totals = () if place.first_day else keys
                 calls.append(_build_read(place, run_id, map(describe, keys), totals))
             calls += visitors.build_reads(self._visitors, run_id, self._kept)
-            self._built = wanted, calls
-        return number_epochs(calls)
+            packed = [(call.name, pack_gaps(call.with_epoch(GAP), run_id)) for call in calls]
+            self._packed = wanted, packed
+        return [fill_gaps(name, text, [choose_epoch()]) for name, text in packed]
 
     def parse(self, redis: RedisServer, run_id: str, replies: Sequence[Reply]) -> Known:
         """
@@ -110,7 +119,7 @@ class Reading:
             missing = [number.key for number, total in pairs if total is None]
             if missing:
                 unknown[place] = Unknown(missing, epoch, runs, *held)
-        known = find_held(redis, run_id, unknown)
+        known = find_held(redis, run_id, unknown) if unknown else Known()
         known.values |= values
         of_visitors = replies[len(self._hits) :]
         visitors.add_replies(known, self._visitors, run_id, of_visitors, self._kept)

@@ -72,6 +72,10 @@ class ScriptCall(NamedTuple):
     keys: Sequence[str | bytes]
     args: Sequence[str | int | bytes] = ()
 
+    def with_epoch(self, number: str | bytes) -> ScriptCall:
+        """Return the call with a number, with which the epoch of its partition may begin."""
+        return self._replace(args=[number, *self.args])
+
     def pack(self, run_id: str) -> bytes:
         """Return the command as it is sent, for a server that has loaded the script."""
         sha = script(self.name, run_id).sha
@@ -118,6 +122,11 @@ def pack_with_source(call: PackedCall, run_id: str) -> bytes:
     return b"".join((words, pack_word("EVAL"), pack_word(source), rest[len(pack_word(sha)) :]))
 
 
+def choose_epoch() -> bytes:
+    """Return a random number, with which the epoch of a partition may begin."""
+    return b"%d" % random.getrandbits(EPOCH_BITS)
+
+
 def number_epochs(calls: Iterable[ScriptCall]) -> list[ScriptCall]:
-    """Give each call a random number, with which the epoch of its partition may begin."""
-    return [call._replace(args=[random.getrandbits(EPOCH_BITS), *call.args]) for call in calls]
+    """Give each call a number, with which the epoch of its partition may begin."""
+    return [call.with_epoch(choose_epoch()) for call in calls]
