@@ -35,7 +35,7 @@ class HitCountConfig(AppConfig):
 
 def _refresh_hits(using: str, **kwargs: object) -> None:
     """Refresh the hits in Redis after ``migrate`` or ``flush``, which may have changed the rows."""
-    from django_hitcount.db.routing import hits_alias
+    from django_hitcount.db.tables import hits_alias
     from django_hitcount.reading import refresh_hits
 
     with suppress(ImproperlyConfigured):  # The system checks report it.

@@ -158,7 +158,7 @@ def _check_proxies() -> Iterator[CheckMessage]:
 
 def _check_database() -> Iterator[CheckMessage]:
     """E003: the database's vendor is not supported. E006: the database has no autocommit."""
-    from django_hitcount.db.routing import hits_alias
+    from django_hitcount.db.tables import hits_alias
 
     connection = connections[hits_alias()]
     alias = connection.alias
@@ -182,7 +182,7 @@ def _check_database() -> Iterator[CheckMessage]:
 
 def _check_timeouts() -> Iterator[CheckMessage]:
     """W009: no timeout limits how long a page waits for the database of the counts."""
-    from django_hitcount.db.routing import hits_alias
+    from django_hitcount.db.tables import hits_alias
 
     connection = connections[hits_alias()]
     alias, advised = connection.alias, ADVISED.get(connection.vendor)

@@ -19,9 +19,8 @@ from django_hitcount.counters.hits import NewHits, check_amount
 from django_hitcount.counters.numbers import forget_numbers
 from django_hitcount.db import slots
 from django_hitcount.db.counter_keys import counter_key
-from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import run_after_commit
-from django_hitcount.db.tables import Correction, MissedRecord
+from django_hitcount.db.tables import Correction, MissedRecord, hits_alias
 from django_hitcount.db.transactions import (
     DATABASE_ERRORS,
     in_transaction,

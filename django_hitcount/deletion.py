@@ -29,9 +29,8 @@ from django_hitcount.counters.primary_keys import (
     deleted_object_id,
 )
 from django_hitcount.db.counter_keys import content_type_id_of
-from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import run_after_commit, savepoint
-from django_hitcount.db.tables import DeletedObject
+from django_hitcount.db.tables import DeletedObject, hits_alias
 from django_hitcount.db.transactions import DATABASE_ERRORS, take_write_lock
 from django_hitcount.exceptions import UnsavedObject
 from django_hitcount.maintenance import forgetting

@@ -28,9 +28,9 @@ from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.numbers import Number
 from django_hitcount.counters.visitors import Visitors, VisitorsOfDays
 from django_hitcount.db import daily_visitors, sums
-from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import open_transactions, run_after_commit, savepoint
 from django_hitcount.db.sums import DayRange
+from django_hitcount.db.tables import hits_alias
 from django_hitcount.db.transactions import DATABASE_ERRORS, is_in_transaction
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages import page_read_breaker

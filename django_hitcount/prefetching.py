@@ -30,7 +30,7 @@ from django_hitcount.counters.numbers import Number, Wish, numbers_of, set_hits
 from django_hitcount.counters.primary_keys import is_unsaved
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.expressions import HitsInTables, VisitorsInTables
-from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.tables import hits_alias
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import UnsavedObject
 from django_hitcount.numbers import read_numbers

@@ -35,8 +35,8 @@ from django_hitcount.counters.hits import (
 from django_hitcount.counters.numbers import Number, forget_numbers, numbers_of
 from django_hitcount.counters.primary_keys import is_unsaved
 from django_hitcount.db.counter_keys import clear_content_types, counter_key
-from django_hitcount.db.routing import hits_alias, write_aliases
-from django_hitcount.db.savepoints import DelayedWork, open_transactions
+from django_hitcount.db.savepoints import DelayedWork, open_transactions, write_aliases
+from django_hitcount.db.tables import hits_alias
 from django_hitcount.db.transactions import DATABASE_ERRORS, is_server_away
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.numbers import read_numbers

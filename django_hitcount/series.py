@@ -23,9 +23,9 @@ from django_hitcount.counters.numbers import Number
 from django_hitcount.counters.primary_keys import convert_key, counted_model, key_type
 from django_hitcount.db import sums
 from django_hitcount.db.counter_keys import content_type_id_of, counter_key
-from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.sums import DayRange, Sums
+from django_hitcount.db.tables import hits_alias
 from django_hitcount.exceptions import InvalidArgument, UnsavedObject
 from django_hitcount.numbers import read_visitors_of_days
 from django_hitcount.twins import async_twin

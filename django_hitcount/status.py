@@ -15,9 +15,8 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.batches import Waiting
 from django_hitcount.counters.days import find_range, last_days, time_since
 from django_hitcount.db import ledger
-from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
-from django_hitcount.db.tables import RefusedHitSlot
+from django_hitcount.db.tables import RefusedHitSlot, hits_alias
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.twins import async_twin
 

@@ -39,8 +39,7 @@ from django_hitcount.admin.statistics import compare, days_csv, read_statistics
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.keys import check_counter
 from django_hitcount.counters.primary_keys import KeyType, key_type
-from django_hitcount.db.routing import hits_alias
-from django_hitcount.db.tables import Correction, HitSlot
+from django_hitcount.db.tables import Correction, HitSlot, hits_alias
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.prefetching import prefetch_hits

@@ -24,9 +24,8 @@ from django_hitcount.counters.keys import CounterKey, ObjectKey
 from django_hitcount.counters.numbers import Number
 from django_hitcount.counters.rankings import Order, RankedKey, Scope, weigh_days
 from django_hitcount.db.rankings import compare_objects, stream_objects
-from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
-from django_hitcount.db.tables import DailyModelHits, RefusedHitSlot
+from django_hitcount.db.tables import DailyModelHits, RefusedHitSlot, hits_alias
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.numbers import read_numbers
 from django_hitcount.refusals.registry import reasons_by_name

@@ -20,9 +20,8 @@ from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.numbers import Number
 from django_hitcount.counters.visitors import VisitorsOfDays
 from django_hitcount.db.counter_keys import counter_key
-from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.sums import Sums
-from django_hitcount.db.tables import Correction
+from django_hitcount.db.tables import Correction, hits_alias
 from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.numbers import count_together, read_numbers, read_visitors_of_days
 from django_hitcount.reading import get_hits

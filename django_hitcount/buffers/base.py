@@ -15,7 +15,7 @@ from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, ObjectKe
 from django_hitcount.counters.numbers import Number
 from django_hitcount.counters.visitors import MergedDays, Sketch, Visitors, VisitorsOfDays
 from django_hitcount.db import admissions, seen_visitors
-from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.tables import hits_alias
 
 
 class Buffer(ABC):

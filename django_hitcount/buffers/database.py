@@ -19,8 +19,7 @@ from django_hitcount.counters.hits import UNAVAILABLE, AddressHash, NewHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.numbers import Number
 from django_hitcount.db import seen_visitors, slots
-from django_hitcount.db.routing import hits_alias
-from django_hitcount.db.tables import MissedRecord
+from django_hitcount.db.tables import MissedRecord, hits_alias
 from django_hitcount.db.transactions import (
     DATABASE_ERRORS,
     in_transaction,

@@ -20,8 +20,8 @@ from django.db.models.signals import post_delete, post_save
 from django_hitcount.conf import get_config
 from django_hitcount.counters.keys import CounterKey, check_counter
 from django_hitcount.counters.primary_keys import counted_model, object_id_of
-from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
+from django_hitcount.db.tables import hits_alias
 from django_hitcount.db.transactions import is_in_transaction
 
 _UNCOMMITTED = "_hitcount_uncommitted"

@@ -22,8 +22,7 @@ from django_hitcount.counters.days import open_days
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey
 from django_hitcount.counters.visitors import DayInTable, Sketch
 from django_hitcount.db import slots, sql
-from django_hitcount.db.routing import hits_alias
-from django_hitcount.db.tables import DailyVisitors, SeenVisitor
+from django_hitcount.db.tables import DailyVisitors, SeenVisitor, hits_alias
 from django_hitcount.db.transactions import in_transaction, take_write_lock
 
 SKETCHES_PER_STATEMENT = 200

@@ -18,8 +18,7 @@ from django.utils import timezone
 
 from django_hitcount.counters.batches import BatchId
 from django_hitcount.db import sql
-from django_hitcount.db.routing import hits_alias
-from django_hitcount.db.tables import LastBatch
+from django_hitcount.db.tables import LastBatch, hits_alias
 from django_hitcount.db.transactions import in_transaction
 
 PATIENCE_SECONDS = 2.0

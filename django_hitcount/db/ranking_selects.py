@@ -16,9 +16,8 @@ from dataclasses import replace
 from django.db import connections
 
 from django_hitcount.counters.rankings import Order, RowList, Scope
-from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.slots import CORRECTION_SLOT
-from django_hitcount.db.tables import DailyHitSlot, HitSlot
+from django_hitcount.db.tables import DailyHitSlot, HitSlot, hits_alias
 from django_hitcount.db.tables.hits import match_uncompacted
 
 FEW_UNCOMPACTED = 2000

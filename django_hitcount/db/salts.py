@@ -14,9 +14,8 @@ from django.db import connections, models
 
 from django_hitcount import conf
 from django_hitcount.counters.days import day_of
-from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.sql import read_clock
-from django_hitcount.db.tables import VisitorSalt
+from django_hitcount.db.tables import VisitorSalt, hits_alias
 from django_hitcount.db.transactions import (
     DATABASE_ERRORS,
     in_transaction,

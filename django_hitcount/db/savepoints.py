@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from contextvars import copy_context
 from typing import Any
 
-from django.db import connections, transaction
+from django.db import connections, router, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Model
 
 from django_hitcount.db.transactions import (
     DATABASE_ERRORS,
@@ -134,6 +135,15 @@ def open_transactions(databases: Iterable[str], *, autocommit_in: str | None = N
         elif using == autocommit_in and not connection.autocommit:  # Also without a connection.
             require_autocommit(using)
     return opened
+
+
+def write_aliases(objs: Sequence[Model], *, default: str) -> set[str]:
+    """Return the databases in which a page may have a transaction that changes one of ``objs``."""
+    aliases = {obj._state.db or default for obj in objs}
+    if router.routers:
+        # Not type(obj): request.user is a lazy object, which only looks like its model.
+        aliases |= {router.db_for_write(obj._meta.model, instance=obj) for obj in objs}
+    return aliases
 
 
 class DelayedWork:

@@ -20,9 +20,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.constants import OnConflict
 from django.utils import timezone
 
-from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
-from django_hitcount.db.tables import VisitorSalt
+from django_hitcount.db.tables import VisitorSalt, hits_alias
 from django_hitcount.db.transactions import in_transaction
 
 Sql = tuple[str, list[Any]]

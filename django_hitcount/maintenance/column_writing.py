@@ -19,9 +19,8 @@ from django.db.models import Case, Max, Value, When
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.primary_keys import convert_key, find_by_texts
 from django_hitcount.db.counter_keys import content_type_id_of
-from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.sums import read_sums
-from django_hitcount.db.tables import StaleTotal
+from django_hitcount.db.tables import StaleTotal, hits_alias
 from django_hitcount.db.total_columns import HitCountField, total_columns
 from django_hitcount.db.transactions import in_transaction, limit_waits, take_write_lock
 from django_hitcount.maintenance import run_all

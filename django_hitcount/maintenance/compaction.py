@@ -14,10 +14,9 @@ from django.db.models import Max
 from django_hitcount.buffers import get_buffer
 from django_hitcount.db import daily_visitors, folding
 from django_hitcount.db.admissions import prune_admissions
-from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.salts import prune_salts
 from django_hitcount.db.seen_visitors import prune_addresses
-from django_hitcount.db.tables import DailyHitSlot, HitSlot, RefusedHitSlot, SlotRow
+from django_hitcount.db.tables import DailyHitSlot, HitSlot, RefusedHitSlot, SlotRow, hits_alias
 from django_hitcount.db.transactions import in_transaction
 from django_hitcount.maintenance import forgetting, run_all
 from django_hitcount.maintenance.column_writing import write_stale_totals

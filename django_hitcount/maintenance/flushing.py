@@ -24,8 +24,7 @@ from django_hitcount import conf
 from django_hitcount.buffers import Buffer, get_buffer
 from django_hitcount.counters.batches import Batch, BatchId
 from django_hitcount.db import daily_visitors, ledger, slots
-from django_hitcount.db.routing import hits_alias
-from django_hitcount.db.tables import DeletedObject
+from django_hitcount.db.tables import DeletedObject, hits_alias
 from django_hitcount.db.transactions import in_transaction, limit_waits
 from django_hitcount.exceptions import HitCountError
 from django_hitcount.maintenance import forgetting, run_all

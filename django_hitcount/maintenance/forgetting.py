@@ -23,7 +23,6 @@ from django_hitcount.conf import get_config
 from django_hitcount.counters.keys import CounterKey, InvalidKey, ObjectKey
 from django_hitcount.counters.primary_keys import convert_key, find_by_texts
 from django_hitcount.db import slots
-from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.tables import (
     Correction,
@@ -35,6 +34,7 @@ from django_hitcount.db.tables import (
     HitSlot,
     SeenVisitor,
     SlotRow,
+    hits_alias,
 )
 from django_hitcount.db.total_columns import mark_stale
 from django_hitcount.db.transactions import (

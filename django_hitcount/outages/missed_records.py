@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey
-from django_hitcount.db.routing import hits_alias
-from django_hitcount.db.tables import MissedRecord
+from django_hitcount.db.tables import MissedRecord, hits_alias
 from django_hitcount.outages.waits import pause_deadline
 
 RECORDS_AT_A_TIME = 100

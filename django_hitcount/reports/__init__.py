@@ -21,9 +21,8 @@ from django.utils.translation import gettext, gettext_lazy
 from django_hitcount import conf
 from django_hitcount.counters.keys import InvalidKey, ObjectKey
 from django_hitcount.counters.primary_keys import convert_key, find_by_texts
-from django_hitcount.db.routing import hits_alias
 from django_hitcount.db.savepoints import savepoint
-from django_hitcount.db.tables import HitSlot
+from django_hitcount.db.tables import HitSlot, hits_alias
 from django_hitcount.reports.selection import Models
 
 MOST_MODELS = 3

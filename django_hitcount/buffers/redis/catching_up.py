@@ -30,7 +30,7 @@ from django_hitcount.counters import group_items
 from django_hitcount.counters.days import open_days
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.db import ledger, seen_visitors
-from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.tables import hits_alias
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.outages import missed_records
 from django_hitcount.outages.missed_records import CommandId, MissedHits

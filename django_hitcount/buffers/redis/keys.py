@@ -19,7 +19,7 @@ from pathlib import Path
 from django.db import connections
 
 from django_hitcount.conf import MOST_PARTITIONS
-from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.tables import hits_alias
 
 VISITORS_SECONDS = 3 * 24 * 3600
 """How long Redis keeps what it knows of the visitors of a day, from the first of them on. These are

@@ -1,8 +1,8 @@
-"""The tables. Those of hits are in hits.py."""
+"""The tables, and the database that they are in. The tables of hits are in hits.py."""
 
 from __future__ import annotations
 
-from django.db import models
+from django.db import DEFAULT_DB_ALIAS, models, router
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
@@ -15,6 +15,12 @@ from django_hitcount.db.tables.hits import HitSlot as HitSlot
 from django_hitcount.db.tables.hits import ObjectIdField, Row, unique
 from django_hitcount.db.tables.hits import RefusedHitSlot as RefusedHitSlot
 from django_hitcount.db.tables.hits import SlotRow as SlotRow
+
+
+def hits_alias() -> str:
+    """Return the alias of the database that holds all tables of django_hitcount."""
+    # Each hit asks this several times. Without routers, Django takes longer for the same answer.
+    return router.db_for_write(HitSlot) if router.routers else DEFAULT_DB_ALIAS
 
 
 class LastBatch(Row):

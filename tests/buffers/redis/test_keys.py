@@ -10,7 +10,7 @@ from django.db import connections
 
 from django_hitcount.buffers.redis import keys
 from django_hitcount.buffers.redis.keys import PartitionKeys, RunKeys, run_keys, throttle_key
-from django_hitcount.db.routing import hits_alias
+from django_hitcount.db.tables import hits_alias
 
 RUN = "0123456789ab"
 
