@@ -80,9 +80,9 @@ def record_hit(
 
     Args:
         obj: a saved object of any model, with an integer, a UUID, or up to 255 characters as key.
-        request: the request for the page. The refusals of HITCOUNT["REFUSALS"] (by default, of all
-            but a GET) and the counter's ``repeat`` and ``per_address`` rules decide whether its hit
-            counts. Without a request, as for a like by POST, the hit always counts.
+        request: the request for the page. HITCOUNT["REFUSALS"], which by default refuses all but a
+            GET, and the counter's ``repeat`` and ``per_address`` rules decide whether its hit
+            counts. Without a request, the hit always counts: leave it out for a like by POST.
         counter: the name of a counter in HITCOUNT["COUNTERS"].
         amount: how many hits, a whole number other than 0. A negative amount takes hits back, such
             as a like, and has no visitor. The total may become negative.
