@@ -32,8 +32,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET, require_POST
 
-from django_hitcount.beacon import HIT, read_token
-from django_hitcount.beacon.counting import count_tokens, read_shown, refused_tokens
+from django_hitcount.beacon import HIT, count_tokens, read_shown, read_token, refused_tokens
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
 from django_hitcount.counters.hits import BAD_TOKEN, OTHER_SITE
 from django_hitcount.db.transactions import DATABASE_ERRORS

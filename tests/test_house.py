@@ -33,7 +33,6 @@ BELOW_ALL_WINGS = {
 }
 
 FOLDERS_OF_THE_ROOT = {
-    "beacon",
     *("admin", "management", "migrations", "templatetags"),
     *("locale", "static", "templates"),
 }

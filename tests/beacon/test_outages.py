@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from django.db import OperationalError
 
-from django_hitcount import beacon_token, get_hits
-from django_hitcount.beacon import counting
-from django_hitcount.beacon.counting import RefusedTokens
+from django_hitcount import beacon, beacon_token, get_hits
+from django_hitcount.beacon import RefusedTokens
 from django_hitcount.buffers import get_buffer
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.testing import BrowserClient, override_hitcount
@@ -31,7 +30,7 @@ def fail_with(error: Exception):
 
 def test_page_tries_again_when_the_database_is_back(article, monkeypatch, caplog):
     with monkeypatch.context() as patch:
-        patch.setattr(counting, "find_by_texts", fail_with(OperationalError("gone away")))
+        patch.setattr(beacon, "find_by_texts", fail_with(OperationalError("gone away")))
         assert send([article]).status_code == 503
         assert BrowserClient().get(f"/seen/{beacon_token(article)}.gif").status_code == 200
     assert caplog.text.count("gone away") == 2
@@ -55,7 +54,7 @@ def test_database_remembers_views_while_redis_is_away(article, monkeypatch, meth
 
 
 def test_hits_count_without_a_limit_while_no_visitor_key_can_be_read(article, monkeypatch):
-    monkeypatch.setattr(counting, "hash_address", fail_with(BufferUnavailable("away")))
+    monkeypatch.setattr(beacon, "hash_address", fail_with(BufferUnavailable("away")))
 
     with override_hitcount(BEACON_HITS_PER_MINUTE=1):
         for number in range(2):
@@ -84,7 +83,7 @@ def test_refused_tokens_that_cannot_be_written_are_logged(article, monkeypatch, 
 
 def test_view_can_be_sent_again_if_its_limit_could_not_be_read(article, monkeypatch):
     with monkeypatch.context() as patch:
-        for buffer in (get_buffer(), counting.DatabaseBuffer):
+        for buffer in (get_buffer(), beacon.DatabaseBuffer):
             patch.setattr(buffer, "count_of_address", fail_with(OperationalError("gone away")))
         assert send([article]).status_code == 503
 

@@ -16,8 +16,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from django_hitcount import beacon_token, flush_hits, get_hits, record_hit
-from django_hitcount.beacon import SALT
-from django_hitcount.beacon.counting import refused_tokens
+from django_hitcount.beacon import SALT, refused_tokens
 from django_hitcount.testing import override_hitcount
 from tests.app.models import Article, Page, Photo, Plain
 from tests.beacon.sending import send, send_text

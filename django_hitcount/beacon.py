@@ -1,8 +1,13 @@
 """
-Count the hits that cached pages send, and read the numbers that they show.
+The beacon: pages that a cache serves to everybody send their hits themselves.
 
-Requests that have nothing to count are refused, and counted for the report. Anybody may send as
-many of them as they like, so they cost no query and no round trip: RefusedTokens.
+First what such a page gets from ``{% hit_beacon %}``. A token names what the page may count, or
+what it may show, signed by this site. It has no time limit, and the same object always has the same
+token. So a page may be cached for as long as its site likes, and equal pages stay equal.
+
+Then what the views do with what a page sends. Requests that have nothing to count are refused, and
+counted for the report. Anybody may send as many of them as they like, so they cost no query and no
+round trip: RefusedTokens.
 """
 
 from __future__ import annotations
@@ -13,17 +18,21 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
+from typing import Any, Literal, NamedTuple
 
+from django.apps import apps
+from django.core.exceptions import ImproperlyConfigured
+from django.core.signing import BadSignature, Signer
 from django.db import router
 from django.db.models import Model
 from django.http import HttpRequest
+from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 
-from django_hitcount.beacon import HIT, VISITORS, Token
 from django_hitcount.buffers import get_buffer
 from django_hitcount.buffers.database import DatabaseBuffer
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
-from django_hitcount.counters.days import day_of
+from django_hitcount.counters.days import day_of, last_days
 from django_hitcount.counters.hits import (
     ADDRESS_LIMIT,
     AMOUNT_LIMIT,
@@ -32,17 +41,110 @@ from django_hitcount.counters.hits import (
     AddressInterval,
     NewHits,
 )
-from django_hitcount.counters.keys import CounterKey
+from django_hitcount.counters.keys import CounterKey, valid_visitor_counter
 from django_hitcount.counters.numbers import Number, Wish
 from django_hitcount.counters.primary_keys import find_by_texts, object_id_of
 from django_hitcount.db.counter_keys import content_type_id_of, counter_key
 from django_hitcount.db.transactions import DATABASE_ERRORS
-from django_hitcount.exceptions import BufferUnavailable
+from django_hitcount.exceptions import BufferUnavailable, InvalidArgument
 from django_hitcount.numbers import read_numbers
 from django_hitcount.recording import record_new_hits
 from django_hitcount.refusals.registry import HitContext, find_refusal, log_refused
 from django_hitcount.visitors.addresses import client_network, is_unnamed_proxy
 from django_hitcount.visitors.hashing import hash_address
+
+logger = logging.getLogger("django_hitcount")
+
+SALT = "django_hitcount.beacon"
+
+HIT, HITS, VISITORS = "hit", "hits", "visitors"
+
+SCRIPT_FILE = "django_hitcount/seen.js"
+"""No public list of trackers blocks this name, nor the one that the docs advise for the address:
+tests/browser/test_beacon.py."""
+
+SCRIPT = '<script src="{}" data-url="{}" defer></script>'
+
+IMAGE = '<noscript><img src="{}" alt="" width="1" height="1"></noscript>'
+
+
+class Token(NamedTuple):
+    """What a token allows."""
+
+    purpose: str
+    """HIT: to count a hit. HITS and VISITORS: to show this number."""
+
+    model: type[Model]
+    object_id: str
+    counter: str
+    days: int
+    """For VISITORS: on how many days, today included. 0 for the others."""
+
+
+def beacon_token(
+    obj: Model,
+    *,
+    counter: str = DEFAULT_COUNTER,
+    show: Literal["hits", "visitors"] | None = None,
+    days: int = 1,
+) -> str:
+    """
+    Return the token that a page sends to count a hit on ``obj``, or to show a number of it.
+
+    It goes into the attribute ``data-hit`` of an element; with ``show="hits"``, into ``data-hits``;
+    with ``show="visitors"``, into ``data-visitors``. The visitors are those of so many ``days``,
+    today included. A token that shows a number cannot count a hit.
+
+    Raises InvalidArgument if an argument is invalid. Costs what record_hit() costs before it
+    records: a query at the first call of a process for a model.
+    """
+    counter_key(obj, counter=counter)  # Checks both, as the next one checks the days.
+    last_days(days)
+    if show not in {None, HITS, VISITORS}:
+        raise InvalidArgument(
+            f"Invalid show: {show!r}. Pass 'hits' or 'visitors', or leave it out."
+        )
+    if show == VISITORS:
+        valid_visitor_counter(counter)
+    model: Any = obj._meta.concrete_model
+    parts = [show or HIT, model._meta.label_lower, object_id_of(obj), counter]
+    if show == VISITORS:
+        parts.append(days)
+    return Signer(salt=SALT).sign_object(parts)
+
+
+def read_token(text: str) -> Token | None:
+    """Return what a token allows; None if it is not ours, or its model or counter has gone."""
+    try:
+        purpose, label, object_id, counter, *days = Signer(salt=SALT).unsign_object(text)
+        model = apps.get_model(label)
+    except (BadSignature, LookupError, ValueError):
+        return None
+    options = get_config().counters.get(counter)
+    if options is None or (purpose == VISITORS and not options.visitors):
+        return None
+    return Token(purpose, model, object_id, counter, *(days or [0]))
+
+
+def beacon_url(name: str, *args: str) -> str:
+    """Return the address of a view. Raises ImproperlyConfigured if the project has none."""
+    try:
+        return reverse(f"django_hitcount:{name}", args=args)
+    except NoReverseMatch as exc:
+        raise ImproperlyConfigured(
+            "{% hit_beacon %} needs an address that pages can send their hits to. Add it to your "
+            'urlpatterns: path("seen/", include("django_hitcount.urls")).'
+        ) from exc
+
+
+def is_preview(request: HttpRequest, obj: Model, counter: str) -> bool:
+    """
+    Return whether a refusal of HITCOUNT["REFUSALS"] says that the page is a preview.
+
+    The request of the beacon does not know that any more, so the page decides.
+    """
+    return find_refusal(HitContext(request, obj, counter), only="preview") is not None
+
 
 VIEW_MILLISECONDS = 24 * 3600 * 1000
 """How long the id of a view is known. A page that was not answered tries again while it is open."""
@@ -55,8 +157,6 @@ LONGEST_WAIT_SECONDS = 60.0
 
 NO_OBJECT = CounterKey(0, "", DEFAULT_COUNTER)
 """The key that they are counted under. A refused hit has no row of an object."""
-
-logger = logging.getLogger("django_hitcount")
 
 
 def count_tokens(request: HttpRequest, tokens: Iterable[Token], view_id: str | None) -> None:
