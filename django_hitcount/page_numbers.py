@@ -45,11 +45,6 @@ class PageMemory(FreshNumbers):
         self.hits: dict[CounterKey, tuple[Hit, DelayedWork | None]] = {}
         """The last hit on each counter, and the work that waits for a COMMIT, if it does."""
 
-    def remember_hit(self, key: CounterKey, hit: Hit, delayed: DelayedWork | None) -> None:
-        """Keep the result of a hit. ``delayed`` is the work that waits for a COMMIT, if it does."""
-        self.hits[key] = hit, delayed
-        self.remember({Number(key): hit.total})
-
     def recall_hit(self, key: CounterKey) -> Hit | None:
         """Return the last hit on a counter; None without one, or if that was rolled back."""
         hit, delayed = self.hits.get(key, (None, None))
@@ -68,9 +63,8 @@ class PageMemory(FreshNumbers):
 
     def forget_days(self, hits: Iterable[NewHits]) -> None:
         """Forget the visitors and hits of days of counters that the page is about to record."""
-        if self:
-            keys = {hit.key for hit in hits}
-            self.forget(lambda number: number.last_day is not None and number.key in keys)
+        keys = {hit.key for hit in hits}
+        self.forget(lambda number: number.last_day is not None and number.key in keys)
 
 
 def memory_of(request: HttpRequest) -> PageMemory:
@@ -87,11 +81,6 @@ def _wishes_of(model: type[Model], route: str) -> list[Wish]:
     return []
 
 
-def _find_wishes(request: HttpRequest, obj: Model) -> list[Wish]:
-    match = request.resolver_match
-    return _wishes_of(obj._meta.model, match.route or "" if match else "")
-
-
 def _add_wish(request: HttpRequest, obj: Model, key: CounterKey, wish: Wish) -> None:
     """
     Add a wish of the page of ``request``, if it has recorded a hit on ``obj``.
@@ -100,14 +89,14 @@ def _add_wish(request: HttpRequest, obj: Model, key: CounterKey, wish: Wish) -> 
     """
     hits = memory_of(request).hits
     if (wish.days or key not in hits) and any(recorded[:2] == key[:2] for recorded in hits):
-        wishes = _find_wishes(request, obj)
+        wishes = _wishes_of(obj._meta.model, getattr(request.resolver_match, "route", ""))
         others = [known for known in wishes if known != wish]
         wishes[:] = [*others, wish][-MOST_WISHES:]
 
 
 def find_wanted(request: HttpRequest, obj: Model, key: CounterKey) -> tuple[Number, ...]:
     """Return what the page of ``request`` will show of ``obj``, as far as that is known."""
-    wishes = _find_wishes(request, obj)
+    wishes = _wishes_of(obj._meta.model, getattr(request.resolver_match, "route", ""))
     return _make_wanted(tuple(wishes), key, day_of()) if wishes else ()
 
 

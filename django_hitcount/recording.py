@@ -2,8 +2,7 @@
 Record hits. Every hit takes this path:
 
 1. record_hit() or record_hits() checks the arguments and runs the refusals: _record().
-2. If the counter needs them, record_new_hits() finds out the visitor and the address of the
-   request.
+2. If the counter needs it, record_new_hits() finds out where the request comes from.
 3. If a transaction is open, the hits wait for its COMMIT.
 4. The buffer takes the hits in, and returns which are repeats, and the totals: _record_now().
 """
@@ -13,10 +12,10 @@ from __future__ import annotations
 import datetime
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
-from django.db import IntegrityError
+from django.db import IntegrityError, router
 from django.db.models import Model
 from django.db.transaction import TransactionManagementError
 from django.http import HttpRequest
@@ -42,7 +41,7 @@ from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.numbers import read_numbers
 from django_hitcount.outages import page_read_breaker
 from django_hitcount.outages.waits import add_wait, current_page
-from django_hitcount.page_numbers import find_wanted, memory_of, read_totals
+from django_hitcount.page_numbers import PageMemory, find_wanted, memory_of, read_totals
 from django_hitcount.reading import total_or_none
 from django_hitcount.refusals.registry import (
     HitContext,
@@ -54,8 +53,6 @@ from django_hitcount.refusals.registry import (
 from django_hitcount.twins import async_twin
 from django_hitcount.visitors import RequestOrigin, read_origin
 from django_hitcount.visitors.hashing import add_visitors
-
-__all__ = ["Hit", "arecord_hit", "arecord_hits", "record_hit", "record_hits"]
 
 logger = logging.getLogger("django_hitcount")
 
@@ -146,7 +143,8 @@ def _record(
     once_per_request: bool = False,
 ) -> list[Hit]:
     """See record_hits(), and record_hit() for ``once_per_request``, which is for one object."""
-    check_amount(amount)
+    if type(amount) is not int or amount != 1:
+        check_amount(amount)
     day = day_of(at)
     try:
         keys = [counter_key(obj, counter=counter) for obj in objs]
@@ -160,10 +158,7 @@ def _record(
     refusals = [find_refusal(HitContext(request, obj, counter), refuse) for obj in objs]
     if any(refusals):
         log_refused(refusals, counter, request)
-    hits = [
-        NewHits(key, day, amount, refusal)
-        for key, refusal in zip(keys, refusals)  # noqa: B905  # strict=True takes time for each hit.
-    ]
+    hits = [NewHits(key, day, amount, name) for key, name in zip(keys, refusals, strict=True)]
     return record_new_hits(objs, hits, request)
 
 
@@ -178,21 +173,24 @@ def record_new_hits(
     """
     if not hits:
         return []
-    counter, delayed, origin, is_sure = hits[0].key.counter, None, None, True
+    counter, delayed, origin, memory = hits[0].key.counter, None, None, None
     wanted: tuple[Number, ...] = ()
     if request is not None:
+        memory = memory_of(request)
         options = get_config().counters[counter]
         needs_origin = options.identifies_visitors or options.per_address
         if needs_origin and hits[0].amount > 0 and None in [hit.refusal for hit in hits]:
             origin = read_origin(request, options)
-            is_sure = not origin or not (options.per_address or options.repeat != "always")
         if len(objs) == 1:
             wanted = find_wanted(request, objs[0], hits[0].key)
-    for obj in objs:
-        forget_numbers(obj, counter=counter)
     using = hits_alias()
     # If the page rolls back in a database of an object, its hit must not count.
-    databases = {using, *write_aliases(objs, default=using)}
+    databases = {using}
+    for obj in objs:
+        forget_numbers(obj, counter=counter)
+        databases.add(obj._state.db or using)
+    if router.routers:
+        databases |= write_aliases(objs)
     page = current_page.set(current_page.get() if request is None else request)
     try:
         opened = open_transactions(databases, autocommit_in=using)
@@ -200,14 +198,14 @@ def record_new_hits(
             work = partial(_record_now, objs, hits, request, origin, wanted)
             delayed = DelayedWork(work, opened)
             before = read_totals([hit.key for hit in hits], request, wanted)
-            results = [_foresee(hit, before.get(Number(hit.key)), is_sure) for hit in hits]
+            results = _foresee(hits, before, origin)
         else:
             results = _record_now(objs, hits, request, origin, wanted)
     except TransactionManagementError as exc:
         results = _report_lost(hits, exc)
     finally:
         current_page.reset(page)
-    _remember(objs, hits, results, request, delayed)
+    _remember(objs, hits, results, memory, delayed)
     return results
 
 
@@ -215,15 +213,18 @@ def _remember(
     objs: Sequence[Model],
     hits: Sequence[NewHits],
     results: Sequence[Hit],
-    request: HttpRequest | None,
+    memory: PageMemory | None,
     delayed: DelayedWork | None,
 ) -> None:
-    """Keep results on the request, and totals on the objects, unless hits wait for a COMMIT."""
+    """Keep results in the memory of the page, and totals on objects, unless hits are delayed."""
+    now = time.monotonic()
     for obj, hit, result in zip(objs, hits, results, strict=True):
-        if request is not None:
-            memory_of(request).remember_hit(hit.key, result, delayed)
+        number = Number(hit.key)
+        if memory is not None:
+            memory.hits[hit.key] = result, delayed
+            memory[number] = result.total, now
         if delayed is None and result.total is not None:
-            numbers_of(obj).remember({Number(hit.key): result.total})
+            numbers_of(obj)[number] = result.total, now
 
 
 def _record_now(
@@ -238,8 +239,8 @@ def _record_now(
     try:
         if origin:
             hits = add_visitors(hits, origin)
-        if request is not None:
-            memory_of(request).forget_days(hits)
+        if request is not None and (memory := memory_of(request)):
+            memory.forget_days(hits)
         recorded, known = get_buffer().record(hits, wanted)
     except (BufferUnavailable, *DATABASE_ERRORS) as exc:
         if is_server_away(exc):
@@ -266,14 +267,22 @@ def _record_now(
     ]
 
 
-def _foresee(hit: NewHits, total: int | None, is_sure: bool) -> Hit:
+def _foresee(
+    hits: Sequence[NewHits], before: Mapping[Number, int], origin: RequestOrigin | None
+) -> list[Hit]:
     """
-    Make the Hit of one that waits for the COMMIT. ``total`` does not include it yet.
+    Make the Hits of those that wait for the COMMIT. ``before`` has the totals without them.
 
-    Unless it ``is_sure`` to count then, the total stays without it: no page shows too many.
+    If the buffer may find that they are repeats, totals stay so: no page shows too many.
     """
-    more = hit.amount if is_sure and not hit.refusal else 0
-    return Hit(not hit.refusal, hit.refusal, None if total is None else total + more)
+    options = get_config().counters[hits[0].key.counter]
+    may_be_refused = origin and (options.per_address or options.repeat != "always")
+    found = []
+    for hit in hits:
+        total = before.get(Number(hit.key))
+        more = 0 if hit.refusal or may_be_refused else hit.amount
+        found.append(Hit(not hit.refusal, hit.refusal, None if total is None else total + more))
+    return found
 
 
 def _report_lost(hits: Sequence[NewHits], error: Exception) -> list[Hit]:

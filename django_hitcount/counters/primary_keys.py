@@ -14,7 +14,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterable
 from enum import Enum
-from functools import cache, partial
+from functools import cache
 from typing import Any, TypeAlias
 
 from django.db import connections, models, router
@@ -108,7 +108,8 @@ def object_id_of(obj: Model) -> str:
         raise UnsavedObject(f"Cannot count hits of {obj!r}. Pass a saved model instance.")
     if (key := obj.pk) is None or obj._state.adding:
         raise UnsavedObject(f"Cannot count hits of {obj!r}. Save the object first.")
-    text = convert_key(obj._meta.model, key)
+    plain_type, convert = _find_conversion(obj._meta.model)
+    text = str(key) if type(key) is plain_type else convert(key)
     is_plain = text.isascii() and text.isprintable() and len(text) <= conf.OBJECT_ID_MAX_LENGTH
     return text if is_plain else _check_object_id(text)
 
@@ -204,20 +205,25 @@ def convert_key(model: type[Model], key: Any) -> str:
 
     Raises InvalidKey if hits cannot be counted for a key of this type.
     """
-    kind, prepare = _find_conversion(model)
-    if prepare:
-        key = prepare(key)
-    return str(key if type(key) is kind.value else kind.parse(key))
+    _, convert = _find_conversion(model)
+    return convert(key)
 
 
 @cache
-def _find_conversion(model: type[Model]) -> tuple[KeyType, Callable[[Any], Any] | None]:
-    """Return the type of the key, and for a custom field what returns the column's value."""
+def _find_conversion(model: type[Model]) -> tuple[type | None, Callable[[Any], str]]:
+    """
+    Return the type of the keys whose text is that of Python, and what converts any key.
+
+    The type is None for a custom field: the column's value may be another one.
+    """
     kind, field = key_type(model), key_field(model)
+    plain_type: type = kind.value
     if _is_of_django(field):
-        return kind, None
+        return plain_type, lambda key: str(key if type(key) is plain_type else kind.parse(key))
     connection = connections[router.db_for_read(model)]
-    return kind, partial(field.get_db_prep_value, connection=connection, prepared=False)
+    return None, lambda key: str(
+        kind.parse(field.get_db_prep_value(key, connection, prepared=False))
+    )
 
 
 def find_by_texts(

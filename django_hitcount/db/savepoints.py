@@ -137,13 +137,10 @@ def open_transactions(databases: Iterable[str], *, autocommit_in: str | None = N
     return opened
 
 
-def write_aliases(objs: Sequence[Model], *, default: str) -> set[str]:
-    """Return the databases in which a page may have a transaction that changes one of ``objs``."""
-    aliases = {obj._state.db or default for obj in objs}
-    if router.routers:
-        # Not type(obj): request.user is a lazy object, which only looks like its model.
-        aliases |= {router.db_for_write(obj._meta.model, instance=obj) for obj in objs}
-    return aliases
+def write_aliases(objs: Sequence[Model]) -> set[str]:
+    """Return the databases in which routers would write ``objs``."""
+    # Not type(obj): request.user is a lazy object, which only looks like its model.
+    return {router.db_for_write(obj._meta.model, instance=obj) for obj in objs}
 
 
 class DelayedWork:

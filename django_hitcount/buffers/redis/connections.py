@@ -11,11 +11,12 @@ import math
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from redis.connection import DefaultParser
 
-from django_hitcount.outages.waits import seconds_left
+from django_hitcount.outages.waits import deadline, seconds_left
 
 if TYPE_CHECKING:
     from redis.connection import AbstractConnection
@@ -130,10 +131,10 @@ class BoundedSocket:
         self._sock.settimeout(seconds)
 
     def recv(self, *args: Any) -> bytes:
-        left = seconds_left()
-        if left is None or left > self._enough:
+        moment = deadline.get()
+        if moment is None or moment - monotonic() > self._enough:
             return self._sock.recv(*args)
-        with self._limited(left):
+        with self._limited(seconds_left()):
             return self._sock.recv(*args)
 
     def recv_into(self, *args: Any) -> int:

@@ -31,7 +31,7 @@ from django_hitcount.buffers.redis.link import (
 from django_hitcount.buffers.redis.scripts import Command, ScriptCall
 from django_hitcount.db.transactions import is_server_away
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.outages import Breaker
+from django_hitcount.outages import Breaker, GuardedCall
 from django_hitcount.outages.waits import Deadline, deadline, seconds_left
 
 
@@ -96,7 +96,7 @@ class RedisServer:
         """
         sent: RunReplies | None = None
         try:
-            with self.breaker.guard() as is_back:
+            with GuardedCall(self.breaker) as is_back:
                 if is_back or self._is_behind:
                     self._catch_up()
                 sent = self.send_unguarded(build)
