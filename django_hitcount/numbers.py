@@ -1,8 +1,8 @@
 """
 Read numbers of any counters: hits and visitors, of all time or of some days.
 
-The buffer is asked first, once for all of them. It has what it keeps exactly, and the hits that it
-holds of the others. A flush may move those into the tables before these are read. So one statement
+The buffer is asked first, once for all of them. What it keeps is exact. Of the others it has the
+hits that it holds. A flush may move those into the tables before these are read. So one statement
 reads the sums and the ledger, which says whose hits the sums include.
 
 Redis also has the visitors of each day, and the tables have those up to the last flush. Days whose
@@ -60,13 +60,16 @@ def read_numbers(
     ``on_page``, leaves out what cannot be read now, and does not read the database while the
     breaker of page reads is open.
 
-    With Redis, costs one round trip. Totals that Redis does not know cost one more and a query;
-    Redis then knows them. Hits of some days cost a query for each range. Visitors cost a query; but
-    on a page, Redis knows those of days that end today until midnight, once it was asked for
-    them: the first time costs one round trip more, and then they cost nothing more. Days that are
-    counted together cost one round trip more for each hundred sketches. Without Redis, costs a
-    query for all totals, for the hits of each range, and for all visitors. All that is for each
-    2,000 numbers of hits and 500 of visitors.
+    With Redis, costs one round trip for each 2,000 numbers of hits and 500 of visitors, and for
+    those that Redis does not know:
+
+    - a query and a round trip for totals, which Redis then knows;
+    - a query for the hits of each range of days;
+    - a query for visitors, and a round trip for each hundred sketches of days that are counted
+      together. On a page, a range that ends today costs one round trip more; then Redis knows it
+      until midnight.
+
+    Without Redis, costs a query for all totals, for the hits of each range, and for all visitors.
 
     In a transaction, Redis must not keep what was read. So with ``for_later_pages``, what it does
     not know is read again after the COMMIT.
@@ -78,7 +81,7 @@ def read_numbers(
     pieces = split(hits, HITS_AT_A_TIME), split(of_visitors, VISITORS_AT_A_TIME)
     for some_hits, some_visitors in zip_longest(*pieces, fillvalue=()):
         some = [*some_hits, *some_visitors]
-        if known and {*some} <= known.values.keys() | known.unkept.keys():
+        if known and {*some} <= known.values.keys() | known.keepable.keys():
             known_of_some = known
         else:
             known_of_some = get_buffer().read(some, may_be_kept=on_page)
@@ -86,8 +89,8 @@ def read_numbers(
         missing = [number for number in some if number not in found]
         if not missing:
             continue  # As for most pages and lists.
-        if for_later_pages and known_of_some.unkept and open_transactions([hits_alias()]):
-            load = partial(read_numbers, [*known_of_some.unkept], on_page=True)
+        if for_later_pages and known_of_some.keepable and open_transactions([hits_alias()]):
+            load = partial(read_numbers, [*known_of_some.keepable], on_page=True)
             run_after_commit(load, databases=[hits_alias()])
         with errors_logged("Hits cannot be read") if on_page else nullcontext():
             _add_hits(found, [n for n in missing if not n.of_visitors], known_of_some, on_page)
@@ -124,20 +127,20 @@ def _add_hits(found: Found, numbers: Sequence[Number], known: Known, on_page: bo
             in_tables, applied = sums.read_sums(
                 [number.key for number in some], known.held, using=using, days=of_days
             )
-        next_ids = {position.next_id for position in known.unkept.values() if position}
-        settled = {number: in_tables.get(number.key, 0) for number in some}
+        next_ids = {position.next_id for position in known.keepable.values() if position}
+        without_pending = {number: in_tables.get(number.key, 0) for number in some}
         pending = dict.fromkeys(some, 0)
         for batch_id in known.held.keys() - applied:
-            totals = pending if batch_id in next_ids else settled
+            totals = pending if batch_id in next_ids else without_pending
             for (key, day), hits in known.held[batch_id].items():
                 number = Number(key, *days)
                 if number in totals and number.has(day):
                     totals[number] += hits
-        found |= {number: settled[number] + pending[number] for number in some}
+        found |= {number: without_pending[number] + pending[number] for number in some}
         # What a transaction reads may be wrong for others. If pending hits are in the tables, they
-        # were flushed meanwhile, or Redis has gone back, and a claim will drop them.
-        if known.unkept and not is_in_transaction(using) and not next_ids & applied:
-            get_buffer().keep_totals(settled, known)
+        # were flushed meanwhile, or Redis has gone back, and the next flush drops them unwritten.
+        if known.keepable and not is_in_transaction(using) and not next_ids & applied:
+            get_buffer().keep_totals(without_pending, known)
 
 
 def _add_visitors(found: Found, numbers: Sequence[Number], known: Known, on_page: bool) -> None:
@@ -147,7 +150,7 @@ def _add_visitors(found: Found, numbers: Sequence[Number], known: Known, on_page
     first_day = min(number.days[0] for number in numbers)
     last_day = max(number.days[1] for number in numbers)
     with _tables(on_page) as using:
-        may_be_kept = any(number in known.unkept for number in numbers)
+        may_be_kept = any(number in known.keepable for number in numbers)
         in_tables = daily_visitors.read_days(
             {number.key for number in numbers},
             first_day,

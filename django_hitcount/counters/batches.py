@@ -78,15 +78,15 @@ class Known:
     visitors: dict[DailyVisitorsKey, int] = field(default_factory=dict)
     """The visitors that it has of the others, by day. Estimates."""
 
-    unkept: dict[Number, Position | None] = field(default_factory=dict)
+    keepable: dict[Number, Position | None] = field(default_factory=dict)
     """Those of the others that it can keep, with the position of their partition when they were
-    read; None if they cannot be kept now."""
+    read; None if not now."""
 
     def add(self, later: Known) -> None:
         """Add what was read later. Of the same hits, this counts."""
         self.values |= later.values
         self.visitors |= later.visitors
-        self.unkept |= later.unkept
+        self.keepable |= later.keepable
         for batch_id, hits in later.held.items():
             self.held.setdefault(batch_id, {}).update(hits)
 

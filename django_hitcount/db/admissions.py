@@ -150,7 +150,7 @@ def prune_admissions(*, using: str) -> int:
     Costs two reads, and per 500 rows a read and a transaction of one statement. May run at the
     same time as admit(). At worst, a call at that moment is not admitted, and the next one is.
 
-    Raises OperationalError if a batch meets locks for longer than 5 seconds.
+    Raises OperationalError if a piece meets locks for longer than 5 seconds.
     """
     rows = Admission.objects.using(using)
     # A clock in the condition would use no index.
@@ -158,4 +158,4 @@ def prune_admissions(*, using: str) -> int:
     if now is None:
         return 0
     old = rows.filter(expires_at__lt=now - MICROSECONDS_PER_DAY)
-    return sql.delete_in_batches(old.order_by("expires_at"), using=using)
+    return sql.delete_in_pieces(old.order_by("expires_at"), using=using)

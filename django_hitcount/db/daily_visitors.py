@@ -34,7 +34,7 @@ KEYS_PER_STATEMENT = 500
 NO_SKETCH = models.Value(None, output_field=models.BinaryField())
 
 PATIENCE_SECONDS = 30.0
-"""How long to retry a batch that meets locks before the compaction fails."""
+"""How long to retry a piece that meets locks before the compaction fails."""
 
 
 def write_sketches(visitors: Mapping[DailyVisitorsKey, Sketch], *, using: str) -> None:
@@ -168,18 +168,18 @@ def _key(row: tuple[Any, ...]) -> DailyVisitorsKey:
     return DailyVisitorsKey(CounterKey(*row[:3]), row[3], row[4])
 
 
-def fold_closed_days(*, batch_size: int) -> list[int]:
+def fold_closed_days(*, piece_size: int) -> list[int]:
     """
     Replace the rows of visitors of closed days by their number.
 
     The numbers that projects read do not change. Returns the number of rows that each transaction
     folded. Each transaction costs a read and three statements.
 
-    Raises OperationalError if a batch meets locks for longer than 30 seconds.
+    Raises OperationalError if a piece meets locks for longer than 30 seconds.
     """
     using = hits_alias()
     first_open_day, _ = open_days()
-    fold = partial(_fold, first_open_day, batch_size, using)
+    fold = partial(_fold, first_open_day, piece_size, using)
     sizes = []
     while size := in_transaction(
         fold, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True
@@ -188,12 +188,12 @@ def fold_closed_days(*, batch_size: int) -> list[int]:
     return sizes
 
 
-def _fold(first_open_day: datetime.date, batch_size: int, using: str) -> int:
-    """Lock up to ``batch_size`` rows in lock order, and fold them. Returns their number."""
+def _fold(first_open_day: datetime.date, piece_size: int, using: str) -> int:
+    """Lock up to ``piece_size`` rows in lock order, and fold them. Returns their number."""
     manager = SeenVisitor.objects.using(using)
     take_write_lock(using)
     closed = manager.filter(day__lt=first_open_day).order_by("day", "pk")
-    pks = [*closed.values_list("pk", flat=True)[:batch_size]]
+    pks = [*closed.values_list("pk", flat=True)[:piece_size]]
     locked = manager.filter(pk__in=pks).order_by(*SeenVisitor.KEY, "pk").select_for_update()
     rows = [*locked.values_list("pk", *SeenVisitor.KEY)]
     amounts = Counter(tuple(key) for _, *key in rows)

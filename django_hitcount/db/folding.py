@@ -26,7 +26,7 @@ from django_hitcount.db.transactions import limit_waits, take_write_lock
 LOCK_WAIT_SECONDS = 0.05
 """How long a fold waits for locks: not as long as hits wait for the rows that it has locked."""
 
-Position: TypeAlias = tuple[Any, ...]
+RowPlace: TypeAlias = tuple[Any, ...]
 """The key and the slot of a row: its place in the lock order."""
 
 
@@ -36,15 +36,15 @@ class Folded(NamedTuple):
     rows: int
     """How many rows of slots 1..N."""
 
-    last: Position | None
-    """The position of the last of them; None if there was none."""
+    last: RowPlace | None
+    """The place of the last of them; None if there was none."""
 
     sums: Counter[ModelDay]
     """Their hits by model, counter and day, if they are rows of DailyHitSlot."""
 
 
 def fold_rows(
-    model: type[SlotRow], after: Position | None, *, newest: int, limit: int, using: str
+    model: type[SlotRow], after: RowPlace | None, *, newest: int, limit: int, using: str
 ) -> Folded:
     """
     Fold the next rows in lock order into slot 0: add their hits to it, and delete them.
@@ -67,7 +67,7 @@ def fold_rows(
 
 
 def _select_piece(
-    model: type[SlotRow], after: Position | None, newest: int, limit: int, using: str
+    model: type[SlotRow], after: RowPlace | None, newest: int, limit: int, using: str
 ) -> Sql:
     """Return a SELECT of the next rows, which locks them if the database can lock rows."""
     connection = connections[using]

@@ -49,7 +49,7 @@ def refuse_repeats(
 
     - 1 with ``visitors`` or the rule "daily";
     - up to 6 more with ``repeat`` in seconds;
-    - 1 to 3 more with a limit per address.
+    - 1 to 3 more with a limit per address, and 1 that locks SQLite.
 
     Raises LimitReached. The caller must roll back and call again with the address in ``beyond``.
     """
@@ -184,9 +184,9 @@ def prune_addresses(*, using: str) -> int:
 
     Costs a read, and per 500 rows a read and a transaction of one statement.
 
-    Raises OperationalError if a batch meets locks for longer than 5 seconds.
+    Raises OperationalError if a piece meets locks for longer than 5 seconds.
     """
     first_open_day, _ = open_days()
     rows = CountedAddress.objects.using(using)
     old = rows.filter(name__lt=first_open_day.isoformat())
-    return sql.delete_in_batches(old.order_by("name"), using=using)
+    return sql.delete_in_pieces(old.order_by("name"), using=using)

@@ -35,11 +35,11 @@ ROWS_AT_A_TIME = 1000
 ROWS_PER_STATEMENT = 1000
 """Rows of one upsert. More rows would not make it faster per row."""
 
-DELETE_BATCH_SIZE = 500
+DELETE_PIECE_SIZE = 500
 """Rows deleted by one statement: few enough for the 999 parameters of an old SQLite."""
 
 DELETE_PATIENCE_SECONDS = 5.0
-"""How long to retry the deletion of a batch that meets locks: the next run can delete it, too."""
+"""How long to retry the deletion of a piece that meets locks: the next run can delete it, too."""
 
 
 def read_rows(sql: str, params: Mapping[str, Any]) -> list[tuple[Any, ...]]:
@@ -167,16 +167,16 @@ def insert_or_ignore(
         return bool(cursor.rowcount)
 
 
-def delete_in_batches(old: models.QuerySet[Any, Any], *, using: str) -> int:
+def delete_in_pieces(old: models.QuerySet[Any, Any], *, using: str) -> int:
     """
     Delete the rows of ``old`` in its order, 500 per transaction. Returns their number.
 
     Costs a read, and per 500 rows a read and a transaction of one statement.
 
-    Raises OperationalError if a batch meets locks for longer than 5 seconds.
+    Raises OperationalError if a piece meets locks for longer than 5 seconds.
     """
     deleted = 0
-    while pks := [*old.values_list("pk", flat=True)[:DELETE_BATCH_SIZE]]:
+    while pks := [*old.values_list("pk", flat=True)[:DELETE_PIECE_SIZE]]:
         delete = partial(old.order_by().filter(pk__in=pks)._raw_delete, using)
         deleted += in_transaction(
             delete, using=using, patience_seconds=DELETE_PATIENCE_SECONDS, repeatable=True

@@ -21,15 +21,15 @@ from django_hitcount.db.transactions import in_transaction
 from django_hitcount.maintenance import forgetting, run_all
 from django_hitcount.maintenance.column_writing import write_stale_totals
 
-BATCH_SIZE = 1000
+PIECE_SIZE = 1000
 """Rows that one transaction folds: many enough that the COMMITs take little time, and few enough to
 hold locks for 10 to 50 ms."""
 
-VISITORS_BATCH_SIZE = 500
+VISITORS_PIECE_SIZE = 500
 """Rows of visitors that one transaction folds: few enough for the parameters of an old SQLite."""
 
 PATIENCE_SECONDS = 30.0
-"""How long to retry a batch that meets locks before the compaction fails."""
+"""How long to retry a piece that meets locks before the compaction fails."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,7 +73,7 @@ def compact_hits() -> Compaction:
     return done
 
 
-def compact(*, batch_size: int = BATCH_SIZE) -> Compaction:
+def compact(*, piece_size: int = PIECE_SIZE) -> Compaction:
     """
     Fold slots 1..N of every counter into slot 0. No total changes at any time.
 
@@ -89,28 +89,28 @@ def compact(*, batch_size: int = BATCH_SIZE) -> Compaction:
     locked them (SQLite and MariaDB before 10.6 wait for them). Any number of compactions and
     flushes may run at the same time.
 
-    Costs a transaction of two to five statements per ``batch_size`` rows.
+    Costs a transaction of two to five statements per ``piece_size`` rows.
 
-    Raises OperationalError if a batch meets locks for longer than 30 seconds. Rows that were
+    Raises OperationalError if a piece meets locks for longer than 30 seconds. Rows that were
     folded before stay folded.
     """
     using = hits_alias()
     sizes = [
         size
         for model in (HitSlot, DailyHitSlot, RefusedHitSlot)
-        for size in _fold_all(model, batch_size, using)
+        for size in _fold_all(model, piece_size, using)
     ]
-    sizes += daily_visitors.fold_closed_days(batch_size=min(batch_size, VISITORS_BATCH_SIZE))
+    sizes += daily_visitors.fold_closed_days(piece_size=min(piece_size, VISITORS_PIECE_SIZE))
     return Compaction(rows=sum(sizes), batches=len(sizes))
 
 
-def _fold_all(model: type[SlotRow], batch_size: int, using: str) -> list[int]:
+def _fold_all(model: type[SlotRow], piece_size: int, using: str) -> list[int]:
     newest = model._default_manager.using(using).aggregate(newest=Max("pk"))["newest"]
-    after: folding.Position | None = None
+    after: folding.RowPlace | None = None
     sizes: list[int] = []
     while newest is not None:
         fold = partial(
-            folding.fold_rows, model, after, newest=newest, limit=batch_size, using=using
+            folding.fold_rows, model, after, newest=newest, limit=piece_size, using=using
         )
         size, after, _ = in_transaction(
             fold, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True

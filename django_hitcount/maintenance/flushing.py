@@ -54,7 +54,7 @@ class Flush:
     """Hits in these batches."""
 
     malformed: tuple[bytes, ...] = ()
-    """Fields without valid hits. They are set aside in Redis, in the keys "malformed"."""
+    """Fields without valid hits. They are moved in Redis, to the keys "malformed"."""
 
     def __add__(self, other: Flush) -> Flush:
         names = [field.name for field in fields(self)]
@@ -71,8 +71,10 @@ def flush_hits(partitions: Iterable[int] | None = None) -> Flush:
 
     Costs for each partition that holds hits:
 
-    - four round trips or more;
-    - one transaction, of an update, and two statements per thousand counters;
+    - three round trips, one more for a new generation, and what merge_known_visitors() costs;
+    - a query for the content types, and what that costs;
+    - one transaction, of an update, and two statements per thousand counters; some more for refused
+      hits and sketches;
     - an update in a transaction of its own.
 
     A flush of all partitions also costs two queries: for batches that were never settled, and for
@@ -84,14 +86,14 @@ def flush_hits(partitions: Iterable[int] | None = None) -> Flush:
     buffer = get_buffer()
     done = Flush()
     deleted: list[DeletedObject] = []
-    unsent, unflushed = {*range(conf.MOST_PARTITIONS)}, set()
+    undelivered, unflushed = {*range(conf.MOST_PARTITIONS)}, set()
     with run_all("Some hits were not flushed. They are kept: flush again.") as step:
         if partitions is None:
             with step("reading which objects were deleted"):
                 deleted = forgetting.read_due()
-        with step("sending the buffer what it missed"):
+        with step("delivering to the buffer what it missed"):
             buffer.catch_up()
-            unsent.clear()
+            undelivered.clear()
         for partition in buffer.partitions() if partitions is None else partitions:
             unflushed.add(partition)
             with step(f"flushing partition {partition}"):
@@ -101,7 +103,7 @@ def flush_hits(partitions: Iterable[int] | None = None) -> Flush:
             with step("dropping the totals that may lack a batch"):
                 drop_wrong_totals(buffer)
         with step("forgetting deleted objects"):
-            forgetting.forget_deleted(deleted, unflushed=unsent | unflushed)
+            forgetting.forget_deleted(deleted, unflushed=undelivered | unflushed)
     return done
 
 
@@ -136,7 +138,7 @@ def flush_partition(buffer: Buffer, partition: int) -> Flush:
 
 def flush_batch(buffer: Buffer, batch: Batch) -> Flush:
     """Apply and settle one batch."""
-    batch = merge_known_visitors(buffer, set_aside_unknown_models(batch))
+    batch = merge_known_visitors(buffer, mark_malformed(batch))
     is_applied_here = apply(batch)
     if is_applied_here:
         hits_flushed.send_robust(type(buffer), totals=batch.totals, daily=batch.daily)
@@ -157,7 +159,7 @@ def flush_batch(buffer: Buffer, batch: Batch) -> Flush:
     return Flush(batches=1, counters=len(hits), hits=sum(hits), malformed=malformed)
 
 
-def set_aside_unknown_models(batch: Batch) -> Batch:
+def mark_malformed(batch: Batch) -> Batch:
     """Treat the hits of content types that do not exist as malformed. Costs a query."""
     wanted = {key.content_type_id for key in (*batch.totals, *(v.key for v in batch.visitors))}
     types = ContentType.objects.using(hits_alias()).filter(pk__in=wanted)

@@ -1,9 +1,6 @@
 """
 Missed records: the hits that Redis missed while it was away. The database keeps them until they are
-delivered to Redis.
-
-A run is the time of a Redis server from one start to the next. After a restart, Redis may have lost
-what it had.
+delivered to Redis, which may have been restarted since: see CommandId.run_id.
 """
 
 from __future__ import annotations
@@ -27,11 +24,11 @@ class CommandId(NamedTuple):
     recorder: str
     """A random id of 32 hexadecimal digits. Each recorder sends one command at a time."""
 
-    sequence: int
+    number: int
     """A number that the recorder uses once. It grows."""
 
     run_id: str
-    """The run of Redis that the command was for."""
+    """The run of Redis that the command was for: one that started since may lack what this had."""
 
 
 class MissedHits(NamedTuple):

@@ -24,7 +24,7 @@ SLOTS = range(1, 31)
 
 def compact_until_killed() -> None:
     while True:
-        compact(batch_size=50)
+        compact(piece_size=50)
 
 
 def rows_of(articles: list[Article]) -> list[Model]:

@@ -91,7 +91,7 @@ def test_hits_of_models_are_the_sums_of_all_rows(buffer, user, settings, monkeyp
         model.objects.filter(pk=obj.pk).delete()
         model.objects.bulk_create([obj], ignore_conflicts=True)
 
-    works = [record, correct, flush_hits, compact, lambda: compact(batch_size=7)]
+    works = [record, correct, flush_hits, compact, lambda: compact(piece_size=7)]
     works += [lambda model=model: delete(model) for model in MODELS]
     done = Board(1, len(works))
 

@@ -280,7 +280,7 @@ class TestPrune:
         assert not Admission.objects.filter(name="throttle:old").exists()
         assert prune_admissions(using="default") == 0
 
-    def test_goes_in_batches(self):
+    def test_goes_in_pieces(self):
         Admission.objects.bulk_create(
             Admission(name=str(n), admitted_at=0, expires_at=n) for n in range(1100)
         )

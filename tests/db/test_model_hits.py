@@ -53,7 +53,7 @@ def test_fold_adds_the_hits_of_all_objects(articles):
     record_hit(Page.objects.create(path="a"), at=TODAY)
     assert by_model() == {}
 
-    compact(batch_size=2)
+    compact(piece_size=2)
     record_hits(articles, at=TODAY)
     compact()
 

@@ -170,12 +170,12 @@ def test_fold_of_closed_days_killed_at_a_step_changes_no_count(articles, setting
     patch = FOLD_STEPS[step]()
 
     with patch():
-        assert children.run(lambda: fold_closed_days(batch_size=4)) == -signal.SIGKILL
+        assert children.run(lambda: fold_closed_days(piece_size=4)) == -signal.SIGKILL
 
     assert [article.get_visitors(first_day=day, last_day=day) for article in articles[:5]] == [
         3
     ] * 5
-    assert sum(fold_closed_days(batch_size=4)) >= 11
+    assert sum(fold_closed_days(piece_size=4)) >= 11
     assert [article.get_visitors(first_day=day, last_day=day) for article in articles[:5]] == [
         3
     ] * 5

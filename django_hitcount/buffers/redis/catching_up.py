@@ -54,7 +54,7 @@ class Doubt(NamedTuple):
     hits: Sequence[NewHits]
 
 
-class Known(NamedTuple):
+class CommandState(NamedTuple):
     """What Redis knows of a command in doubt."""
 
     generation: str
@@ -133,7 +133,7 @@ class CatchUp:
         in_ledger = _read_ledger(doubts)
         again, unknown = [], []
         for doubt, found in zip(doubts, known, strict=True):
-            if found.last_command >= doubt.command_id.sequence:
+            if found.last_command >= doubt.command_id.number:
                 continue  # Redis has run it.
             if _knows_all(doubt, found, in_ledger) is True:
                 again.append((doubt, found.generation))
@@ -155,7 +155,7 @@ class CatchUp:
             for partition, hits in self._by_partition(record.hits).items():
                 yield Doubt(record, record.command_id, partition, hits)
 
-    def _find_commands(self, doubts: Sequence[Doubt]) -> list[Known]:
+    def _find_commands(self, doubts: Sequence[Doubt]) -> list[CommandState]:
         """Ask Redis what it knows of commands. Costs a round trip."""
         calls = []
         for doubt in doubts:
@@ -167,7 +167,9 @@ class CatchUp:
             return []
         run_id, replies = self._redis.send_unguarded(lambda link: calls)
         return [
-            Known(state.decode(), ledger.Applied(n, int(claim)), bool(is_set_aside), last, run_id)
+            CommandState(
+                state.decode(), ledger.Applied(n, int(claim)), bool(is_set_aside), last, run_id
+            )
             for state, n, claim, is_set_aside, last in raise_failures(replies)
         ]
 
@@ -250,7 +252,7 @@ def _read_ledger(doubts: Iterable[Doubt]) -> dict[ledger.Generation, ledger.Appl
 
 
 def _knows_all(
-    doubt: Doubt, known: Known, in_ledger: Mapping[ledger.Generation, ledger.Applied]
+    doubt: Doubt, known: CommandState, in_ledger: Mapping[ledger.Generation, ledger.Applied]
 ) -> bool | None:
     """
     Return whether Redis knows all commands of which a flusher ever had hits; None if not known yet.

@@ -24,7 +24,7 @@ KEYS_AT_A_TIME = 500
 SCANNED_AT_A_TIME = 1000
 """Keys that Redis looks at in one round trip."""
 
-VOIDABLE = re.compile(rb"{(\d+)}:[^:]*:(?:total|kept_visitors):")
+DISCARDABLE = re.compile(rb"{(\d+)}:[^:]*:(?:total|kept_visitors):")
 """The names, after the prefix, of what is read from the tables again if it is dropped."""
 
 
@@ -34,7 +34,7 @@ def keep_totals(
     """Keep totals, which are without pending hits. See Buffer.keep_totals()."""
     groups: dict[Position, list[CounterKey]] = {}
     for number in totals:
-        if position := known.unkept.get(number):
+        if position := known.keepable.get(number):
             groups.setdefault(position, []).append(number.key)
     calls = []
     for position, keys in groups.items():
@@ -83,7 +83,7 @@ def discard_all(redis: RedisServer, partitions: int, only: Collection[int] | Non
     while cursor != b"0":
         command = ("SCAN", cursor, "MATCH", f"{prefix}{{*", "COUNT", SCANNED_AT_A_TIME)
         ((cursor, names),) = redis.send([command])
-        found = [(name, VOIDABLE.match(name, len(prefix))) for name in names]
+        found = [(name, DISCARDABLE.match(name, len(prefix))) for name in names]
         gone = [name for name, match in found if match and (only is None or int(match[1]) in only)]
         if gone:
             redis.send([("UNLINK", *gone)])

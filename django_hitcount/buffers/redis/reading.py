@@ -145,7 +145,7 @@ def find_held(redis: RedisServer, run_id: str, unknown: Mapping[Place, Unknown])
         next_id = _add_held(known.held, place.partition, found.keys, found.pending)
         if found.epoch is not None:
             position = Position(place.partition, run_id, found.epoch, next_id)
-            known.unkept |= dict.fromkeys(map(Number, found.keys), position)
+            known.keepable |= dict.fromkeys(map(Number, found.keys), position)
     earlier = [
         (place, other)
         for place, found in unknown.items()
@@ -157,7 +157,7 @@ def find_held(redis: RedisServer, run_id: str, unknown: Mapping[Place, Unknown])
     try:
         replies = redis.send(number_epochs(calls))
     except BufferUnavailable:
-        known.unkept = dict.fromkeys(known.unkept)
+        known.keepable = dict.fromkeys(known.keepable)
         return known
     for (place, _), (_, _, _, *found_earlier) in zip(earlier, replies, strict=True):
         for held in found_earlier:

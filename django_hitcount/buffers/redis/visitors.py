@@ -83,7 +83,7 @@ def add_replies(
                 known.values[number] = Visitors(*counts)
                 continue
             if number in kept:
-                known.unkept[number] = position
+                known.keepable[number] = position
             for field, count in zip(counts[::2], counts[1::2], strict=True):
                 with suppress(ValueError):  # We did not write it.
                     known.visitors[parse_visitors(f"v:{field.decode()}")] = int(count)
@@ -95,7 +95,7 @@ def keep(
     """Keep numbers of visitors, and count these. See Buffer.keep_visitors()."""
     calls = {}
     for number in numbers:
-        position = known.unkept.get(number)
+        position = known.keepable.get(number)
         if position and (call := _build_keep(number, days, position)):
             calls[number] = call
     sizes = [len(call.keys) - 4 for call in calls.values()]  # Four are no sketches.

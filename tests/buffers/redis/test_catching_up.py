@@ -9,7 +9,7 @@ import pytest
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.buffers.redis import catching_up
-from django_hitcount.buffers.redis.catching_up import LOST, Doubt, Known, _knows_all
+from django_hitcount.buffers.redis.catching_up import LOST, CommandState, Doubt, _knows_all
 from django_hitcount.buffers.redis.link import Link
 from django_hitcount.db import ledger
 from django_hitcount.db.ledger import Applied
@@ -62,7 +62,9 @@ ELSEWHERE = {(4, G): Applied(99), (3, "other:a:1"): Applied(99), (3, f"{RUN}c:a:
 )
 def test_whether_redis_knows_all(elsewhere, known, last_batch, in_ledger, knows_all):
     rows = {(3, generation): Applied(number) for generation, number in in_ledger.items()}
-    found = Known(known, Applied(last_batch), is_set_aside=False, last_command=0, run_id="now")
+    found = CommandState(
+        known, Applied(last_batch), is_set_aside=False, last_command=0, run_id="now"
+    )
 
     assert _knows_all(DOUBT, found, {**rows, **elsewhere}) == knows_all
 
@@ -86,7 +88,7 @@ def test_whether_redis_knows_all(elsewhere, known, last_batch, in_ledger, knows_
 def test_whether_the_tables_have_what_redis_claimed(
     last, in_ledger, is_set_aside, run_id, knows_all
 ):
-    found = Known(G, last, is_set_aside=is_set_aside, last_command=0, run_id=run_id)
+    found = CommandState(G, last, is_set_aside=is_set_aside, last_command=0, run_id=run_id)
 
     assert _knows_all(DOUBT, found, {(3, G): in_ledger}) is knows_all
 

@@ -80,11 +80,11 @@ def test_total_that_lacks_an_earlier_run_is_not_kept(left_by_an_earlier_run, red
 def test_total_that_was_read_in_an_earlier_run_is_not_kept(redis):
     """Redis may be in an older state, with the same epoch."""
     number = Number(counter_key(Article.objects.create(title="Tea"), counter="views"))
-    position = get_buffer().read([number]).unkept[number]
+    position = get_buffer().read([number]).keepable[number]
     earlier = position._replace(run_id="0" * 12)
     redis.set(RunKeys(position.partition, earlier.run_id).epoch, position.epoch)
 
-    get_buffer().keep_totals({number: 5}, Known(unkept={number: earlier}))
+    get_buffer().keep_totals({number: 5}, Known(keepable={number: earlier}))
     assert not redis.keys("*:total:*")
 
 

@@ -25,14 +25,14 @@ if is_new then
     counter_sum = pcall('HINCRBY', PENDING, ARGV[7], ARGV[8])
   end
   if type(counter_sum) ~= 'number' then
-    call('HLEN', PENDING)
+    call('HLEN', PENDING) -- Fails here for a foreign value, before anything is written.
     if expected ~= '' and known_of(SEQUENCE, PENDING, BATCH) ~= expected then
       return false
     end
   end
   is_unlisted = call('EXISTS', RUNS) == 0 -- The list was evicted, and the hits that it leads to not.
   now = call('TIME')[1]
-  -- If no hit is written yet, this command is the one that a full Redis rejects.
+  -- If Redis is full, this command fails, before a hit is written.
   call('HSET', SEQUENCE, recorder, command_number .. ' ' .. now)
 end
 
@@ -87,7 +87,7 @@ if rule ~= '' and rule ~= 'common' then
   args_of_visitor = address_arg - 1 + (limit > 0 and 2 or 0)
 
   -- Run a command on a key that holds no hits. If it fails, replace what somebody else wrote there.
-  local function run(name, key, ...)
+  local function run_or_replace(name, key, ...)
     local reply = pcall(name, key, ...)
     if type(reply) == 'table' then
       call('DEL', key)
@@ -97,7 +97,7 @@ if rule ~= '' and rule ~= 'common' then
   end
 
   local function count_visitor(visitor, sketch, sketches_of, field, milliseconds)
-    if run('PFADD', sketch, visitor) == 0 then
+    if run_or_replace('PFADD', sketch, visitor) == 0 then
       return
     end
     local is_begun = call('TTL', sketch) < 0
@@ -110,7 +110,8 @@ if rule ~= '' and rule ~= 'common' then
     -- is its first change since Redis was started.
     local is_new_field = call('HSETNX', PENDING, 'v:' .. field, '0') == 1
     has_new_field = has_new_field or is_new_field
-    if (is_new_field or is_begun) and run('SADD', merged_sketches, field) == 1 or is_begun then
+    if (is_new_field or is_begun)
+      and run_or_replace('SADD', merged_sketches, field) == 1 or is_begun then
       call('PEXPIRE', merged_sketches, milliseconds)
       call('HSET', PENDING, 'v:' .. field, '1')
     end
@@ -136,7 +137,7 @@ if rule ~= '' and rule ~= 'common' then
         or not call('SET', KEYS[current], '1', 'NX', 'PX', ARGV[arg + visitor_arg + 1])
     end
     if limit > 0 and not is_repeat
-      and run('HINCRBY', addresses, ARGV[arg + address_arg], 1) == 1
+      and run_or_replace('HINCRBY', addresses, ARGV[arg + address_arg], 1) == 1
       and call('TTL', addresses) < 0 then
       call('PEXPIRE', addresses, ARGV[arg + address_arg + 1])
     end
