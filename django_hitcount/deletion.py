@@ -88,7 +88,7 @@ class_prepared.connect(_on_class_prepared, dispatch_uid="django_hitcount.deletio
 
 class _Deletion:
     """
-    The objects that a transaction deletes. After the COMMIT, Django calls it, and it forgets them.
+    The objects that a transaction deletes. After the COMMIT, Django calls it: see forget_now().
 
     Django sends all pre_delete signals before it deletes anything, and then a post_delete signal
     for each object. The pre_delete signals collect the expected objects. The first post_delete

@@ -24,7 +24,8 @@ Sent when a flush has written a batch of hits into the tables, after its COMMIT.
 
 It is sent once for each batch, by the process that wrote it, with send_robust(): an error of a
 receiver is logged, and the flush goes on. The flush waits for the receivers. If the process dies
-just after the COMMIT, nobody sends it. Without Redis nothing is flushed, and it is never sent.
+just after the COMMIT, or does not get its answer, nobody sends it. Without Redis nothing is
+flushed, and it is never sent.
 
 Arguments:
     sender: the class of the buffer.
@@ -38,7 +39,7 @@ Sent when a hit has been recorded as refused, so after the COMMIT if there is a 
 
 It is sent by the process that recorded the hit, with send_robust(): an error of a receiver is
 logged and does not reach the page, but the page waits for the receivers. It costs nothing without
-receivers. A hit that is lost is not refused: it is not sent for "unavailable".
+receivers. It is not sent for "unavailable": that hit is lost.
 
 Arguments:
     sender: the model of the object.

@@ -127,6 +127,8 @@ class Hit(NamedTuple):
     """
     The total of the counter, with this hit if it counts; None if it cannot be read now.
 
+    If Redis did not answer the hit, the total lacks it until Redis is back.
+
     In a transaction, it does not include the other hits that wait for the same COMMIT, nor this hit
     if the counter has a ``repeat`` or ``per_address`` rule: the hit may turn out to be a repeat.
     """

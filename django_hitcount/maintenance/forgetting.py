@@ -2,8 +2,8 @@
 Forget deleted objects: delete their counts, then their rows of DeletedObject.
 
 A row is deleted only when nothing is left of its object, so a process may die at any time. Hits
-from before the deletion are deleted in any case. Hits that a page records after the deletion are
-deleted unless an object with the same key exists: it may have been created again, or moved.
+from before the deletion are deleted, unless the object was moved to another database. Hits that a
+page records after the deletion are deleted unless an object with the same key exists.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ KEPT_FOR = datetime.timedelta(hours=1)
 transaction may be late."""
 
 FIRST_PAUSE = datetime.timedelta(seconds=10)
-"""The pause before the second look at an object that is gone. Each further one is twice as long."""
+"""The shortest pause before the next look at an object that is gone. A look comes after as long as
+the deletion is ago, so each pause is twice as long."""
 
 SHORTEST_PAUSE = datetime.timedelta(seconds=1)
 """The same for an object that exists: its deletion may be committed at any time."""
@@ -166,7 +167,7 @@ def _finish_or_postpone(living: Mapping[DeletedObject, bool], found: set[ObjectK
             finished.append(row.pk)
         else:
             row.due_at = now + max(SHORTEST_PAUSE if is_living else FIRST_PAUSE, age)
-            row.is_forgotten = True
+            row.is_forgotten = row.is_forgotten or not is_living
             kept[is_living].append(row)
     rows = DeletedObject.objects.using(hits_alias())
     rows.filter(pk__in=finished).delete()
@@ -263,7 +264,7 @@ def delete_rows_of(objects: Collection[ObjectKey], *, patience_seconds: float) -
 
     Costs a query per table, and a query and a transaction of two statements per 500 rows.
 
-    Raises OperationalError if a batch meets locks for longer than ``patience_seconds``.
+    Raises OperationalError if a piece meets locks for longer than ``patience_seconds``.
     """
     using, found = hits_alias(), set[ObjectKey]()
     wait = min(LOCK_WAIT_SECONDS, patience_seconds)

@@ -11,11 +11,9 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from contextvars import Token
 from functools import cache
 from types import TracebackType
-from typing import Any
 
 from django.utils.asyncio import async_unsafe
 
@@ -62,9 +60,6 @@ first try. A page would else fail only when Redis does not know a number, and it
 PAGE_READ_SECONDS = 1.0
 """How long a page may wait for reads of the tables: it leaves a number out rather than wait. The
 database does not enforce it."""
-
-Guard = Callable[[], AbstractContextManager[Any]]
-"""A function that returns a context manager to read the tables in."""
 
 logger = logging.getLogger("django_hitcount")
 

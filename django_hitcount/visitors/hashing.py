@@ -130,10 +130,15 @@ def _read_keys(day: datetime.date, repeat: int) -> _Keys:
     own = _read_key(_period_of(day))
     now, zone = timezone.now().timestamp(), timezone.get_default_timezone()
     number = int(now // repeat)
-    moments = [number * repeat, now, now - repeat, now + SKEW_SECONDS, (number + 1) * repeat]
-    days = [datetime.datetime.fromtimestamp(moment, zone).date() for moment in moments]
-    interval = AddressInterval(f"{repeat}-{number}", days[0], days[-1])
-    of_address, *recent = [_read_key(_period_of(each)) for each in days[:-1]]
+
+    def day_at(moment: float) -> datetime.date:
+        return datetime.datetime.fromtimestamp(moment, zone).date()
+
+    # The current key, and those that an earlier hit may be under, or one by a clock that is ahead.
+    recent = [_read_key(_period_of(day_at(at))) for at in (now, now - repeat, now + SKEW_SECONDS)]
+    first_day, last_day = day_at(number * repeat), day_at((number + 1) * repeat)
+    interval = AddressInterval(f"{repeat}-{number}", first_day, last_day)
+    of_address = _read_key(_period_of(first_day))
     return _Keys(own, of_address, tuple(dict.fromkeys(recent)), interval)
 
 

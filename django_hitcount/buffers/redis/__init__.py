@@ -46,7 +46,7 @@ from django_hitcount.outages.missed_records import CommandId
 
 class RedisBuffer(Buffer):
     """
-    Keeps hits in Redis until a flush.
+    Holds hits in Redis until a flush.
 
     Recording and reading cost one round trip. While Redis is away, hits are written to the slots at
     once. When Redis is back, it first gets what it missed. base.py describes the methods of Buffer.
@@ -75,6 +75,7 @@ class RedisBuffer(Buffer):
                 all_known.add(known)
             return all_results, all_known
         groups: Mapping[int, Sequence[NewHits]] = {} if len(hits) == 1 else self._group(hits)
+        # Kept numbers cannot follow a visitor of an earlier day.
         is_late = hits[0].visitor and hits[0].day != day_of()
         reading = read_for_page(wanted, self._partitions) if wanted else None
         command_id: CommandId | None = None

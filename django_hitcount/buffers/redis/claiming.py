@@ -1,8 +1,7 @@
 """
 Batches of RedisBuffer: claim them, read them, and drop them when they are in the tables.
 
-A run is the time of a Redis server from one start to the next. The hits of each run have their own
-keys.
+The hits of each run of Redis have their own keys: see RunKeys.
 """
 
 from __future__ import annotations
@@ -64,9 +63,12 @@ def claim(redis: RedisServer, partition: int) -> Claim | None:
     """
     Set the pending hits of a partition aside as a batch. Return that of an earlier run first.
 
-    If a batch is set aside already, returns that one. Costs one round trip, and one more for each
-    earlier run. The first batch of a generation also costs a statement and a round trip: see
-    ledger.open_generation().
+    If a batch is set aside already, returns that one. Claims the current run first, since its reply
+    names the earlier ones. So the batch of this run is returned later, as one that is left over,
+    and the flusher claims once more.
+
+    Costs one round trip, and one more for each earlier run. The first batch of a generation also
+    costs a statement and a round trip: see ledger.open_generation().
     """
     run_id, runs, found = _claim_of_run(redis, partition, None)
     for earlier in parse_runs(runs) - {run_id}:

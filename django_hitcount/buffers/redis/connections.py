@@ -51,7 +51,7 @@ def bound_waits(pool: Any) -> None:
 
 
 class _Timeout:
-    """A timeout of a connection. It is shorter if the deadline comes earlier."""
+    """A timeout of a connection. While it connects, it is shorter if the deadline comes earlier."""
 
     def __set_name__(self, owner: type[BoundedConnection], name: str) -> None:
         self._name = name

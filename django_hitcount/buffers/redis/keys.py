@@ -69,6 +69,8 @@ class PartitionKeys:
 
         self.malformed = f"{prefix}malformed"
         self.scratch = (f"{prefix}scratch", f"{prefix}scratch_given")
+        """Keys that exist only within a script: what it merges into, and a sketch of the table."""
+
         self.sketches = f"{prefix}visitors:"
         """The beginning of the names of all sketches."""
 

@@ -69,8 +69,6 @@ class Link:
     """
     A connection that is opened again when it was closed, and the run of the server at its end.
 
-    A run is the time of a Redis server from one start to the next. Its ``run_id`` names it.
-
     A link numbers its record commands. Redis remembers the last number of each link, and runs a
     command only if its number is greater. So a command can be sent again after its answer was lost,
     by whichever link. The link itself is not used again then.
@@ -161,7 +159,7 @@ class Link:
             return True
         if (found := self._read_run_id()) != run_id:
             self.run_id = found
-            replies.clear()  # This run knows no script of the other run. Beside scripts, all reads.
+            replies.clear()  # It knows no script of the other run, so only reads were run.
             return False
         for at in _find_late(calls, unknown):
             replies[at] = make_answer_lost("connection lost")  # Replaced by the reply.

@@ -1,7 +1,7 @@
 """
 Send commands to Redis in one round trip. If it fails, find out whether they may have been run.
 
-A run is the time of a Redis server from one start to the next. Its ``run_id`` names it.
+RunKeys explains what a run is.
 """
 
 from __future__ import annotations
@@ -91,8 +91,9 @@ class RedisServer:
         """
         As send_to_run(), but return an exception in place of each reply that is missing.
 
-        If nothing was sent, returns as many exceptions as there are ``commands``. When the server
-        is back, delivers the oldest of what it missed before it sends these.
+        If nothing was sent, returns as many exceptions as there are ``commands``. Those are the
+        ones that record: what a page reads may follow them. When the server is back, delivers the
+        oldest of what it missed before it sends these.
         """
         sent: RunReplies | None = None
         try:
@@ -102,6 +103,7 @@ class RedisServer:
                 sent = self.send_unguarded(build)
                 failed = [reply for reply in sent.replies if isinstance(reply, BufferUnavailable)]
                 if failed:
+                    # Another failure first: a foreign value leaves the breaker closed.
                     raise min(failed, key=lambda reply: isinstance(reply, ForeignValue))
         except BufferUnavailable as exc:
             # If ``sent`` is None, these commands were not sent, even if ``exc`` is an AnswerLost:

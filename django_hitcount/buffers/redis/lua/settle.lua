@@ -1,7 +1,7 @@
 -- Drop a batch that is in the tables.
 --
 -- KEYS: batch, the epoch of the current run, malformed.
--- ARGV: the name of the batch; then the malformed fields to set aside.
+-- ARGV: the name of the batch; then its malformed fields, which move to malformed.
 -- Returns: 1, or 0 if another batch or none is set aside.
 
 local batch, epoch, malformed = unpack(KEYS)
@@ -20,5 +20,5 @@ for i = 2, #ARGV do
     number = number + 1
   end
 end
-redis.call('DEL', epoch)
+redis.call('DEL', epoch) -- Who has read the malformed fields as hits must not keep the sum.
 return 1
