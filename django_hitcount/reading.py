@@ -1,4 +1,7 @@
-"""Read the hits and the visitors of objects: of all time, or of some days."""
+"""
+Read the hits and the visitors of objects: of all time, or of some days. Or let Redis forget what it
+has read, so that all of it is read again.
+"""
 
 from __future__ import annotations
 

@@ -116,10 +116,10 @@ class Batch:
     malformed: Sequence[bytes] = ()
     """Other fields of the batch, which do not hold valid hits."""
 
-    claim: int = 0
+    claim_number: int = 0
     """
-    The number of the claim, chosen at random. It differs if the same hits were claimed again, after
-    Redis went back to a state from before the claim.
+    The number of the claim that set it aside, chosen at random. It differs if the same hits were
+    claimed again, after Redis went back to a state from before the claim.
     """
 
     is_left_over: bool = False

@@ -48,7 +48,7 @@ class Applied(NamedTuple):
 
     number: int = 0
     claim: int = 0
-    """The number of the claim that set the batch aside, see Batch.claim."""
+    """The number of the claim that set the batch aside, see Batch.claim_number."""
 
 
 def add_batch(batch_id: BatchId, claim: int = 0, *, using: str) -> bool:

@@ -39,7 +39,7 @@ class Compaction:
     rows: int = 0
     """Rows that were folded into slot 0, or into the number of visitors of a day, and deleted."""
 
-    batches: int = 0
+    pieces: int = 0
     """How many transactions folded them."""
 
 
@@ -101,7 +101,7 @@ def compact(*, piece_size: int = PIECE_SIZE) -> Compaction:
         for size in _fold_all(model, piece_size, using)
     ]
     sizes += daily_visitors.fold_closed_days(piece_size=min(piece_size, VISITORS_PIECE_SIZE))
-    return Compaction(rows=sum(sizes), batches=len(sizes))
+    return Compaction(rows=sum(sizes), pieces=len(sizes))
 
 
 def _fold_all(model: type[SlotRow], piece_size: int, using: str) -> list[int]:

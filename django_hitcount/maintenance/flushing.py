@@ -151,7 +151,7 @@ def flush_batch(buffer: Buffer, batch: Batch) -> Flush:
         ledger.mark_settled([batch.id])
     malformed = tuple(batch.malformed) if is_settled_here else ()
     if malformed:
-        message = "Partition %d had %d malformed fields. They are set aside: %r"
+        message = 'Partition %d had %d malformed fields. They are moved to "malformed": %r'
         logger.error(message, batch.id.partition, len(malformed), malformed)
     if not is_applied_here:
         return Flush(malformed=malformed)
@@ -214,7 +214,7 @@ def apply(batch: Batch) -> bool:
     choice = slots.SlotChoice()
 
     def write() -> bool:
-        if not ledger.add_batch(batch.id, batch.claim, using=using):
+        if not ledger.add_batch(batch.id, batch.claim_number, using=using):
             return False
         slot = choice.next()
         with limit_waits(using, seconds=LOCK_WAIT_SECONDS):

@@ -48,7 +48,7 @@ SPARKLINE_WIDTH, SPARKLINE_HEIGHT = 100, 24
 SPARKLINE_MARGIN = 2
 """Above and below the line, so that its stroke is not cut off."""
 
-Position = Literal["start", "middle", "end"]
+Third = Literal["start", "middle", "end"]
 Unit = Literal["day", "week", "month"]
 
 
@@ -72,7 +72,7 @@ class Bar(NamedTuple):
 
     front: Box
     behind: Box | None
-    position: Position
+    position: Third
     """The third of the chart that the bar is in: where its values are shown."""
 
 
@@ -91,7 +91,7 @@ class DayTick(NamedTuple):
     """The place of the bar, from 1."""
 
     left: float
-    anchor: Position
+    anchor: Third
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -191,7 +191,7 @@ def _top(hits: int, scale: Sequence[int]) -> float:
     return round(BOTTOM - (hits - scale[0]) / (scale[-1] - scale[0]) * (BOTTOM - TOP), 2)
 
 
-def _third(middle: float) -> Position:
+def _third(middle: float) -> Third:
     if middle < 100 / 3:
         return "start"
     return "end" if middle > 200 / 3 else "middle"
@@ -201,7 +201,7 @@ def _label_days(days: Sequence[datetime.date], step: float) -> Iterator[DayTick]
     every = -(-len(days) // MOST_LABELS) if len(days) > MOST_LABELS + 1 else 1
     for number in range(0, len(days), every):
         middle = (number + 0.5) * step
-        anchor: Position = "end" if middle > FURTHEST_MIDDLE else "middle"
+        anchor: Third = "end" if middle > FURTHEST_MIDDLE else "middle"
         yield DayTick(days[number], number + 1, _mirror(middle), anchor)
 
 

@@ -152,7 +152,7 @@ def read(redis: RedisServer, claim: Claim) -> Batch | None:
         totals[key] += hits
     return Batch(
         id=claim.id,
-        claim=fields.claim,
+        claim_number=fields.claim_number,
         run_id=claim.run_id,
         totals=totals,
         daily=fields.daily,
@@ -180,7 +180,7 @@ class _Fields:
     """The fields of a batch, by what their first letters say."""
 
     def __init__(self) -> None:
-        self.claim = 0
+        self.claim_number = 0
         self.daily: dict[tuple[CounterKey, datetime.date], int] = {}
         self.refused: dict[RefusedKey, int] = {}
         self.visitors: dict[DailyVisitorsKey, int] = {}
@@ -196,7 +196,7 @@ class _Fields:
 
     def _add(self, field: str, value: bytes) -> None:
         if field == "claim":
-            self.claim = int(value)
+            self.claim_number = int(value)
         elif field.startswith("d:"):
             self.daily[parse_daily(field)] = _hits(value)
         elif field.startswith("v:"):

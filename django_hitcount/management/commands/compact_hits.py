@@ -19,5 +19,5 @@ class Command(BaseCommand):
             raise CommandError(describe_error(exc)) from exc
         if verbosity:
             rows = count_of(done.rows, "row", "rows")
-            batches = count_of(done.batches, "batch", "batches")
-            self.stdout.write(f"Folded {rows} in {batches}.")
+            pieces = count_of(done.pieces, "piece", "pieces")
+            self.stdout.write(f"Folded {rows} in {pieces}.")

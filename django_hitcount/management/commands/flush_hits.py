@@ -24,4 +24,4 @@ class Command(BaseCommand):
             batches = count_of(done.batches, "batch", "batches")
             self.stdout.write(f"Flushed {hits} of {counters} in {batches}.")
         for field in done.malformed:
-            self.stderr.write(f"Set aside as malformed: {field!r}")
+            self.stderr.write(f"Moved to malformed: {field!r}")

@@ -1,4 +1,4 @@
-"""Malformed fields are set aside and reported; the hits beside them are flushed."""
+"""Malformed fields are moved and reported; the hits beside them are flushed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ DAY = b"2026-01-01"
         (b"v:5:views:" + DAY + b":k1:7", b"many"),
     ],
 )
-def test_field_is_set_aside_and_the_rest_is_flushed(
+def test_field_is_moved_and_the_rest_is_flushed(
     redis, article, caplog, capsys, field, value, names
 ):
     record_hit(article)
@@ -97,7 +97,7 @@ def test_hits_recorded_over_a_malformed_value_count(redis, article, names, key):
     assert redis.hgetall(names.malformed) == {f"?1{field}#0".encode(): b"many"}
 
 
-def test_nothing_set_aside_is_overwritten(redis, article, names):
+def test_nothing_malformed_is_overwritten(redis, article, names):
     for value in (b"one", b"two"):
         record_hit(article)
         redis.hset(names.pending, "rubbish", value)
@@ -106,7 +106,7 @@ def test_nothing_set_aside_is_overwritten(redis, article, names):
     assert sorted(redis.hvals(names.malformed)) == [b"one", b"two"]
 
 
-def test_hits_of_a_removed_model_are_set_aside(redis, article):
+def test_hits_of_a_removed_model_are_malformed(redis, article):
     """Its content type is gone, which the foreign key would not allow."""
     plain = Plain.objects.create(name="x")
     record_hits([plain, article])

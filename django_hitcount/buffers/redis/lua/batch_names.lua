@@ -1,9 +1,9 @@
 -- Functions that read the names of batches. scripts.py puts this file before all scripts.
 --
 -- A batch has a name from its first hit on, in a field of the hash that holds its hits: name and
--- hits can only be lost together. It is a generation, a colon and a number. The hash ``sequence``
--- has the name of the batch that was claimed last, and the number of the last command of each
--- recorder.
+-- hits can only be lost together. It is a generation, a colon and a number; with the partition, that
+-- is the BatchId of Python. The hash ``sequence`` has the name of the batch that was claimed last,
+-- and the number of the last command of each recorder.
 
 -- The name in a field of a hash, its generation and its number; nothing if we did not write it.
 local function name_in(hash, field)
