@@ -70,31 +70,33 @@ def _advance(batch_id: BatchId, claim: int, using: str) -> bool:
     rows = LastBatch.objects.using(using).filter(
         partition=batch_id.partition, generation=batch_id.generation, number__lt=batch_id.number
     )
-    return bool(
-        rows.update(
-            number=batch_id.number, claim=claim, flushed_at=timezone.now(), is_settled=False
-        )
-    )
+    return bool(rows.update(number=batch_id.number, claim=claim, flushed_at=timezone.now()))
 
 
-def mark_settled(batch_ids: Iterable[BatchId]) -> None:
-    """Note that Redis has no more of batches in the slots. Costs a transaction of a statement."""
+def mark_settled(batch_id: BatchId, *, with_earlier: bool = False) -> None:
+    """
+    Note that no total in Redis lacks a batch in the slots.
+
+    Changes nothing if that is not yet noted of the batch before, unless it holds ``with_earlier``
+    ones. Costs a transaction of a statement.
+    """
     using = hits_alias()
-    last = [models.Q(partition=p, generation=g, number=n) for p, g, n in batch_ids]
-    rows = LastBatch.objects.using(using).filter(reduce(or_, last))
-    mark = partial(rows.update, is_settled=True)
+    partition, generation, number = batch_id
+    rows = LastBatch.objects.using(using).filter(partition=partition, generation=generation)
+    rows = rows.filter(settled__lt=number) if with_earlier else rows.filter(settled=number - 1)
+    mark = partial(rows.update, settled=number)
     in_transaction(mark, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True)
 
 
 def read_unsettled() -> list[BatchId]:
-    """Read the last batches that were applied, and not settled since. Costs a query."""
-    rows = LastBatch.objects.using(hits_alias()).filter(is_settled=False)
+    """Read the last batches of generations with a batch that is not settled. Costs a query."""
+    rows = LastBatch.objects.using(hits_alias()).filter(settled__lt=models.F("number"))
     return [BatchId(*row) for row in rows.values_list("partition", "generation", "number")]
 
 
 def _insert(batch_id: BatchId, using: str) -> None:
-    values = [batch_id.partition, batch_id.generation, *Applied(), True]
-    sql.insert_or_ignore(LastBatch, (*COLUMNS, "is_settled"), values, using)
+    values = [batch_id.partition, batch_id.generation, *Applied(), 0]
+    sql.insert_or_ignore(LastBatch, (*COLUMNS, "settled"), values, using)
 
 
 def read_runs(runs: Iterable[tuple[int, str]], *, using: str) -> dict[Generation, Applied]:

@@ -113,11 +113,12 @@ def drop_wrong_totals(buffer: Buffer) -> None:
 
     All partitions were flushed before, so Redis has lost that batch. It may have loaded totals
     between the loss and the COMMIT. Costs a query, and if there are such batches, what
-    discard_all_totals() costs, and an update.
+    discard_all_totals() costs, and an update for each of them.
     """
     if lost := ledger.read_unsettled():
         buffer.discard_all_totals({batch.partition for batch in lost})
-        ledger.mark_settled(lost)
+        for batch_id in lost:
+            ledger.mark_settled(batch_id, with_earlier=True)
 
 
 def flush_partition(buffer: Buffer, partition: int) -> Flush:
@@ -148,7 +149,7 @@ def flush_batch(buffer: Buffer, batch: Batch) -> Flush:
         # totals lack its hits. If this process dies before it drops them, the next flush does so.
         buffer.discard_totals(batch.totals)
     if is_applied_here or is_settled_here:
-        ledger.mark_settled([batch.id])
+        ledger.mark_settled(batch.id)
     malformed = tuple(batch.malformed) if is_settled_here else ()
     if malformed:
         message = 'Partition %d had %d malformed fields. They are moved to "malformed": %r'

@@ -87,7 +87,7 @@ class Migration(migrations.Migration):
                 ('number', models.BigIntegerField()),
                 ('claim', models.BigIntegerField(default=0)),
                 ('flushed_at', models.DateTimeField(null=True)),
-                ('is_settled', models.BooleanField(default=True)),
+                ('settled', models.BigIntegerField(default=0)),
             ],
             options={
                 'default_permissions': (),

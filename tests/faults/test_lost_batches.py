@@ -74,6 +74,30 @@ def test_the_next_flush_does_if_this_one_is_killed(redis, article, method):
     assert ledger.read_unsettled() == []
 
 
+def test_a_later_batch_does_not_hide_a_lost_one(redis, article):
+    def evict_then_apply(batch):
+        redis.delete(*redis.keys("*:batch"), *redis.keys("*:total:*"))
+        assert get_hits(article) == 2
+        return apply(batch)
+
+    def lose_and_die():
+        with (
+            mock.patch.object(flushing, "apply", evict_then_apply),
+            mock.patch.object(RedisBuffer, "settle", children.die),
+        ):
+            flush_hits()
+
+    apply = flushing.apply
+    assert children.run(lose_and_die) < 0
+    assert get_hits(article) == 2
+    record_hit(article)
+
+    flush_hits()
+    assert LastBatch.objects.count() == 1
+    assert get_hits(article) == 4
+    assert ledger.read_unsettled() == []
+
+
 def test_a_batch_that_redis_still_has_is_settled(redis, article):
     def apply_and_die():
         with mock.patch.object(RedisBuffer, "settle", children.die):
@@ -85,7 +109,7 @@ def test_a_batch_that_redis_still_has_is_settled(redis, article):
         flush_hits()
 
     assert ledger.read_unsettled() == []
-    assert LastBatch.objects.get(is_settled=True).number == batch.number
+    assert LastBatch.objects.get().settled == batch.number
     assert get_hits(article) == 3
 
 

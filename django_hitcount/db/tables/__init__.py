@@ -42,10 +42,8 @@ class LastBatch(Row):
     """The random number of the claim that set this batch aside."""
 
     flushed_at = models.DateTimeField(null=True)
-    is_settled = models.BooleanField(default=True)
-    """
-    False from the COMMIT of this batch until Redis has dropped it, or the totals that may lack it.
-    """
+    settled = models.BigIntegerField(default=0)
+    """Redis has dropped the batches up to this number, or the totals that may lack them."""
 
     KEY = ("partition", "generation")
 
