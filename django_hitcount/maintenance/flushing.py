@@ -45,7 +45,8 @@ class Flush:
     """What a flush did."""
 
     batches: int = 0
-    """Batches that this flush applied. Does not include those that another flush applied first."""
+    """Batches that this flush applied. Does not include those that another flush applied first, nor
+    one whose COMMIT was not answered."""
 
     counters: int = 0
     """Counters in these batches."""
@@ -71,12 +72,13 @@ def flush_hits(partitions: Iterable[int] | None = None) -> Flush:
 
     Costs for each partition that holds hits:
 
-    - three round trips, one more for a new generation, and what merge_known_visitors() costs;
-    - a query for the content types, and what that costs;
-    - one transaction, of an update, and two statements per thousand counters; some more for refused
+    - three round trips, and one more for a new generation, and per 2,000 fields or 100 sketches;
+    - a query for the content types, and what merge_known_visitors() costs;
+    - one transaction, of an update, two statements per thousand counters, and some more for refused
       hits and sketches;
     - an update in a transaction of its own.
 
+    A partition without hits costs a round trip, and what the buffer missed at least a query.
     A flush of all partitions also costs two queries: for batches that were never settled, and for
     deleted objects.
 
