@@ -41,9 +41,9 @@ def test_commands_print_what_they_did(article, capsys):
 
     assert capsys.readouterr().out.splitlines() == [
         "Flushed 3 hits of 1 counter in 1 batch.",
-        "Folded 2 rows in 2 batches.",
+        "Folded 2 rows in 2 pieces.",
         "Flushed 0 hits of 0 counters in 0 batches.",
-        "Folded 0 rows in 0 batches.",
+        "Folded 0 rows in 0 pieces.",
     ]
     assert slot_sums([article]) == {article: 3}
 
