@@ -9,6 +9,7 @@ are in the tables already.
 from __future__ import annotations
 
 import datetime
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -217,10 +218,14 @@ def _add_held(
 ) -> BatchId:
     """Add what ``held_of`` in ``lua/held_hits.lua`` returns. Return the id of the batch."""
     batch_id = read_held_id(found[0], partition)
-    hits = held.setdefault(batch_id, {})
+    # A counter of all models comes once for each model.
+    sums = Counter[tuple[int, bytes]]()
     for place, day, amount in zip(found[1::3], found[2::3], found[3::3], strict=True):
+        sums[place, day] += int(amount)
+    hits = held.setdefault(batch_id, {})
+    for (place, day), amount in sums.items():
         with suppress(ValueError):  # Not a day: we did not write it.
-            hits[labels[place - 1], datetime.date.fromisoformat(day.decode())] = int(amount)
+            hits[labels[place - 1], datetime.date.fromisoformat(day.decode())] = amount
     return batch_id
 
 
