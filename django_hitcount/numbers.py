@@ -131,11 +131,13 @@ def _add_hits(found: Found, numbers: Sequence[Number], known: Known, on_page: bo
         without_pending = {number: in_tables.get(number.key, 0) for number in some}
         pending = dict.fromkeys(some, 0)
         for batch_id in known.held.keys() - applied:
-            totals = pending if batch_id in next_ids else without_pending
             for (key, day), hits in known.held[batch_id].items():
                 number = Number(key, *days)
-                if number in totals and number.has(day):
-                    totals[number] += hits
+                if number in pending and number.has(day):
+                    # A flush may have begun between two reads, so each has a position of its own.
+                    position = known.keepable.get(number)
+                    is_pending = position and position.next_id == batch_id
+                    (pending if is_pending else without_pending)[number] += hits
         found |= {number: without_pending[number] + pending[number] for number in some}
         # What a transaction reads may be wrong for others. If pending hits are in the tables, they
         # were flushed meanwhile, or Redis has gone back, and the next flush drops them unwritten.
