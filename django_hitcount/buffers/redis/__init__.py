@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -35,13 +36,16 @@ from django_hitcount.buffers.redis.server import RedisServer, RunReplies
 from django_hitcount.counters import group_by_partition, group_items, restore_order, split
 from django_hitcount.counters.batches import Batch, Held, Known, RecordResult, Waiting
 from django_hitcount.counters.days import day_of
-from django_hitcount.counters.hits import AddressHash, NewHits
+from django_hitcount.counters.hits import UNAVAILABLE, AddressHash, NewHits
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, ObjectKey
 from django_hitcount.counters.numbers import Number
 from django_hitcount.counters.visitors import MergedDays, Sketch, Visitors, VisitorsOfDays
+from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages import missed_records
 from django_hitcount.outages.missed_records import CommandId
+
+logger = logging.getLogger("django_hitcount")
 
 
 class RedisBuffer(Buffer):
@@ -68,12 +72,7 @@ class RedisBuffer(Buffer):
     ) -> tuple[list[RecordResult], Known]:
         """Costs a round trip per 500 hits, each with a timeout of its own."""
         if len(hits) > HITS_AT_A_TIME:
-            all_results, all_known = [], Known()
-            for some in split(hits, HITS_AT_A_TIME):
-                recorded, known = self.record(some)
-                all_results += recorded
-                all_known.add(known)
-            return all_results, all_known
+            return self._record_in_pieces(hits)
         groups: Mapping[int, Sequence[NewHits]] = {} if len(hits) == 1 else self._group(hits)
         # Kept numbers cannot follow a visitor of an earlier day.
         is_late = hits[0].visitor and hits[0].day != day_of()
@@ -106,6 +105,23 @@ class RedisBuffer(Buffer):
         partitions = [hit.key.partition(self._partitions) for hit in hits]
         return restore_order(partitions, results), known
 
+    def _record_in_pieces(self, hits: Sequence[NewHits]) -> tuple[list[RecordResult], Known]:
+        """If a later piece fails, the hits from there on are lost: the others are counted."""
+        results, known = list[RecordResult](), Known()
+        for some in split(hits, HITS_AT_A_TIME):
+            try:
+                recorded, more = self.record(some)
+            except (BufferUnavailable, *DATABASE_ERRORS) as exc:
+                if not results:
+                    raise
+                left = hits[len(results) :]
+                logger.error("%d of %d hits are not counted: %s", len(left), len(hits), exc)
+                results += [RecordResult(None, hit.refusal or UNAVAILABLE) for hit in left]
+                break
+            results += recorded
+            known.add(more)
+        return results, known
+
     def _group(self, hits: Sequence[NewHits]) -> Mapping[int, Sequence[NewHits]]:
         partitions = [hit.key.partition(self._partitions) for hit in hits]
         return {partitions[0]: hits} if len(hits) == 1 else group_items(partitions, hits)
@@ -121,7 +137,7 @@ class RedisBuffer(Buffer):
 
         Also returns what is known of the totals that Redis does not have.
         """
-        results, failed, unknown = {}, {}, {}
+        results, failed, unknown, full = {}, {}, {}, []
         # The replies to reads of the page may follow.
         for (partition, hits), reply in zip(groups.items(), sent.replies, strict=False):
             if isinstance(reply, BufferUnavailable):
@@ -129,7 +145,7 @@ class RedisBuffer(Buffer):
                 continue
             results[partition], is_full, missing = read_reply(reply, hits)
             if is_full:
-                signals.partition_full.send_robust(type(self), partition=partition)
+                full.append(partition)
             if missing:
                 unknown[Place(partition)] = missing
         known = find_held(self.redis, sent.run_id, unknown)
@@ -138,6 +154,8 @@ class RedisBuffer(Buffer):
                 results |= self._record_in_slots(groups, failed, command_id)
             finally:  # Also after an error: perhaps only the answer to a COMMIT was lost.
                 self.redis.fall_behind()
+        for partition in full:
+            signals.partition_full.send_robust(type(self), partition=partition)
         return results, known
 
     def _record_in_slots(
