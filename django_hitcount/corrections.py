@@ -77,7 +77,8 @@ def correct_hits(
         user: who corrects the hits. Only the name is kept.
         counter: the name of a counter in HITCOUNT["COUNTERS"].
         then: called with the Correction in the same transaction, again in each try, such as to log
-            it. If it raises, nothing is written.
+            it. If it raises, nothing is written. If a function raises that it passes to
+            on_commit(), everything is.
 
     Raises TooFewHits if more hits are taken back than were counted on that day, and InvalidArgument
     if an argument is invalid. Raises the database's error if the database does not answer, or if

@@ -289,6 +289,24 @@ def test_a_lost_connection_is_tried_again(buffer, user, article):
     assert article.hits == Correction.objects.get().amount == 3
 
 
+def test_an_error_after_the_commit_does_not_write_it_again(buffer, user, article):
+    fail = mock.Mock(side_effect=OperationalError(1213, "Deadlock found"))
+
+    with pytest.raises(OperationalError, match="Deadlock found"):
+        correct_hits(
+            article,
+            5,
+            day=day_of(),
+            reason="Missed",
+            user=user,
+            then=lambda correction: transaction.on_commit(fail),
+        )
+
+    assert fail.call_count == 1
+    assert Correction.objects.count() == 1
+    assert get_hits(article) == 5
+
+
 def test_hits_do_not_wait_for_a_correction(buffer, user, article, settings):
     settings.HITCOUNT = {**settings.HITCOUNT, "SLOTS": 1}
     with transaction.atomic():

@@ -106,15 +106,17 @@ def in_transaction(
     the answer to a COMMIT was lost, since the transaction may be committed.
 
     Raises the last error of the database, RuntimeError within another transaction, and
-    TransactionManagementError if autocommit is off.
+    TransactionManagementError if autocommit is off. After the COMMIT, raises what a function raises
+    that ``work`` has passed to on_commit().
     """
     connection = connections[using]
     require_autocommit(using)
     began_at, tries, pause_seconds = time.monotonic(), 0, FIRST_PAUSE_SECONDS
     while True:
-        is_at_commit = False
+        is_at_commit, committed = False, list[bool]()
         try:
             with transaction.atomic(using=using, durable=True):
+                transaction.on_commit(partial(committed.append, True), using=using)
                 result = work()
                 is_at_commit = True
             return result
@@ -127,6 +129,8 @@ def in_transaction(
                 is_patient = tries < tries_at_locks or passed < seconds
             # Within the transaction of a test case, no retry can succeed.
             if not is_patient or not (repeatable or is_undone) or connection.in_atomic_block:
+                raise
+            if committed:  # A function has failed that was passed to on_commit().
                 raise
             if connection.connection and not connection.is_usable():
                 connection.close()
