@@ -46,6 +46,7 @@ from django_hitcount.reading import total_or_none
 from django_hitcount.refusals.registry import (
     HitContext,
     Refuse,
+    check_refuse,
     find_refusal,
     log_refused,
     report_refused,
@@ -127,7 +128,7 @@ def record_hits(
 
     See record_hit() for the other arguments. If one object is invalid, counts no hit at all.
 
-    With Redis, costs one round trip for all objects. Without Redis, costs three queries per
+    With Redis, costs one round trip per 500 objects. Without Redis, costs three queries per
     thousand objects, and if the counter identifies visitors, one to eleven per object.
     """
     return _record([*objs], request, counter, amount, at, refuse)
@@ -146,6 +147,7 @@ def _record(
     if type(amount) is not int or amount != 1:
         check_amount(amount)
     day = day_of(at)
+    check_refuse(refuse)
     try:
         keys = [counter_key(obj, counter=counter) for obj in objs]
     except DATABASE_ERRORS as exc:

@@ -139,3 +139,9 @@ def test_one_bad_object_counts_none(buffer, article):
         record_hits([article, Article()])
 
     assert article.hits == 0
+
+
+@pytest.mark.parametrize("refuse", [5, "", 0])
+def test_refuse_without_a_request(article, refuse):
+    with pytest.raises(InvalidArgument, match="Invalid refuse: "):
+        record_hit(article, refuse=refuse)

@@ -125,8 +125,9 @@ class _Caller(NamedTuple):
     name: str = CALLER
 
 
-def _make_caller(refuse: Refuse) -> Refusal | _Caller:
-    if isinstance(refuse, Refusal):
+def check_refuse(refuse: Refuse | None) -> Refusal | _Caller | None:
+    """Return what a caller passes as ``refuse``, as a refusal. Raises InvalidArgument."""
+    if refuse is None or isinstance(refuse, Refusal):
         return refuse
     if not callable(refuse):
         raise InvalidArgument(
@@ -152,14 +153,14 @@ def find_refusal(
     refusals: Sequence[Refusal | _Caller] = get_refusals()
     if only:
         refusals = [item for item in refusals if item.name == only]
-    if refuse:
-        refusals = [*refusals, _make_caller(refuse)]
+    if (last := check_refuse(refuse)) is not None:
+        refusals = [*refusals, last]
     for item in refusals:
         try:
             answer = item.refuses(context)
             if answer:
-                if isawaitable(answer):
-                    raise TypeError(f"{answer!r} must not be awaitable")
+                if isawaitable(answer) or isinstance(answer, Refusal):
+                    raise TypeError(f"{answer!r} is neither true nor false")
                 return item.name
         except TransactionLost:
             raise

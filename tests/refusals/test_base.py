@@ -43,13 +43,15 @@ class TestMistakes:
             with pytest.raises(ValueError, match="Make it a plain function"):
                 refusal("mine", "A reason.")(refuses)
 
-    def test_awaitable_answer_is_logged_as_an_error(self, caplog):
+    @pytest.mark.parametrize("is_awaitable", [True, False])
+    def test_answer_that_is_always_true_is_logged_as_an_error(self, caplog, is_awaitable):
         context = HitContext(RequestFactory(headers=BROWSER).get("/"), Article(), "views")
-        answer = Future(loop=new_event_loop())
-        answer.get_loop().close()
+        answer = Future(loop=new_event_loop()) if is_awaitable else named("mine")
+        if is_awaitable:
+            answer.get_loop().close()
 
         assert find_refusal(context, lambda context: answer) is None
-        assert "must not be awaitable" in caplog.text
+        assert "is neither true nor false" in caplog.text
 
     def test_coroutine_function_does_not_decide_on_a_hit(self):
         context = HitContext(RequestFactory(headers=BROWSER).get("/"), Article(), "views")

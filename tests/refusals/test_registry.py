@@ -96,7 +96,7 @@ class TestCaller:
         assert reason(get("/?preview"), refuse=preview) == "preview"
         assert reason(get(), refuse=preview) is None
 
-    @pytest.mark.parametrize("refuse", ["django_hitcount.refusals.staff", 5])
+    @pytest.mark.parametrize("refuse", ["django_hitcount.refusals.staff", 5, "", 0, []])
     def test_must_be_a_function_or_a_refusal(self, refuse):
         with pytest.raises(InvalidArgument, match=r"Invalid refuse: .*Pass a function"):
             reason(get(), refuse=refuse)
