@@ -220,9 +220,9 @@ def _find_conversion(model: type[Model]) -> tuple[type | None, Callable[[Any], s
     plain_type: type = kind.value
     if _is_of_django(field):
         return plain_type, lambda key: str(key if type(key) is plain_type else kind.parse(key))
-    connection = connections[router.db_for_read(model)]
+    using = router.db_for_read(model)
     return None, lambda key: str(
-        kind.parse(field.get_db_prep_value(key, connection, prepared=False))
+        kind.parse(field.get_db_prep_value(key, connections[using], prepared=False))
     )
 
 

@@ -49,9 +49,9 @@ VERDICTS = (None, REPEAT, ADDRESS_LIMIT)
 
 Argument = str | int | bytes
 
-VisitorKind = tuple[str, bool, str | None, int]
-"""What is the same for many visitors: the id of their key, whether they are identified, the name of
-the interval in which their addresses have a limit, and how many recent hashes they have."""
+VisitorKind = tuple[str, bool, bool, int]
+"""What is the same for many visitors: the id of their key, whether they are identified, whether
+their addresses have a limit, and how many recent hashes they have."""
 
 
 class HitPlan(NamedTuple):
@@ -157,7 +157,7 @@ def read_reply(reply: Reply, hits: Sequence[NewHits]) -> RecordReply:
 
 def _kind_of(visitor: VisitorHashes) -> VisitorKind:
     key_id, of_day, recent, address = visitor
-    return key_id, of_day is not None, address and address.interval.name, len(recent)
+    return key_id, of_day is not None, address is not None, len(recent)
 
 
 @cached_for_settings("HITCOUNT", maxsize=REMEMBERED_COUNTERS)
@@ -202,10 +202,8 @@ def _pack_like(
 
 def _make_stand_in(kind: VisitorKind, day: datetime.date) -> VisitorHashes:
     """Make a visitor of a kind, whose hashes say nothing."""
-    key_id, is_identified, interval, recent = kind
-    address = (
-        AddressHash(AddressInterval(interval, day, day), b"\0") if interval is not None else None
-    )
+    key_id, is_identified, has_limit, recent = kind
+    address = AddressHash(AddressInterval("", day, day), b"\0") if has_limit else None
     return VisitorHashes(key_id, b"" if is_identified else None, (b"",) * recent, address)
 
 
@@ -223,13 +221,13 @@ def _plan_hit(
     args: tuple[Argument, ...] = key.on(day), amount, refused
     if kind is None:
         return HitPlan((), ("",), (total,), args, names)
-    key_id, is_identified, interval, recent = kind
+    key_id, is_identified, has_limit, recent = kind
     config = conf.get_config()
     options = config.options_of(key.counter)
     is_daily = is_identified and options.repeat == "daily"
     is_counted = is_identified and options.visitors
     seconds = options.repeat if isinstance(options.repeat, int) else 0
-    limit = options.per_address or 0 if interval is not None else 0
+    limit = options.per_address or 0 if has_limit else 0
     sketch = DailyVisitorsKey(key, day, key_id).text
     return HitPlan(
         rule_keys=(
