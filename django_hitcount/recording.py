@@ -124,9 +124,8 @@ def record_hits(
     refuse: Refuse | None = None,
 ) -> list[Hit]:
     """
-    Count a hit on each of ``objs``. Return a Hit for each, in order.
-
-    See record_hit() for the other arguments. If one object is invalid, counts no hit at all.
+    Count a hit on each of ``objs``. Return a Hit for each, in order. See record_hit() for the other
+    arguments. If one object is invalid, counts no hit at all.
 
     With Redis, costs one round trip per 500 objects. Without Redis, costs three queries per
     thousand objects, and if the counter identifies visitors, one to eleven per object.
@@ -146,8 +145,9 @@ def _record(
     """See record_hits(), and record_hit() for ``once_per_request``, which is for one object."""
     if type(amount) is not int or amount != 1:
         check_amount(amount)
+    if refuse is not None:
+        check_refuse(refuse)
     day = day_of(at)
-    check_refuse(refuse)
     try:
         keys = [counter_key(obj, counter=counter) for obj in objs]
     except DATABASE_ERRORS as exc:
@@ -273,9 +273,8 @@ def _foresee(
     hits: Sequence[NewHits], before: Mapping[Number, int], origin: RequestOrigin | None
 ) -> list[Hit]:
     """
-    Make the Hits of those that wait for the COMMIT. ``before`` has the totals without them.
-
-    If the buffer may find that they are repeats, totals stay so: no page shows too many.
+    Make the Hits of those that wait for the COMMIT. ``before`` has the totals without them. If the
+    buffer may find that they are repeats, totals stay so: no page shows too many.
     """
     options = get_config().counters[hits[0].key.counter]
     may_be_refused = origin and (options.per_address or options.repeat != "always")

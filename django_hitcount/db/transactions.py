@@ -97,17 +97,14 @@ def in_transaction(
 ) -> T:
     """
     Run ``work`` in a transaction; retry after a deadlock, a lock timeout, a serialization
-    failure or a lost connection.
-
-    When it returns, the transaction is committed.
+    failure or a lost connection. When it returns, the transaction is committed.
 
     Retries for ``patience_seconds``; after a lock or conflict for ``seconds_at_locks`` instead, and
     tries at least ``tries_at_locks`` times. If ``work`` is not ``repeatable``, does not retry after
     the answer to a COMMIT was lost, since the transaction may be committed.
 
-    Raises the last error of the database, RuntimeError within another transaction, and
-    TransactionManagementError if autocommit is off. After the COMMIT, raises what a function raises
-    that ``work`` has passed to on_commit().
+    Raises the last error of the database or of a function that ``work`` passed to on_commit(),
+    RuntimeError within another transaction, TransactionManagementError if autocommit is off.
     """
     connection = connections[using]
     require_autocommit(using)
@@ -122,15 +119,15 @@ def in_transaction(
             return result
         except RETRYABLE_ERRORS as exc:
             tries, passed = tries + 1, time.monotonic() - began_at
-            is_undone = not is_at_commit or _code(exc) in _ROLLED_BACK
+            may_repeat = repeatable or not is_at_commit or _code(exc) in _ROLLED_BACK
+            if committed:  # Then a function has failed that was passed to on_commit().
+                may_repeat = False
             is_patient = passed < patience_seconds
             if is_conflict(exc):
                 seconds = patience_seconds if seconds_at_locks is None else seconds_at_locks
                 is_patient = tries < tries_at_locks or passed < seconds
             # Within the transaction of a test case, no retry can succeed.
-            if not is_patient or not (repeatable or is_undone) or connection.in_atomic_block:
-                raise
-            if committed:  # A function has failed that was passed to on_commit().
+            if not is_patient or not may_repeat or connection.in_atomic_block:
                 raise
             if connection.connection and not connection.is_usable():
                 connection.close()

@@ -125,9 +125,9 @@ class _Caller(NamedTuple):
     name: str = CALLER
 
 
-def check_refuse(refuse: Refuse | None) -> Refusal | _Caller | None:
+def check_refuse(refuse: Refuse) -> Refusal | _Caller:
     """Return what a caller passes as ``refuse``, as a refusal. Raises InvalidArgument."""
-    if refuse is None or isinstance(refuse, Refusal):
+    if isinstance(refuse, Refusal):
         return refuse
     if not callable(refuse):
         raise InvalidArgument(
@@ -153,8 +153,8 @@ def find_refusal(
     refusals: Sequence[Refusal | _Caller] = get_refusals()
     if only:
         refusals = [item for item in refusals if item.name == only]
-    if (last := check_refuse(refuse)) is not None:
-        refusals = [*refusals, last]
+    if refuse is not None:
+        refusals = [*refusals, check_refuse(refuse)]
     for item in refusals:
         try:
             answer = item.refuses(context)
