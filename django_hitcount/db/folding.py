@@ -17,7 +17,7 @@ from django.db import connections
 
 from django_hitcount.db import slots
 from django_hitcount.db.slots import ModelDay
-from django_hitcount.db.sql import Sql, match_rows
+from django_hitcount.db.sql import Sql, delete_by_id
 from django_hitcount.db.tables import DailyHitSlot, DailyModelHits, HitSlot, SlotRow
 from django_hitcount.db.tables.hits import match_uncompacted
 from django_hitcount.db.total_columns import make_marks, mark_stale
@@ -200,22 +200,5 @@ def _fold_by_id(model: type[SlotRow], piece: Sql, using: str) -> Folded:
     slots.add_to_slots(model, [(*key, 0, amount) for key, amount in amounts.items()], using)
     if model is HitSlot:
         mark_stale(pks, using=using)
-    _delete_by_id(model, pks, using)
+    delete_by_id(model, pks, using)
     return Folded(len(rows), tuple(rows[-1][1:-1]), sums)
-
-
-def _delete_by_id(model: type[SlotRow], pks: Sequence[int], using: str) -> None:
-    """
-    Delete locked rows. Costs a statement.
-
-    MariaDB and MySQL would scan a small table, and then also wait for rows that other sessions have
-    locked. So they look up each row by its id in a join, and the LIMIT keeps them from merging the
-    subquery with it.
-    """
-    table = connections[using].ops.quote_name(model._meta.db_table)
-    ids = f"SELECT id FROM {table} WHERE {match_rows(pks)} LIMIT {len(pks)}"
-    with connections[using].cursor() as cursor:
-        cursor.execute(
-            f"DELETE hit FROM ({ids}) folded "
-            f"STRAIGHT_JOIN {table} hit FORCE INDEX (PRIMARY) ON hit.id = folded.id"
-        )

@@ -194,6 +194,52 @@ def match_rows(pks: Sequence[int]) -> str:
     return f"id IN ({', '.join(map(str, pks))})"
 
 
+def lock_by_id(
+    model: type[models.Model],
+    pks: Sequence[int],
+    columns: Sequence[str],
+    order: Sequence[str],
+    using: str,
+) -> Rows:
+    """
+    Lock the rows that still exist, in ``order``. Returns ``columns`` of each. Costs a statement.
+
+    MariaDB and MySQL sort the ids without a lock, and lock each row as they look it up.
+    """
+    if connections[using].vendor != "mysql":
+        rows = model._default_manager.using(using).filter(pk__in=pks).order_by(*order)
+        return [*rows.select_for_update().values_list(*columns)]
+    names = ", ".join(f"hit.{column}" for column in columns)
+    found = _look_up(model, pks, using, order_by=f"ORDER BY {', '.join(order)} ")
+    with connections[using].cursor() as cursor:
+        cursor.execute(f"SELECT {names} FROM {found} FOR UPDATE")  # noqa: S608 - our own names
+        locked: Rows = cursor.fetchall()
+    return locked
+
+
+def delete_by_id(model: type[models.Model], pks: Sequence[int], using: str) -> None:
+    """Delete rows that this transaction has locked. Costs a statement."""
+    if connections[using].vendor != "mysql":
+        model._default_manager.using(using).filter(pk__in=pks)._raw_delete(using)
+    elif pks:
+        with connections[using].cursor() as cursor:
+            cursor.execute(f"DELETE hit FROM {_look_up(model, pks, using)}")
+
+
+def _look_up(
+    model: type[models.Model], pks: Sequence[int], using: str, *, order_by: str = ""
+) -> str:
+    """
+    Return a join, for MariaDB and MySQL, that looks up each row by its id, as ``hit``.
+
+    They would scan a small table, and then also wait for rows that other sessions have locked. The
+    LIMIT keeps them from merging the subquery with the join.
+    """
+    table = connections[using].ops.quote_name(model._meta.db_table)
+    ids = f"SELECT id FROM {table} WHERE {match_rows(pks)} {order_by}LIMIT {len(pks)}"  # noqa: S608
+    return f"({ids}) found STRAIGHT_JOIN {table} hit FORCE INDEX (PRIMARY) ON hit.id = found.id"
+
+
 class Clock(models.Func):
     """
     The current time of the database, in microseconds since 1970. SQLite's has only milliseconds.

@@ -24,6 +24,7 @@ from django_hitcount.counters.keys import CounterKey, InvalidKey, ObjectKey
 from django_hitcount.counters.primary_keys import convert_key, find_by_texts
 from django_hitcount.db import slots
 from django_hitcount.db.savepoints import savepoint
+from django_hitcount.db.sql import delete_by_id, lock_by_id
 from django_hitcount.db.tables import (
     Correction,
     CounterRow,
@@ -280,12 +281,11 @@ def delete_rows_of(objects: Collection[ObjectKey], *, patience_seconds: float) -
 
 def _delete_rows(model: type[CounterRow], some: list[int], using: str, wait_seconds: float) -> None:
     """Lock rows in lock order, delete them, and take their hits out of DailyModelHits."""
-    rows = model._default_manager.using(using).filter(pk__in=some)
     take_write_lock(using)
-    order = (*model.KEY, "slot" if issubclass(model, SlotRow) else "pk")
+    order = (*model.KEY, "slot" if issubclass(model, SlotRow) else "id")
     columns = (*DailyModelHits.KEY, "slot", "hits") if model is DailyHitSlot else ()
     with limit_waits(using, seconds=wait_seconds):
-        locked = [*rows.order_by(*order).select_for_update().values_list("pk", *columns)]
+        locked = lock_by_id(model, some, ("id", *columns), order, using)
         pks = [pk for pk, *_ in locked]
         taken: Counter[slots.ModelDay] = Counter()
         for _, content_type_id, counter, day, slot, hits in locked if columns else ():
@@ -294,5 +294,5 @@ def _delete_rows(model: type[CounterRow], some: list[int], using: str, wait_seco
         if model is HitSlot:
             # If an object was created again with the same key, its column may have the old total.
             mark_stale(pks, using=using)
-        rows.filter(pk__in=pks)._raw_delete(using)
+        delete_by_id(model, pks, using)
         slots.add_to_models(taken, using=using)
