@@ -25,7 +25,7 @@ from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.outages import SLOW_CALLS
 from django_hitcount.outages.waits import CurrentPage, seconds_waited
 from django_hitcount.reading import get_hits
-from django_hitcount.recording import record_hits
+from django_hitcount.recording import record_hit, record_hits
 from tests.app.models import Article
 from tests.browsers import BROWSER
 from tests.cache_alias import change_alias
@@ -299,3 +299,16 @@ def test_connection_that_other_code_opened_gets_the_timeout(slow_redis, article,
     slow_redis.drips, slow_redis.delay_seconds = True, 0.8
     with waits_once():
         view(article)
+
+
+@pytest.mark.usefixtures("long_timeout")
+def test_wait_for_a_hit_after_the_commit_is_one_of_its_page(clock, article):
+    """So the tags that follow do not wait once more."""
+    view(article)
+    request = RequestFactory(headers=BROWSER).get("/")
+    with transaction.atomic():
+        record_hit(article, request)
+        clock.seconds_per_answer = LONG_TIMEOUT_SECONDS * 0.6
+
+    with CurrentPage(request):
+        assert seconds_waited(get_buffer()._breaker.server) == clock.seconds_per_answer
