@@ -75,6 +75,13 @@ class TestTransactions:
 
         assert pages == [0, 1, 1, 3]
 
+    def test_total_never_includes_a_hit_that_is_refused(self, buffer, article):
+        record_hit(article)
+        with transaction.atomic():
+            hit = record_hit(article, request_of(1), refuse=lambda context: True)
+
+        assert hit == Hit(False, "caller", 1)
+
     def test_rolled_back_savepoint_is_not_counted(self, buffer, article):
         with transaction.atomic():
             record_hit(article)
