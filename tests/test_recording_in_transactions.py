@@ -60,7 +60,15 @@ class TestTransactions:
             assert page.render(context) == "2 2 1 1 1"
         assert page.render(Context({"article": article})).split()[1:] == ["2", "2", "2", "2"]
 
-    @pytest.mark.parametrize("options", [{"repeat": "daily"}, {"repeat": 60}, {"per_address": 1}])
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"repeat": "daily"},
+            {"repeat": 60},
+            {"per_address": 1},
+            {"repeat": "daily", "per_address": None},
+        ],
+    )
     def test_total_never_includes_a_hit_that_may_be_a_repeat(
         self, buffer, settings, article, options
     ):
