@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.template import Context, Template
-from django.test import override_settings
+from django.test import RequestFactory, override_settings
 
 import django_hitcount
 from django_hitcount import beacon_token
+from django_hitcount.recording import record_hit
 from django_hitcount.refusals import refusal
 from django_hitcount.testing import BrowserRequestFactory, override_hitcount
 from tests.app.models import Article
@@ -59,6 +60,14 @@ def test_preview_gets_nothing(article):
         assert render("{% hit_beacon article %}", article=article, request=request) == ""
         request.is_preview = False
         assert SCRIPT in render("{% hit_beacon article %}", article=article, request=request)
+
+
+def test_page_that_a_cache_gets_for_a_bot_counts_later_readers(article):
+    """Only a preview is never shown to them."""
+    request = RequestFactory(headers={"User-Agent": "Googlebot/2.1"}).get("/")
+
+    assert record_hit(article, request).refusal == "bot"
+    assert SCRIPT in render("{% hit_beacon article %}", article=article, request=request)
 
 
 @refusal("preview", "It fails.")
