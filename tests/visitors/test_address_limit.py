@@ -188,6 +188,16 @@ def test_a_day_has_a_limit_of_its_own(article, limit):
     assert found == [None, "address_limit", None, "address_limit", None]
 
 
+def test_each_interval_of_a_day_has_a_limit_of_its_own(article, limit):
+    limit(3600, 1)
+    found = []
+    for n, minutes in enumerate((0, 59, 61, 119, 121)):
+        with time_machine.travel(NOON + datetime.timedelta(minutes=minutes)):
+            found.append(article.record_hit(request_of(n)).refusal)
+
+    assert found == [None, "address_limit", None, "address_limit", None]
+
+
 @pytest.mark.parametrize("rotation", ["day", "month"])
 def test_an_interval_goes_on_across_midnight(article, limit, rotation):
     """It begins at 23:00 in Berlin, on the last day of a month, and ends at 1:00."""
