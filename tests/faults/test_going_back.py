@@ -210,8 +210,15 @@ def test_snapshot_from_the_middle_of_a_flush(server, articles, step):
     assert_each_has(articles, 4)
 
 
-def test_redis_restarts_while_a_batch_is_read(tmp_path, use, settings):
-    """Each start orders the fields of a hash anew, so the rest of them would be others."""
+@pytest.mark.parametrize(
+    ("owner", "name", "number"), [(claiming, "id_text", 2), (claiming._Fields, "add", 1)]
+)
+def test_redis_restarts_while_a_batch_is_read(tmp_path, use, settings, owner, name, number):
+    """
+    Each start orders the fields of a hash anew, so the rest of them would be others.
+
+    It restarts while the second piece is on its way, or before it is asked for.
+    """
     server = Valkey(tmp_path, options=["--hash-max-listpack-entries", "0"])
     server.start()
     use(server.port)
@@ -219,18 +226,18 @@ def test_redis_restarts_while_a_batch_is_read(tmp_path, use, settings):
     try:
         articles = Article.objects.bulk_create(Article(title=str(n)) for n in range(300))
         record_hits(articles)
-        read, calls = claiming.id_text, []
+        original, calls = getattr(owner, name), []
 
-        def restart_at_the_second_piece(batch_id):
-            calls.append(batch_id)
-            if len(calls) == 2:
+        def restart_at_the_second_piece(*args):
+            calls.append(args)
+            if len(calls) == number:
                 server.ask("SAVE")
                 restart(server)
-            return read(batch_id)
+            return original(*args)
 
         with (
             mock.patch.object(claiming, "FIELDS_AT_A_TIME", 20),
-            mock.patch.object(claiming, "id_text", restart_at_the_second_piece),
+            mock.patch.object(owner, name, restart_at_the_second_piece),
         ):
             flush_until_done()
         assert_each_has(articles, 1)
