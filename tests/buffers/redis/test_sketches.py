@@ -99,6 +99,25 @@ def test_redis_that_went_back_in_time_is_merged(redis, redis_rule):
     assert is_about(21, DailyVisitors.objects.get().count)
 
 
+def test_left_over_batch_is_merged_though_the_sketch_has_as_many_visitors(redis, redis_rule):
+    """Redis went back in time after the claim of a flusher that died, and got others since."""
+    redis_rule(visitors=True)
+    article = Article.objects.create(title="Tea")
+    visit(article, range(5))
+    (name,) = redis.keys("*:visitors:*")
+    old, ttl = redis.dump(name), redis.pttl(name)
+    visit(article, [5])
+    flush_hits()
+    visit(article, [100])
+    for partition in range(16):
+        get_buffer().claim(partition)
+    redis.restore(name, ttl, old, replace=True)
+    visit(article, [101, 102])
+    flush_hits()
+
+    assert DailyVisitors.objects.get().count == 8
+
+
 def test_full_redis_is_flushed_though_a_sketch_is_to_be_merged(redis, redis_rule):
     redis_rule(visitors=True)
     article = Article.objects.create(title="Tea")
