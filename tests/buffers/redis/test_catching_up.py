@@ -190,6 +190,17 @@ class TestHitsInDoubt:
 
         flush_partition(get_buffer(), key.partition(16))
 
+    def test_redis_goes_back_to_when_it_had_just_run_it(self, redis, article, names, key, caplog):
+        """Its hits are in the tables, and nobody is told that they are not."""
+        self.lose_answer(article, ran=True)
+        snapshot = {name: redis.dump(name) for name in (names.pending, names.sequence)}
+        self.flush_without_catching_up(key)
+        for name, value in snapshot.items():
+            redis.restore(name, 0, value, replace=True)
+
+        self.assert_each_counts(article, 12)
+        assert "dropped" not in caplog.text
+
     def test_another_flusher_writes_a_batch_between_the_questions(self, article, key, caplog):
         """The ledger is then ahead of what Redis said, though Redis is not behind."""
         self.lose_answer(article, ran=False)
