@@ -23,7 +23,7 @@ from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.outages import SLOW_CALLS
-from django_hitcount.outages.waits import CurrentPage, seconds_waited
+from django_hitcount.outages.waits import CurrentPage, seconds_left, seconds_waited
 from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hit, record_hits
 from tests.app.models import Article
@@ -228,6 +228,20 @@ def test_page_of_many_quick_answers_reads_them_all(slow_redis, clock, article):
     assert clock.now - began_at >= calls
     assert slow_redis.questions == asked + calls
     assert not get_buffer()._breaker.is_open
+
+
+@pytest.mark.usefixtures("long_timeout")
+def test_calls_of_a_page_share_the_timeout(clock, article):
+    """Each call may wait for as long as those before it have left."""
+    view(article)
+    left = []
+    with CurrentPage(RequestFactory().get("/")):
+        for _ in range(2):
+            with get_buffer()._breaker.guard():
+                left.append(seconds_left())
+                clock.now += LONG_TIMEOUT_SECONDS * 0.25
+
+    assert left == [LONG_TIMEOUT_SECONDS, LONG_TIMEOUT_SECONDS * 0.75]
 
 
 @pytest.mark.usefixtures("slow_from_one_second", "endless_pauses")
