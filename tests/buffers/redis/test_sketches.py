@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime
+from unittest import mock
 
 import pytest
 import time_machine
 
 from django_hitcount.buffers import get_buffer
+from django_hitcount.buffers.redis import claiming
 from django_hitcount.counters.days import day_of
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.daily_visitors import read_days
@@ -116,6 +118,26 @@ def test_left_over_batch_is_merged_though_the_sketch_has_as_many_visitors(redis,
     flush_hits()
 
     assert DailyVisitors.objects.get().count == 8
+
+
+def test_sketch_that_begins_after_the_claim_is_merged(redis, redis_rule):
+    """Redis evicts the one before, and others come before the flusher reads it."""
+    redis_rule(visitors=True)
+    article = Article.objects.create(title="Tea")
+    visit(article, range(2))
+    flush_hits()
+    visit(article, [2])
+    read = claiming.read
+
+    def lose_and_read(*args):
+        redis.delete(*redis.keys("*:visitors:*"))
+        visit(article, [3, 4, 5])
+        return read(*args)
+
+    with mock.patch.object(claiming, "read", lose_and_read):
+        flush_hits()
+
+    assert DailyVisitors.objects.get().count == 5
 
 
 def test_full_redis_is_flushed_though_a_sketch_is_to_be_merged(redis, redis_rule):
