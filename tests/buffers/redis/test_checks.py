@@ -60,7 +60,11 @@ def test_w002_default_cache(settings, hitcount):
 
 
 @pytest.mark.parametrize(
-    ("policy", "evicts"), [("allkeys-lru", True), ("volatile-lru", False), ("noeviction", False)]
+    ("policy", "evicts"),
+    [
+        *[("allkeys-lru", True), ("allkeys-lfu", True), ("allkeys-random", True)],
+        *[("volatile-lru", False), ("noeviction", False)],
+    ],
 )
 def test_w003_evicting_policy(redis, hitcount, policy, evicts):
     redis.config_set("maxmemory-policy", policy)
