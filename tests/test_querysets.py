@@ -11,6 +11,7 @@ from django.test import RequestFactory
 from django_hitcount.exceptions import HitCountError, InvalidArgument
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import HitCountQuerySet, with_hits, with_visitors
+from django_hitcount.page_numbers import page_number
 from django_hitcount.recording import record_hit
 from tests.app.models import (
     Article,
@@ -372,3 +373,15 @@ class TestBuildingReadsNoSettings:
 
         with pytest.raises(HitCountError, match=r"'default'.*'elsewhere'.*get_hits"):
             list(queryset)
+
+
+@pytest.mark.django_db(transaction=True, databases=["default", "elsewhere"])
+def test_totals_of_a_replica_are_not_taken_for_exact(buffer, settings):
+    article = Article.objects.create(title="Tea")
+    Article(pk=article.pk, title="Tea").save(using="elsewhere")
+    settings.DATABASE_ROUTERS = ["tests.routers.Replica"]
+    record_hit(article)
+
+    (read,) = Article.objects.with_hits()
+    assert read._state.db == "elsewhere"
+    assert page_number(None, read, counter="views") == 1
