@@ -266,6 +266,18 @@ def test_rows_go_when_their_interval_is_over(article, settings):
     assert CountedAddress.objects.count() in (0, 4)
 
 
+def test_rows_stay_until_their_interval_is_over(article, limit):
+    limit(7 * 24 * 3600, 1, VISITOR_KEY_ROTATION="month")
+    begin = datetime.datetime(2026, 3, 5, 12, tzinfo=datetime.UTC)  # A Thursday, as in 1970.
+    found = []
+    for n, days in enumerate((0, 5, 7)):
+        with time_machine.travel(begin + datetime.timedelta(days=days)):
+            prune_addresses(using="default")
+            found.append(article.record_hit(request_of(n)).refusal)
+
+    assert found == [None, "address_limit", None]
+
+
 def test_more_rows_than_one_statement_takes_are_pruned(db):
     rows = [CountedAddress(name=f"2026-03-01:{n:032x}", hits=1) for n in range(1100)]
     CountedAddress.objects.bulk_create([*rows, CountedAddress(name="2999-01-01:a", hits=1)])
