@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
@@ -36,3 +38,17 @@ def test_postgresql_finds_rows_by_index_even_if_it_knows_of_few():
 
     assert folded.rows == 10
     assert "Index Scan using hitcount_daily_compact" in plan
+
+
+@pytest.mark.django_db(transaction=True)
+def test_rows_that_came_after_the_start_are_left():
+    model, today = content_type_id_of(Article), day_of()
+    add = partial(slots.add_to_slots, DailyHitSlot, using="default")
+    add([(model, str(n), "views", today, 1, 1) for n in range(3)])
+    newest = max(DailyHitSlot.objects.values_list("pk", flat=True))
+    add([(model, "9", "views", today, 1, 1)])
+
+    with transaction.atomic():
+        folding.fold_rows(DailyHitSlot, after=None, newest=newest, limit=10, using="default")
+
+    assert [*DailyHitSlot.objects.filter(slot=1).values_list("object_id", flat=True)] == ["9"]
