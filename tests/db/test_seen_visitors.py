@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+
 import pytest
 
 from django_hitcount.counters.days import day_of
@@ -31,6 +33,16 @@ def test_counter_that_is_gone_leaves_its_visitors_to_the_end_of_the_day(redis, s
 
     assert article.get_visitors(first_day=day_of(), last_day=day_of()) == 1
     assert [*SeenVisitor.objects.values_list("counter", flat=True)] == ["likes"]
+
+
+@pytest.mark.parametrize("days", [0, 1])
+def test_visitors_of_open_days_are_known_after_a_compaction(settings, days):
+    set_rule(settings, "daily", visitors=True)
+    article, day = Article.objects.create(title="Tea"), day_of() - datetime.timedelta(days=days)
+    article.record_hit(request_of(1), at=day)
+    compact()
+
+    assert article.record_hit(request_of(1), at=day).refusal == "repeat"
 
 
 def test_rule_alone_leaves_no_visitors(settings):
