@@ -64,6 +64,22 @@ class TestWhoeverDies:
         article.save(force_insert=True)
         assert get_hits(article) == 0
 
+    def test_totals_go_though_redis_is_away_after_the_tables(self, redis, redis_buffer):
+        article = Article.objects.create(title="Tea")
+        record_hit(article)
+        article.delete()
+        away = BufferUnavailable("away")
+        with (
+            mock.patch.object(type(redis_buffer), "discard_objects", side_effect=away),
+            pytest.raises(ExceptionGroup),
+        ):
+            flush_hits()
+        assert redis.keys("*:total:*")
+
+        flush_hits()
+
+        assert not redis.keys("*:total:*")
+
     def test_compaction_deletes_counts_without_redis(self, redis):
         article = Article.objects.create(title="Tea")
         record_hit(article)
