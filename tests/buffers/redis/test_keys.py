@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from unittest import mock
 
@@ -10,7 +11,11 @@ from django.db import connections
 
 from django_hitcount.buffers.redis import keys
 from django_hitcount.buffers.redis.keys import PartitionKeys, RunKeys, run_keys, throttle_key
+from django_hitcount.buffers.redis.record_call import pack_hit
+from django_hitcount.counters.hits import NewHits
+from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db.tables import hits_alias
+from django_hitcount.outages.missed_records import CommandId
 
 RUN = "0123456789ab"
 
@@ -43,6 +48,14 @@ def test_other_names_have_other_keys(database):
     names = ["site", "test_site", "site_gw0", "Site", "site ", "", "/srv/db.sqlite3"]
 
     assert len({prefix(database, NAME=name) for name in names}) == len(names)
+
+
+def test_calls_are_packed_for_each_name(database):
+    hit = NewHits(CounterKey(1, "1", "views"), datetime.date(2026, 1, 1), 1)
+    for name in ("site", "test_site"):
+        found = prefix(database, NAME=name)
+
+        assert found.encode() in pack_hit(hit, CommandId("7", 1, RUN)).packed
 
 
 def test_name_may_be_a_path(database, tmp_path):
