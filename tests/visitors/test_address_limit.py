@@ -234,6 +234,17 @@ def test_many_objects_at_once(article, limit):
     assert [hit.refusal for hit in again] == [None, "address_limit"]
 
 
+@pytest.mark.parametrize("repeat", [3600, "daily", "always"])
+def test_hit_that_is_refused_beside_others_stays_so(article, limit, repeat):
+    """Its visitor is not known after it."""
+    limit(repeat, 2)
+    articles = [article, Article.objects.create(title="Milk")]
+    hits = record_hits(articles, request_of(1), refuse=lambda context: context.obj == article)
+
+    assert [(hit.refusal, hit.total) for hit in hits] == [("caller", 0), (None, 1)]
+    assert article.record_hit(request_of(1)).counted
+
+
 def test_an_amount_is_one_hit(article, limit):
     limit(per_address=2)
     found = [article.record_hit(request_of(n), amount=5).refusal for n in range(3)]
