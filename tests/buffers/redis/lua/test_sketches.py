@@ -106,6 +106,14 @@ class TestKept:
         assert keep(epoch=6) is None
         assert read() == [0]
 
+    def test_nothing_is_kept_beside_a_sketch_that_the_caller_does_not_know(self, redis, keep, read):
+        other = KEYS.sketch("5:views:2026-01-04:k4:a")
+        redis.pfadd(other, 1)
+        redis.sadd(self.OF_OBJECT[0], other)
+
+        assert keep() is None
+        assert read() == [0]
+
     @pytest.mark.parametrize("value", [None, "no sketch"])
     def test_range_is_unknown_without_its_sketch(self, redis, keep, read, value):
         keep()
