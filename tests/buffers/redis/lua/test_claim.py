@@ -222,12 +222,12 @@ class TestRecorders:
         assert redis.hget(KEYS.sequence, "day") == str(day_number()).encode()
 
     @pytest.mark.parametrize(
-        ("day", "is_looked_for"), [("rubbish", True), (None, True), (day_number(), False)]
+        ("day", "is_looked_for"), [("rubbish", True), (None, True), (day_number, False)]
     )
     def test_are_looked_for_once_a_day(self, redis, claim, day, is_looked_for):
         redis.hset(KEYS.sequence, mapping={f"{n:032x}": "9 1" for n in range(300)})
         if day:
-            redis.hset(KEYS.sequence, "day", day)
+            redis.hset(KEYS.sequence, "day", day() if callable(day) else day)
         redis.hset(KEYS.pending, mapping=batch(7, A_TODAY))
         claim()
 
