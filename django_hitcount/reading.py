@@ -80,7 +80,7 @@ def get_hits(
     Raises InvalidArgument if an argument is invalid. If Redis does not know all hits, raises the
     database's error if the database does not answer.
 
-    Costs the same for one object and for many. With Redis, the hits of all time cost one round
+    Costs the same for one object and for 2,000. With Redis, the hits of all time cost one round
     trip. If Redis does not know all of them, they cost two and a query, and Redis then keeps them,
     except within a transaction. Hits of some days cost one round trip and a query. Without Redis,
     costs one query.
