@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
-from django.db import models
+from django.db import connections, models
 
 from django_hitcount.counters.batches import BatchId, CounterDay
 from django_hitcount.counters.days import list_days
@@ -26,6 +26,7 @@ from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.expressions import KeyText
 from django_hitcount.db.slots import match_counters
 from django_hitcount.db.tables import DailyHitSlot, DailyModelHits, HitSlot, LastBatch
+from django_hitcount.db.tables.hits import is_uncompacted
 
 Rows = models.QuerySet[Any, Any]
 
@@ -120,12 +121,18 @@ def read_days_of_model(
 ) -> tuple[Sums, set[BatchId]]:
     """As read_days_of_counters(), for all objects of a model; None: of all models."""
     compacted = days.rows(DailyModelHits).filter(counter=counter)
-    uncompacted = days.rows(DailyHitSlot).filter(counter=counter, is_compacted=False)
+    connection = connections[days.using]
+    uncompacted = days.rows(DailyHitSlot).filter(is_uncompacted(connection), counter=counter)
     if content_type_id is not None:
         compacted = compacted.filter(content_type_id=content_type_id)
-        # With each day by name, an index finds the few rows. With a range alone, it reads all rows.
-        each_day = list_days(days.first_day, days.last_day)
-        uncompacted = uncompacted.filter(content_type_id=content_type_id, day__in=each_day)
+        if connection.vendor == "sqlite":
+            # By an index of models, it would read all rows. It uses none for an expression.
+            model = models.Func(models.F("content_type_id"), template="+%(expressions)s")
+            uncompacted = uncompacted.alias(model=model).filter(model=content_type_id)
+        else:
+            # With each day by name, an index finds the few rows. With a range, it reads all rows.
+            each_day = list_days(days.first_day, days.last_day)
+            uncompacted = uncompacted.filter(content_type_id=content_type_id, day__in=each_day)
     return _read_days([compacted, uncompacted], days, batch_ids, of=models.Value(counter))
 
 

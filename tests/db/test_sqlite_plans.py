@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.rankings import Scope, weigh_days
+from django_hitcount.db import sums
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.rankings import compare_objects
 from django_hitcount.maintenance.compaction import compact
@@ -53,6 +54,11 @@ def report() -> object:
     return compare_objects(scope, 10)
 
 
+def read_month(content_type_id: int | None) -> object:
+    days = sums.DayRange(day_of() - datetime.timedelta(days=29), day_of(), "default")
+    return sums.read_days_of_model(content_type_id, days, counter="views")
+
+
 @pytest.mark.parametrize(
     "work",
     [
@@ -61,9 +67,11 @@ def report() -> object:
         lambda: popular(Article, 10, days=30),
         lambda: trending(Article, 10),
         report,
+        lambda: read_month(content_type_id_of(Article)),
+        lambda: read_month(None),
         compact,
     ],
-    ids=["all time", "today", "month", "trending", "report", "compact"],
+    ids=["all time", "today", "month", "trending", "report", "model", "all models", "compact"],
 )
 def test_no_statement_reads_all_rows(work: Callable[[], object]):
     record_hit(Article.objects.create(title="Tea"))

@@ -13,6 +13,7 @@ from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.backends.ddl_references import Statement
+from django.db.models.expressions import RawSQL
 from django.utils.translation import gettext_lazy as _
 
 from django_hitcount import conf
@@ -47,6 +48,18 @@ def match_uncompacted(connection: BaseDatabaseWrapper) -> str:
     MariaDB use an index only for a comparison.
     """
     return "is_compacted = False" if connection.vendor == "mysql" else "NOT is_compacted"
+
+
+def is_uncompacted(connection: BaseDatabaseWrapper) -> Any:
+    """
+    Return match_uncompacted() as a condition for a queryset.
+
+    Django writes ``is_compacted=False`` in another way in each version, and on MySQL and MariaDB,
+    it compares any SQL with True, which hides the column from the index.
+    """
+    if connection.vendor == "mysql":
+        return models.Q(is_compacted=False)
+    return RawSQL(match_uncompacted(connection), (), models.BooleanField())  # noqa: S611
 
 
 class SlotIndex(models.Index):
