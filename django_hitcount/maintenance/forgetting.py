@@ -23,6 +23,7 @@ from django_hitcount.conf import get_config
 from django_hitcount.counters.keys import CounterKey, InvalidKey, ObjectKey
 from django_hitcount.counters.primary_keys import convert_key, find_by_texts
 from django_hitcount.db import slots
+from django_hitcount.db.deleted_rows import LOCK_WAIT_SECONDS, finish_or_keep, make_due, write_rows
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.sql import delete_by_id, lock_by_id
 from django_hitcount.db.tables import (
@@ -62,9 +63,6 @@ DUE_PER_FLUSH = 5000
 OBJECTS_AT_A_TIME = 500
 """Objects, or rows of them, that a transaction forgets. Few enough for the 999 parameters of an old
 SQLite, and to hold locks only briefly."""
-
-LOCK_WAIT_SECONDS = 1.0
-"""How long a statement waits for a lock before the transaction rolls back and is tried again."""
 
 PATIENCE_SECONDS = 2.0
 """How long to retry a transaction that meets locks. After that, the rest is left to the next flush
@@ -125,14 +123,13 @@ def forget_deleted(
 
     Costs per 500 objects:
 
-    - four queries, one per table, and one per model and database that the objects may be in;
-    - a transaction per 500 rows;
+    - a query per table, and one per model and database that the objects may be in;
+    - a transaction per 500 rows, and two with four statements that write ``deleted``;
     - two round trips.
 
     Raises BufferUnavailable and the errors of the database.
     """
     partitions, unanswered = get_config().partitions, set[Location]()
-    rows = DeletedObject.objects.using(hits_alias())
     for start in range(0, len(deleted), OBJECTS_AT_A_TIME):
         chunk = deleted[start : start + OBJECTS_AT_A_TIME]
         ready = [
@@ -143,7 +140,7 @@ def forget_deleted(
         living = _find_living(ready, unanswered)
         if later := [row.pk for row in chunk if row not in living]:
             # They come after rows that are due for longer in the next flush.
-            rows.filter(pk__in=later).update(due_at=timezone.now())
+            write_rows(partial(make_due, pks=later), patience_seconds=patience_seconds)
         gone = [row for row in living if not living[row]]
         found = delete_rows_of({row.object_key for row in gone}, patience_seconds=patience_seconds)
         fresh = {row.object_key for row in gone if not row.is_forgotten}
@@ -151,10 +148,12 @@ def forget_deleted(
             # After deleting the rows: until then, a page may load an old total again.
             get_buffer().discard_objects(changed)
         if living:
-            _finish_or_postpone(living, found)
+            _finish_or_postpone(living, found, patience_seconds)
 
 
-def _finish_or_postpone(living: Mapping[DeletedObject, bool], found: set[ObjectKey]) -> None:
+def _finish_or_postpone(
+    living: Mapping[DeletedObject, bool], found: set[ObjectKey], patience_seconds: float
+) -> None:
     """Delete the rows of objects of which nothing is left, and postpone the others."""
     now, finished = timezone.now(), []
     kept: dict[bool, list[DeletedObject]] = {True: [], False: []}
@@ -170,10 +169,8 @@ def _finish_or_postpone(living: Mapping[DeletedObject, bool], found: set[ObjectK
             row.due_at = now + max(SHORTEST_PAUSE if is_living else FIRST_PAUSE, age)
             row.is_forgotten = row.is_forgotten or not is_living
             kept[is_living].append(row)
-    rows = DeletedObject.objects.using(hits_alias())
-    rows.filter(pk__in=finished).delete()
-    rows.bulk_update(kept[True], ["due_at"])
-    rows.bulk_update(kept[False], ["due_at", "is_forgotten"])
+    write = partial(finish_or_keep, finished=finished, postponed=kept[True], forgotten=kept[False])
+    write_rows(write, patience_seconds=patience_seconds)
 
 
 def _find_living(

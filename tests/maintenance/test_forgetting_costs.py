@@ -95,6 +95,31 @@ class TestWhatAPageWorksOff:
         compact_hits()
         assert is_nothing_left()
 
+    @pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite locks the file, not rows")
+    def test_no_locked_rows_of_deleted_objects(self, database_buffer, caplog, monkeypatch):
+        article = Article.objects.create(title="Tea")
+        record_hit(article)
+        monkeypatch.setattr(deletion, "PAGE_PATIENCE_SECONDS", 0.5)
+        find_living, other = forgetting._find_living, connection.copy()
+        other.set_autocommit(False)
+
+        def lock_and_find(*args):
+            with other.cursor() as cursor:
+                cursor.execute("SELECT id FROM django_hitcount_deletedobject FOR UPDATE")
+            release.start()
+            return find_living(*args)
+
+        release = threading.Timer(6, other.connection.rollback)
+        monkeypatch.setattr(forgetting, "_find_living", lock_and_find)
+        try:
+            with waits_for(0, 4):
+                article.delete()
+        finally:
+            release.join()
+            other.close()
+
+        assert "left to the next flush_hits or compact_hits" in caplog.text
+
     def test_nothing_with_redis(self, redis, redis_buffer, django_assert_max_num_queries):
         article = Article.objects.create(title="Tea")
         record_hit(article)
