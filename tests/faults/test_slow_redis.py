@@ -294,7 +294,7 @@ def test_only_the_command_that_is_refused_is_taken_for_refused(
     """Redis runs those after it, as when it has just loaded its data."""
     options = {"PARSER_CLASS": parser} if parser else {}
     set_location(settings, f"redis://{HOST}:{slow_redis.port}/1", **options)
-    own_server = RedisServer("hitcount", timeout_seconds=TIMEOUT_SECONDS)
+    own_server = RedisServer("hitcount", timeout_seconds=LONG_TIMEOUT_SECONDS)
     slow_redis.rewrite = lambda answer: answer.replace(b"+PONG", refusal)
     commands = [("PING",), ("INCR", "other"), ("INCR", "other")]
     refused, *others = own_server.send_unguarded(lambda link: commands).replies

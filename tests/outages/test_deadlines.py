@@ -4,8 +4,10 @@ import socket
 from types import SimpleNamespace
 
 import pytest
+from redis import ConnectionPool
 
-from django_hitcount.buffers.redis.connections import BoundedSocket
+from django_hitcount.buffers.redis import connections
+from django_hitcount.buffers.redis.connections import BoundedSocket, bound_waits
 from django_hitcount.outages import waits
 from django_hitcount.outages.waits import Deadline, pause_deadline, seconds_left
 
@@ -70,3 +72,11 @@ def test_non_blocking_socket_does_not_wait(sockets):
     bounded.settimeout(0)
     with Deadline(60), pytest.raises(BlockingIOError):
         bounded.recv(1)
+
+
+def test_connecting_blocks_though_the_deadline_is_over(monkeypatch):
+    monkeypatch.setattr(connections, "SHORTEST_SECONDS", 20)
+    with socket.create_server(("127.0.0.1", 0)) as server, Deadline(0):
+        pool = ConnectionPool(port=server.getsockname()[1])
+        bound_waits(pool)
+        pool.make_connection()._connect().close()

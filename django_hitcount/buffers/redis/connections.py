@@ -98,7 +98,7 @@ class BoundedConnection(AbstractConnection):
         if not self._is_connecting:
             return configured
         seconds = _shorter(configured, seconds_left())
-        return seconds and max(seconds, SHORTEST_SECONDS)
+        return None if seconds is None else max(seconds, SHORTEST_SECONDS)
 
     def _connect(self) -> BoundedSocket:
         self._is_connecting = True
