@@ -10,7 +10,8 @@ from __future__ import annotations
 import datetime
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 from typing import Any
 
 from django.db import connections, models
@@ -121,12 +122,14 @@ def read_days(
     """
     wanted = slots.match_counters(keys) & models.Q(day__range=(first_day, last_day))
     columns = DailyVisitors.KEY
-    with_sketch = models.Q(pk__in=[])
+    with_sketch = []
     if merged_from is not None:
-        with_sketch |= models.Q(day__gte=merged_from) & _may_be_merged()
+        with_sketch.append(models.Q(day__gte=merged_from) & _may_be_merged())
     if kept_from is not None:
-        with_sketch |= models.Q(day__gte=kept_from)
-    sketch = models.Case(models.When(with_sketch, then="sketch"), default=NO_SKETCH)
+        with_sketch.append(models.Q(day__gte=kept_from))
+    sketch: models.Expression = NO_SKETCH
+    if with_sketch:
+        sketch = models.Case(models.When(reduce(or_, with_sketch), then="sketch"))
     seen = (
         SeenVisitor.objects.using(using)
         .filter(wanted)

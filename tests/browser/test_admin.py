@@ -142,6 +142,10 @@ def test_report_of_other_days_has_an_address_of_its_own(page):
     assert page.locator(".hitcount-column").count() == bars == 7
 
 
+def _number(text):
+    return int(text.replace(",", ""))
+
+
 def test_report_leads_from_a_running_day_to_days_that_are_over(page):
     page.goto(f"{REPORT}?period=today")
     expect(page.get_by_text("Hits so far", exact=True)).to_be_visible()
@@ -150,7 +154,7 @@ def test_report_leads_from_a_running_day_to_days_that_are_over(page):
 
     expect(page.get_by_text("Today so far", exact=True)).to_be_visible()
     rows = page.locator("section:has(#falling-heading) tbody tr").evaluate_all(CELLS)
-    falls = [int(hits) - int(before) for _, before, hits, _ in rows]
+    falls = [_number(hits) - _number(before) for _, before, hits, _ in rows]
     assert falls == sorted(falls)
     assert falls[0] < falls[-1] < 0
 
