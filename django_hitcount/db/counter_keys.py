@@ -66,6 +66,15 @@ def content_type_id_of(obj: models.Model | type[models.Model]) -> int:
     return content_type.id
 
 
+def find_model(content_type_id: int) -> type[models.Model] | None:
+    """Return a content type's model; None if its app is gone. Costs a query once per process."""
+    content_types = ContentType.objects.db_manager(hits_alias())
+    try:
+        return content_types.get_for_id(content_type_id).model_class()
+    except ContentType.DoesNotExist:
+        return None
+
+
 @cache
 def _cached_types() -> dict[str, dict[tuple[str, str | None], ContentType]]:
     """Return the content types that Django caches, by database, app label and model name."""

@@ -11,10 +11,9 @@ from __future__ import annotations
 import datetime
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 
-from django.contrib.contenttypes.models import ContentType
 from django.db import connections, models, router
 from django.utils import timezone
 
@@ -23,7 +22,7 @@ from django_hitcount.conf import get_config
 from django_hitcount.counters.keys import CounterKey, InvalidKey, ObjectKey
 from django_hitcount.counters.primary_keys import convert_key, find_by_texts
 from django_hitcount.db import slots
-from django_hitcount.db.deleted_rows import LOCK_WAIT_SECONDS, finish_or_keep, make_due, write_rows
+from django_hitcount.db.counter_keys import find_model
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.sql import delete_by_id, lock_by_id
 from django_hitcount.db.tables import (
@@ -63,6 +62,9 @@ DUE_PER_FLUSH = 5000
 OBJECTS_AT_A_TIME = 500
 """Objects, or rows of them, that a transaction forgets. Few enough for the 999 parameters of an old
 SQLite, and to hold locks only briefly."""
+
+LOCK_WAIT_SECONDS = 1.0
+"""How long a statement waits for a lock before the transaction rolls back and is tried again."""
 
 PATIENCE_SECONDS = 2.0
 """How long to retry a transaction that meets locks. After that, the rest is left to the next flush
@@ -117,9 +119,8 @@ def forget_deleted(
 
     The hits that the buffer held when these rows were read must be in the tables now.
     ``unflushed`` has the partitions where they are not: their objects are left to the next flush.
-    So are objects that may be in a database that does not answer.
-
-    Retries for ``patience_seconds`` when it meets locks.
+    So are objects that may be in a database that does not answer. Retries for ``patience_seconds``
+    when it meets locks.
 
     Costs per 500 objects:
 
@@ -140,7 +141,8 @@ def forget_deleted(
         living = _find_living(ready, unanswered)
         if later := [row.pk for row in chunk if row not in living]:
             # They come after rows that are due for longer in the next flush.
-            write_rows(partial(make_due, pks=later), patience_seconds=patience_seconds)
+            rows = DeletedObject.objects.using(hits_alias()).filter(pk__in=later)
+            _write(partial(rows.update, due_at=timezone.now()), patience_seconds)
         gone = [row for row in living if not living[row]]
         found = delete_rows_of({row.object_key for row in gone}, patience_seconds=patience_seconds)
         fresh = {row.object_key for row in gone if not row.is_forgotten}
@@ -169,8 +171,25 @@ def _finish_or_postpone(
             row.due_at = now + max(SHORTEST_PAUSE if is_living else FIRST_PAUSE, age)
             row.is_forgotten = row.is_forgotten or not is_living
             kept[is_living].append(row)
-    write = partial(finish_or_keep, finished=finished, postponed=kept[True], forgotten=kept[False])
-    write_rows(write, patience_seconds=patience_seconds)
+    rows = DeletedObject.objects.using(hits_alias())
+
+    def write() -> None:
+        rows.filter(pk__in=finished).delete()
+        rows.bulk_update(kept[True], ["due_at"])
+        rows.bulk_update(kept[False], ["due_at", "is_forgotten"])
+
+    _write(write, patience_seconds)
+
+
+def _write(work: Callable[[], object], patience_seconds: float) -> None:
+    """Run ``work`` in a transaction that waits for locks only as long as its caller does."""
+    using = hits_alias()
+
+    def write() -> None:
+        with limit_waits(using, seconds=min(LOCK_WAIT_SECONDS, patience_seconds)):
+            work()
+
+    in_transaction(write, using=using, patience_seconds=patience_seconds, repeatable=True)
 
 
 def _find_living(
@@ -178,7 +197,6 @@ def _find_living(
 ) -> dict[DeletedObject, bool]:
     """
     Return whether the objects of rows exist. Leaves out rows of which no database could say so.
-
     Does not ask the locations in ``unanswered``, and adds those that do not answer now.
 
     Costs a query per model and database that an object may be in.
@@ -243,15 +261,6 @@ def _locations_of(row: DeletedObject) -> set[Location]:
     return {(model, database) for database in databases & {*connections}}
 
 
-def find_model(content_type_id: int) -> type[models.Model] | None:
-    """Return a content type's model; None if its app is gone. Costs a query once per process."""
-    content_types = ContentType.objects.db_manager(hits_alias())
-    try:
-        return content_types.get_for_id(content_type_id).model_class()
-    except ContentType.DoesNotExist:
-        return None
-
-
 def delete_rows_of(objects: Collection[ObjectKey], *, patience_seconds: float) -> set[ObjectKey]:
     """
     Delete the rows of objects from all tables. Returns the objects that had any.
@@ -260,36 +269,32 @@ def delete_rows_of(objects: Collection[ObjectKey], *, patience_seconds: float) -
     nothing: if it waits for a compaction, it does not see the row that the compaction inserts. A
     read without a lock sees the old rows until the compaction commits, and then the new one.
 
-    Costs a query per table, and a query and a transaction of two statements per 500 rows.
-
-    Raises OperationalError if a piece meets locks for longer than ``patience_seconds``.
+    Costs a query per table, and a query and a transaction of two statements per 500 rows. Raises
+    OperationalError if a piece meets locks for longer than ``patience_seconds``.
     """
     using, found = hits_alias(), set[ObjectKey]()
-    wait = min(LOCK_WAIT_SECONDS, patience_seconds)
     for model in TABLES if objects else ():
         rows = model._default_manager.using(using).filter(slots.match_counters(objects))
         columns = rows.values_list("pk", "content_type_id", "object_id")
         while some := [*columns[:OBJECTS_AT_A_TIME]]:
-            delete = partial(_delete_rows, model, [pk for pk, *_ in some], using, wait)
-            in_transaction(delete, using=using, patience_seconds=patience_seconds, repeatable=True)
+            _write(partial(_delete_rows, model, [pk for pk, *_ in some], using), patience_seconds)
             found |= {(content_type_id, object_id) for _, content_type_id, object_id in some}
     return found
 
 
-def _delete_rows(model: type[CounterRow], some: list[int], using: str, wait_seconds: float) -> None:
+def _delete_rows(model: type[CounterRow], some: list[int], using: str) -> None:
     """Lock rows in lock order, delete them, and take their hits out of DailyModelHits."""
     take_write_lock(using)
     order = (*model.KEY, "slot" if issubclass(model, SlotRow) else "id")
     columns = (*DailyModelHits.KEY, "slot", "hits") if model is DailyHitSlot else ()
-    with limit_waits(using, seconds=wait_seconds):
-        locked = lock_by_id(model, some, ("id", *columns), order, using)
-        pks = [pk for pk, *_ in locked]
-        taken: Counter[slots.ModelDay] = Counter()
-        for _, content_type_id, counter, day, slot, hits in locked if columns else ():
-            if slot == 0:
-                taken[content_type_id, counter, day] -= hits
-        if model is HitSlot:
-            # If an object was created again with the same key, its column may have the old total.
-            mark_stale(pks, using=using)
-        delete_by_id(model, pks, using)
-        slots.add_to_models(taken, using=using)
+    locked = lock_by_id(model, some, ("id", *columns), order, using)
+    pks = [pk for pk, *_ in locked]
+    taken: Counter[slots.ModelDay] = Counter()
+    for _, content_type_id, counter, day, slot, hits in locked if columns else ():
+        if slot == 0:
+            taken[content_type_id, counter, day] -= hits
+    if model is HitSlot:
+        # If an object was created again with the same key, its column may have the old total.
+        mark_stale(pks, using=using)
+    delete_by_id(model, pks, using)
+    slots.add_to_models(taken, using=using)
