@@ -197,16 +197,18 @@ def _fold(first_open_day: datetime.date, piece_size: int, using: str) -> int:
     take_write_lock(using)
     closed = manager.filter(day__lt=first_open_day).order_by("day", "pk")
     pks = [*closed.values_list("pk", flat=True)[:piece_size]]
-    locked = manager.filter(pk__in=pks).order_by(*SeenVisitor.KEY, "pk").select_for_update()
-    rows = [*locked.values_list("pk", *SeenVisitor.KEY)]
+    if not pks:
+        return 0
+    columns = DailyVisitors.KEY
+    rows = sql.lock_by_id(SeenVisitor, pks, ("id", *columns), (*columns, "id"), using)
     amounts = Counter(tuple(key) for _, *key in rows)
     options_of = conf.get_config().options_of
     sql.insert_or_add(
         DailyVisitors,
-        (*DailyVisitors.KEY, "count"),
+        (*columns, "count"),
         # A counter without ``visitors`` has these rows only to find repeats: they are not counted.
         [(*key, amounts[key]) for key in sorted(amounts) if options_of(key[2]).visitors],
         using,
     )
-    manager.filter(pk__in=[pk for pk, *_ in rows])._raw_delete(using)
+    sql.delete_by_id(SeenVisitor, [pk for pk, *_ in rows], using)
     return len(rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from unittest import mock
@@ -9,13 +10,15 @@ from unittest import mock
 import pytest
 from django.contrib.contenttypes.models import ContentType
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.test import RequestFactory
 
 from django_hitcount.buffers import database, get_buffer
 from django_hitcount.counters.days import day_of
 from django_hitcount.db import slots, transactions
-from django_hitcount.db.tables import DailyHitSlot, HitSlot, RefusedHitSlot
+from django_hitcount.db.counter_keys import counter_key
+from django_hitcount.db.daily_visitors import fold_closed_days
+from django_hitcount.db.tables import DailyHitSlot, HitSlot, RefusedHitSlot, SeenVisitor
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import Hit, record_hit, record_hits
@@ -45,7 +48,7 @@ def locked(rows: QuerySet) -> Iterator[None]:
     table = rows.model._meta.db_table
     with another_session() as cursor:
         for pk in pks:  # One by one: or else MariaDB locks all rows of a table this small.
-            cursor.execute(f"SELECT hits FROM {table} WHERE id = %s FOR UPDATE", [pk])
+            cursor.execute(f"SELECT * FROM {table} WHERE id = %s FOR UPDATE", [pk])
         yield
 
 
@@ -321,14 +324,34 @@ def test_buffer_is_not_left_alone_for_a_lock(article):
     assert not getattr(buffer, "_slots", buffer)._breaker.is_open
 
 
+def analyze(model: type[Model]) -> None:
+    with connection.cursor() as cursor:
+        statement = "ANALYZE TABLE" if connection.vendor == "mysql" else "ANALYZE"
+        cursor.execute(f"{statement} {model._meta.db_table}")
+
+
 @pytest.mark.parametrize("hits_in_slots", ["database"], indirect=True)
 @pytest.mark.parametrize("model", [HitSlot, DailyHitSlot])
 def test_deletion_does_not_wait_for_rows_of_others(article, others, model):
     """MariaDB would scan a table this small, and wait for each row that it looks at."""
-    with connection.cursor() as cursor:
-        analyze = "ANALYZE TABLE" if connection.vendor == "mysql" else "ANALYZE"
-        cursor.execute(f"{analyze} {model._meta.db_table}")
+    analyze(model)
     pk = str(others[0].pk)
     with locked(of(article, model)), waits_for(0, A_MOMENT_SECONDS):
         others[0].delete()
         assert not model.objects.filter(object_id=pk).exists()
+
+
+@pytest.mark.parametrize("hits_in_slots", ["database"], indirect=True)
+def test_fold_of_closed_days_does_not_wait_for_rows_of_open_ones(article):
+    """The same holds for visitors."""
+    key = counter_key(article, counter="views")._asdict()
+    today = day_of()
+    SeenVisitor.objects.bulk_create(
+        SeenVisitor(**key, day=day, visitor_key="key", visitor=str(n))
+        for n, day in enumerate([today - datetime.timedelta(days=9)] * 4 + [today])
+    )
+    analyze(SeenVisitor)
+    open_rows = SeenVisitor.objects.filter(day=today)
+    with locked(open_rows), waits_for(0, A_MOMENT_SECONDS):
+        assert fold_closed_days(piece_size=10) == [4]
+    assert SeenVisitor.objects.get() == open_rows.get()
