@@ -145,8 +145,7 @@ def _record(
     """See record_hits(), and record_hit() for ``once_per_request``, which is for one object."""
     if type(amount) is not int or amount != 1:
         check_amount(amount)
-    if refuse is not None:
-        check_refuse(refuse)
+    last = None if refuse is None else check_refuse(refuse)
     day = day_of(at)
     try:
         keys = [counter_key(obj, counter=counter) for obj in objs]
@@ -157,7 +156,7 @@ def _record(
         return record_new_hits(objs, [NewHits(key, day, amount) for key in keys], None)
     if once_per_request and (earlier := memory_of(request).recall_hit(keys[0])):
         return [earlier]
-    refusals = [find_refusal(HitContext(request, obj, counter), refuse) for obj in objs]
+    refusals = [find_refusal(HitContext(request, obj, counter), last) for obj in objs]
     if any(refusals):
         log_refused(refusals, counter, request)
     hits = [NewHits(key, day, amount, name) for key, name in zip(keys, refusals, strict=True)]

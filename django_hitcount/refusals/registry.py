@@ -125,7 +125,10 @@ class _Caller(NamedTuple):
     name: str = CALLER
 
 
-def check_refuse(refuse: Refuse) -> Refusal | _Caller:
+AnyRefusal = Refusal | _Caller
+
+
+def check_refuse(refuse: Refuse) -> AnyRefusal:
     """Return what a caller passes as ``refuse``, as a refusal. Raises InvalidArgument."""
     if isinstance(refuse, Refusal):
         return refuse
@@ -139,22 +142,22 @@ def check_refuse(refuse: Refuse) -> Refusal | _Caller:
 
 def find_refusal(
     context: HitContext,
-    refuse: Refuse | None = None,
+    last: AnyRefusal | None = None,
     *,
     only: str | None = None,
 ) -> str | None:
     """
     Return the name of the first refusal that refuses a hit, or None to count it.
 
-    Tries HITCOUNT["REFUSALS"] in order, or ``only`` those with this name, then ``refuse``. Costs
-    what these cost. Raises TransactionLost if one of them has broken the transaction of the page,
-    and InvalidArgument if ``refuse`` is neither a function nor a refusal.
+    Tries HITCOUNT["REFUSALS"] in order, or ``only`` those with this name, then the ``last`` one,
+    which check_refuse() has made. Costs what these cost. Raises TransactionLost if one of them has
+    broken the transaction of the page.
     """
-    refusals: Sequence[Refusal | _Caller] = get_refusals()
+    refusals: Sequence[AnyRefusal] = get_refusals()
     if only:
         refusals = [item for item in refusals if item.name == only]
-    if refuse is not None:
-        refusals = [*refusals, check_refuse(refuse)]
+    if last is not None:
+        refusals = [*refusals, last]
     for item in refusals:
         try:
             answer = item.refuses(context)

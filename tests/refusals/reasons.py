@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import Model
 from django.http import HttpRequest
 from django.test import RequestFactory
 
-from django_hitcount.refusals.registry import HitContext, find_refusal
+from django_hitcount.refusals.registry import HitContext, Refuse, check_refuse, find_refusal
 from tests.app.models import Article
 from tests.browsers import BROWSER
 
@@ -23,6 +21,9 @@ def get(path: str = "/", user: object = None, **headers: str) -> HttpRequest:
     return request
 
 
-def reason(request: HttpRequest, obj: Model | None = None, **options: Any) -> str | None:
+def reason(
+    request: HttpRequest, obj: Model | None = None, *, refuse: Refuse | None = None
+) -> str | None:
     """Why the hit of a request does not count; None if it does."""
-    return find_refusal(HitContext(request, obj or Article(pk=1), "views"), **options)
+    last = None if refuse is None else check_refuse(refuse)
+    return find_refusal(HitContext(request, obj or Article(pk=1), "views"), last)

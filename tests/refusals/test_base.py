@@ -7,7 +7,13 @@ from asyncio import Future, new_event_loop
 import pytest
 from django.test import RequestFactory
 
-from django_hitcount.refusals.registry import HitContext, Refusal, find_refusal, refusal
+from django_hitcount.refusals.registry import (
+    HitContext,
+    Refusal,
+    check_refuse,
+    find_refusal,
+    refusal,
+)
 from tests.app.models import Article
 from tests.browsers import BROWSER
 
@@ -50,11 +56,9 @@ class TestMistakes:
         if is_awaitable:
             answer.get_loop().close()
 
-        assert find_refusal(context, lambda context: answer) is None
+        assert find_refusal(context, check_refuse(lambda context: answer)) is None
         assert "is neither true nor false" in caplog.text
 
     def test_coroutine_function_does_not_decide_on_a_hit(self):
-        context = HitContext(RequestFactory(headers=BROWSER).get("/"), Article(), "views")
-
         with pytest.raises(ValueError, match="Make it a plain function"):
-            find_refusal(context, self.never_awaited)
+            check_refuse(self.never_awaited)

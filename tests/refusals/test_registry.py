@@ -8,7 +8,7 @@ import pytest
 from django.test import RequestFactory
 
 from django_hitcount.exceptions import InvalidArgument
-from django_hitcount.refusals.registry import HitContext, find_refusal, refusal
+from django_hitcount.refusals.registry import HitContext, check_refuse, find_refusal, refusal
 from tests.app.models import Article
 from tests.refusals.reasons import BUILT_IN, get, reason
 
@@ -78,7 +78,7 @@ class TestCaller:
     def test_is_called_with_the_context_of_the_hit(self):
         asked = []
         request, obj = get(), Article(pk=7)
-        find_refusal(HitContext(request, obj, "downloads"), refuse=asked.append)
+        find_refusal(HitContext(request, obj, "downloads"), check_refuse(asked.append))
 
         assert asked == [HitContext(request, obj, "downloads")]
 
