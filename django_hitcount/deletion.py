@@ -261,7 +261,7 @@ def forget_now(objects: Sequence[ObjectKey], database: str) -> None:
             deleted = forgetting.read_deleted(some)
             forgetting.forget_deleted(deleted, patience_seconds=PAGE_PATIENCE_SECONDS)
         elif database != hits_alias():
-            forgetting.note_commits(some)
+            forgetting.note_commits(some, patience_seconds=PAGE_PATIENCE_SECONDS)
     except DATABASE_ERRORS as exc:
         message = "%d deleted objects are left to the next flush_hits or compact_hits: %s"
         logger.warning(message, len(objects), exc)

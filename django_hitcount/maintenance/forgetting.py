@@ -94,18 +94,20 @@ def read_deleted(objects: Iterable[ObjectKey]) -> list[DeletedObject]:
     return [*DeletedObject.objects.using(hits_alias()).filter(slots.match_counters(objects))]
 
 
-def note_commits(objects: Iterable[ObjectKey]) -> None:
+def note_commits(objects: Iterable[ObjectKey], *, patience_seconds: float) -> None:
     """
     Note which objects are gone, after the COMMIT of a delete in another database than that of the
     counts. So if one is found there later, it was created again, and the old hits are not its own.
 
-    Costs a query, one per model and database that the objects may be in, and an UPDATE. Raises the
-    errors of the database of the counts.
+    Costs a query, one per model and database that the objects may be in, and a transaction with an
+    UPDATE, which retries for ``patience_seconds`` when it meets locks. Raises the errors of the
+    database of the counts.
     """
     # They may still be there: a savepoint that is rolled back by hand drops no callback.
     living = _find_living(read_deleted(objects), set())
     gone = [row.pk for row in living if not living[row]]
-    DeletedObject.objects.using(hits_alias()).filter(pk__in=gone).update(is_committed=True)
+    rows = DeletedObject.objects.using(hits_alias()).filter(pk__in=gone)
+    _write(partial(rows.update, is_committed=True), patience_seconds)
 
 
 def forget_deleted(

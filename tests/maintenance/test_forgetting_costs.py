@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -70,6 +73,28 @@ def test_callbacks_of_others_do_not_split_a_deletion(buffer, django_assert_max_n
     assert connection.run_on_commit == []
 
 
+@contextmanager
+def rows_locked_at_the_first_look(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Lock the rows of deleted objects for six seconds, when a page looks for their objects."""
+    find_living, other = forgetting._find_living, connection.copy()
+    other.set_autocommit(False)
+
+    def lock_and_find(*args: Any) -> Any:
+        with other.cursor() as cursor:
+            cursor.execute("SELECT id FROM django_hitcount_deletedobject FOR UPDATE")
+        release.start()
+        return find_living(*args)
+
+    release = threading.Timer(6, other.connection.rollback)
+    monkeypatch.setattr(forgetting, "_find_living", lock_and_find)
+    monkeypatch.setattr(deletion, "PAGE_PATIENCE_SECONDS", 0.5)
+    try:
+        yield
+    finally:
+        release.join()
+        other.close()
+
+
 class TestWhatAPageWorksOff:
     def test_few_objects_without_redis(self, database_buffer):
         most = deletion.OBJECTS_AT_A_TIME
@@ -99,24 +124,19 @@ class TestWhatAPageWorksOff:
     def test_no_locked_rows_of_deleted_objects(self, database_buffer, caplog, monkeypatch):
         article = Article.objects.create(title="Tea")
         record_hit(article)
-        monkeypatch.setattr(deletion, "PAGE_PATIENCE_SECONDS", 0.5)
-        find_living, other = forgetting._find_living, connection.copy()
-        other.set_autocommit(False)
+        with rows_locked_at_the_first_look(monkeypatch), waits_for(0, 4):
+            article.delete()
 
-        def lock_and_find(*args):
-            with other.cursor() as cursor:
-                cursor.execute("SELECT id FROM django_hitcount_deletedobject FOR UPDATE")
-            release.start()
-            return find_living(*args)
+        assert "left to the next flush_hits or compact_hits" in caplog.text
 
-        release = threading.Timer(6, other.connection.rollback)
-        monkeypatch.setattr(forgetting, "_find_living", lock_and_find)
-        try:
-            with waits_for(0, 4):
-                article.delete()
-        finally:
-            release.join()
-            other.close()
+    @pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite locks the file, not rows")
+    @pytest.mark.django_db(transaction=True, databases=["default", "elsewhere"])
+    def test_no_locked_row_of_an_object_in_another_database(
+        self, redis_buffer, caplog, monkeypatch
+    ):
+        article = Article.objects.using("elsewhere").create(title="Tea")
+        with rows_locked_at_the_first_look(monkeypatch), waits_for(0, 4):
+            article.delete()
 
         assert "left to the next flush_hits or compact_hits" in caplog.text
 
