@@ -8,8 +8,9 @@ problem. docs/checks.rst explains them all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib.util import find_spec
 from os import environ
 from typing import Any
@@ -129,7 +130,14 @@ def _check_visitors() -> Iterator[CheckMessage]:
     from django_hitcount.refusals.registry import get_refusals
     from django_hitcount.visitors import get_identities
 
-    for load in (get_refusals, get_identities):
+    counters = [
+        name for name, options in conf.get_config().counters.items() if options.refusals is not None
+    ]
+    loads: list[Callable[[], object]] = [
+        *(partial(get_refusals, counter) for counter in (None, *counters)),
+        get_identities,
+    ]
+    for load in loads:
         try:
             load()
         except conf.SettingError as exc:

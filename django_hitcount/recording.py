@@ -44,9 +44,9 @@ from django_hitcount.outages.waits import add_wait, current_page
 from django_hitcount.page_numbers import PageMemory, find_wanted, memory_of, read_totals
 from django_hitcount.reading import total_or_none
 from django_hitcount.refusals.registry import (
+    GivenRefusal,
     HitContext,
-    Refuse,
-    check_refuse,
+    check_refusals,
     find_refusal,
     log_refused,
     report_refused,
@@ -65,7 +65,7 @@ def record_hit(
     counter: str = DEFAULT_COUNTER,
     amount: int = 1,
     at: datetime.date | datetime.datetime | None = None,
-    refuse: Refuse | None = None,
+    refusals: Iterable[GivenRefusal] | None = None,
     once_per_request: bool = False,
 ) -> Hit:
     """
@@ -78,18 +78,18 @@ def record_hit(
 
     Args:
         obj: a saved object of any model, with an integer, a UUID, or up to 255 characters as key.
-        request: the request for the page. HITCOUNT["REFUSALS"], which by default refuses all but a
-            GET, and the counter's ``repeat`` and ``per_address`` rules decide whether its hit
-            counts. Without a request, the hit always counts: leave it out for a like by POST.
+        request: the request for the page. The refusals, which by default refuse all but a GET, and
+            the counter's ``repeat`` and ``per_address`` rules decide whether its hit counts.
+            Without a request, the hit always counts: leave it out for a like by POST.
         counter: the name of a counter in HITCOUNT["COUNTERS"].
         amount: how many hits, a whole number other than 0. A negative amount takes hits back, such
             as a like, and has no visitor. The total may become negative.
         at: the day of the hit, as a date or as a moment of that day. None means now. A day in the
             future counts. A hit of an earlier day is a repeat while that day's visitors are known.
-        refuse: a function that takes a HitContext and returns True to refuse this hit, or a
-            refusal such as ``django_hitcount.refusals.staff``. It is only asked with a request, and
-            only if no refusal of HITCOUNT["REFUSALS"] has refused the hit. If a function refuses
-            it, ``Hit.refusal`` is "caller". An exception in it is logged, and the hit counts.
+        refusals: a list of what may refuse this hit, in place of the refusals of the counter and of
+            HITCOUNT["REFUSALS"]: refusals such as ``django_hitcount.refusals.staff``, and functions
+            that take a HitContext and return True to refuse it, whose reason is "caller". An
+            exception in one of them is logged, and the next one is asked.
         once_per_request: count only the first hit of ``request`` on the object and counter. Further
             calls, and ``{% hit_count obj %}`` on the page, return the same Hit and cost nothing.
             Without a request, and for an object that is not saved, the hit is then refused.
@@ -111,7 +111,7 @@ def record_hit(
     if once_per_request and request is None:
         log_refused([NO_REQUEST], counter)
         return Hit(False, NO_REQUEST, total_or_none(obj, counter=counter))
-    return _record([obj], request, counter, amount, at, refuse, once_per_request)[0]
+    return _record([obj], request, counter, amount, at, refusals, once_per_request)[0]
 
 
 def record_hits(
@@ -121,7 +121,7 @@ def record_hits(
     counter: str = DEFAULT_COUNTER,
     amount: int = 1,
     at: datetime.date | datetime.datetime | None = None,
-    refuse: Refuse | None = None,
+    refusals: Iterable[GivenRefusal] | None = None,
 ) -> list[Hit]:
     """
     Count a hit on each of ``objs``. Return a Hit for each, in order. See record_hit() for the other
@@ -130,7 +130,7 @@ def record_hits(
     With Redis, costs one round trip per 500 objects. Without Redis, costs three queries per
     thousand objects, and if the counter identifies visitors, one to eleven per object.
     """
-    return _record([*objs], request, counter, amount, at, refuse)
+    return _record([*objs], request, counter, amount, at, refusals)
 
 
 def _record(
@@ -139,13 +139,13 @@ def _record(
     counter: str,
     amount: int,
     at: datetime.date | datetime.datetime | None,
-    refuse: Refuse | None,
+    refusals: Iterable[GivenRefusal] | None,
     once_per_request: bool = False,
 ) -> list[Hit]:
     """See record_hits(), and record_hit() for ``once_per_request``, which is for one object."""
     if type(amount) is not int or amount != 1:
         check_amount(amount)
-    last = None if refuse is None else check_refuse(refuse)
+    given = None if refusals is None else check_refusals(refusals)
     day = day_of(at)
     try:
         keys = [counter_key(obj, counter=counter) for obj in objs]
@@ -156,10 +156,10 @@ def _record(
         return record_new_hits(objs, [NewHits(key, day, amount) for key in keys], None)
     if once_per_request and (earlier := memory_of(request).recall_hit(keys[0])):
         return [earlier]
-    refusals = [find_refusal(HitContext(request, obj, counter), last) for obj in objs]
-    if any(refusals):
-        log_refused(refusals, counter, request)
-    hits = [NewHits(key, day, amount, name) for key, name in zip(keys, refusals, strict=True)]
+    names = [find_refusal(HitContext(request, obj, counter), given) for obj in objs]
+    if any(names):
+        log_refused(names, counter, request)
+    hits = [NewHits(key, day, amount, name) for key, name in zip(keys, names, strict=True)]
     return record_new_hits(objs, hits, request)
 
 

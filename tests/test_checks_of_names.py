@@ -135,6 +135,12 @@ def test_both_are_reported_at_once(settings, hitcount):
     assert ids_with(settings, REFUSALS=["x"], VISITOR_IDENTITY=["x"]) == ["E004", "E004"]
 
 
+def test_refusals_of_each_counter_are_checked(settings, hitcount):
+    counters = {"views": {"refusals": ["x"]}, "downloads": {"refusals": []}, "likes": {}}
+
+    assert ids_with(settings, REFUSALS=["x"], COUNTERS=counters) == ["E004", "E004"]
+
+
 def test_malformed_settings_are_reported_alone(settings, hitcount):
     assert ids_with(settings, REFUSALS=["x"], SLOTS=0) == ["E001"]
 

@@ -141,7 +141,7 @@ def test_one_bad_object_counts_none(buffer, article):
     assert article.hits == 0
 
 
-@pytest.mark.parametrize("refuse", [5, "", 0])
-def test_refuse_without_a_request(article, refuse):
-    with pytest.raises(InvalidArgument, match="Invalid refuse: "):
-        record_hit(article, refuse=refuse)
+@pytest.mark.parametrize("refusals", [5, "", "bot", bool, [5], ["bot"], [None]])
+def test_refusals_without_a_request(article, refusals):
+    with pytest.raises(InvalidArgument, match=r"Invalid (item of )?refusals: .* Pass a"):
+        record_hit(article, refusals=refusals)

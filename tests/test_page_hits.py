@@ -48,7 +48,11 @@ def test_page_counts_once_per_request_and_object(buffer, article):
 def test_once_per_request_takes_the_other_arguments(buffer, article):
     request, yesterday = RequestFactory(headers=BROWSER).get("/"), day_of() - timedelta(days=1)
     refused = record_hit(
-        article, request, once_per_request=True, counter="downloads", refuse=lambda context: True
+        article,
+        request,
+        once_per_request=True,
+        counter="downloads",
+        refusals=[lambda context: True],
     )
     hit = record_hit(article, request, once_per_request=True, amount=3, at=yesterday)
 

@@ -86,7 +86,7 @@ class TestTransactions:
     def test_total_never_includes_a_hit_that_is_refused(self, buffer, article):
         record_hit(article)
         with transaction.atomic():
-            hit = record_hit(article, request_of(1), refuse=lambda context: True)
+            hit = record_hit(article, request_of(1), refusals=[lambda context: True])
 
         assert hit == Hit(False, "caller", 1)
 

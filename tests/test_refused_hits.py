@@ -50,7 +50,7 @@ def test_refused_hit_leaves_the_totals_and_is_counted_under_its_name(article, re
 
 def test_caller_decides_for_each_object(article):
     other = Article.objects.create(title="Coffee")
-    hits = record_hits([article, other], get(), refuse=lambda context: context.obj == other)
+    hits = record_hits([article, other], get(), refusals=[lambda context: context.obj == other])
     flush_hits()
 
     assert hits == [Hit(True, None, 1), Hit(False, "caller", 0)]
@@ -59,8 +59,8 @@ def test_caller_decides_for_each_object(article):
 
 
 def test_mixin_takes_a_callable_too(article):
-    assert article.record_hit(get(), refuse=lambda context: True).refusal == "caller"
-    assert article.record_hit(get(), refuse=lambda context: False).refusal is None
+    assert article.record_hit(get(), refusals=[lambda context: True]).refusal == "caller"
+    assert article.record_hit(get(), refusals=[lambda context: False]).refusal is None
 
 
 def test_refused_hits_by_day_counter_and_reason(article, rule):

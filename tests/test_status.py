@@ -65,7 +65,7 @@ def test_pending_counters_of_all_partitions(redis_buffer, articles):
 def test_refused_hits_are_not_pending(redis_buffer, articles):
     request = RequestFactory(headers=BROWSER).get("/")
 
-    assert not record_hit(articles[0], request, refuse=lambda *_: True).counted
+    assert not record_hit(articles[0], request, refusals=[lambda *_: True]).counted
 
     assert get_flush_status() == NOTHING
 

@@ -76,6 +76,11 @@ class CounterOptions:
     per_address: int | None = setting(None, kinds.or_none(kinds.whole_number(1, 1_000_000_000)))
     """How many hits of one address count on the same object in one calendar day."""
 
+    refusals: tuple[tuple[str, kinds.Options], ...] | None = setting(
+        None, kinds.or_none(kinds.REFUSALS)
+    )
+    """Why hits of this counter are not counted, in place of ``REFUSALS``."""
+
     @cached_property
     def identifies_visitors(self) -> bool:
         """Whether hits of this counter need the identity of their visitor."""

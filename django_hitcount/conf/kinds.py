@@ -138,7 +138,11 @@ def whole_number(low: int, high: int) -> Kind[int]:
 def or_none(kind: Kind[T]) -> Kind[T | None]:
     """Return the kind of the values of another kind, and None."""
     hint = f"{kind.hint.removesuffix('.')}, or to None."
-    return Kind(lambda value: value is None or kind.accepts(value), hint)
+    return Kind(
+        lambda value: value is None or kind.accepts(value),
+        hint,
+        lambda place, value: None if value is None else kind.convert(place, value),
+    )
 
 
 def choice(*choices: str) -> Kind[Any]:

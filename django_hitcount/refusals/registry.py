@@ -1,5 +1,5 @@
 """
-What a refusal is, which ones HITCOUNT["REFUSALS"] names, and whether one of them refuses a hit.
+What a refusal is, which ones the settings name, and whether one of them refuses a hit.
 
 The refusals of this package are in the folder's __init__.py.
 """
@@ -82,9 +82,8 @@ def refusal(
         def draft(context: HitContext) -> bool:
             return "draft" in context.request.GET
 
-    It applies to all counters, unless it looks at ``context.counter``. To refuse hits of one call,
-    pass ``refuse`` to record_hit(). A refusal is called in a thread in async views, so it may use
-    ``request.user``.
+    The ``refusals`` of a counter can name it, too, and record_hit() takes it in ``refusals``. A
+    refusal is called in a thread in async views, so it may use ``request.user``.
 
     The function is called for each hit of a request, so it should not run queries. Pass
     ``uses_database=False`` if it never does: each hit then costs some microseconds less. If the
@@ -114,12 +113,12 @@ def protect(refuses: Callable[[HitContext], object]) -> Callable[[HitContext], o
     return partial(ask_protected, refuses)
 
 
-Refuse = Callable[[HitContext], bool] | Refusal
-"""What a caller of record_hit() may pass as ``refuse``."""
+GivenRefusal = Refusal | Callable[[HitContext], bool]
+"""What a caller of record_hit() may pass in ``refusals``."""
 
 
 class _Caller(NamedTuple):
-    """The function that a caller of record_hit() has passed. Its name is reserved."""
+    """A function that a caller of record_hit() has passed. Its name is reserved."""
 
     refuses: Callable[[HitContext], object]
     name: str = CALLER
@@ -128,36 +127,41 @@ class _Caller(NamedTuple):
 AnyRefusal = Refusal | _Caller
 
 
-def check_refuse(refuse: Refuse) -> AnyRefusal:
-    """Return what a caller passes as ``refuse``, as a refusal. Raises InvalidArgument."""
-    if isinstance(refuse, Refusal):
-        return refuse
-    if not callable(refuse):
+def check_refusals(given: object) -> tuple[AnyRefusal, ...]:
+    """Return what a caller passes in ``refusals``, as refusals. Raises InvalidArgument."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InvalidArgument(f"Invalid refusals: {given!r}. Pass a list of refusals.")
+    return tuple(
+        item if isinstance(item, Refusal) else _Caller(_check_function(item)) for item in given
+    )
+
+
+def _check_function(function: Callable[[HitContext], object]) -> Callable[[HitContext], object]:
+    if not callable(function):
         raise InvalidArgument(
-            f"Invalid refuse: {refuse!r}. Pass a function that takes a HitContext, or a refusal "
-            "such as django_hitcount.refusals.staff."
+            f"Invalid item of refusals: {function!r}. Pass a refusal such as "
+            "django_hitcount.refusals.staff, not its dotted path, or a function that takes a "
+            "HitContext."
         )
-    return _Caller(protect(refuse))
+    return protect(function)
 
 
 def find_refusal(
     context: HitContext,
-    last: AnyRefusal | None = None,
+    given: Sequence[AnyRefusal] | None = None,
     *,
     only: str | None = None,
 ) -> str | None:
     """
     Return the name of the first refusal that refuses a hit, or None to count it.
 
-    Tries HITCOUNT["REFUSALS"] in order, or ``only`` those with this name, then the ``last`` one,
-    which check_refuse() has made. Costs what these cost. Raises TransactionLost if one of them has
-    broken the transaction of the page.
+    Tries those ``given``, which check_refusals() has made, in order; by default those of the
+    counter. With ``only``, tries those with this name. Costs what these cost. Raises
+    TransactionLost if one of them has broken the transaction of the page.
     """
-    refusals: Sequence[AnyRefusal] = get_refusals()
+    refusals = get_refusals(context.counter) if given is None else given
     if only:
         refusals = [item for item in refusals if item.name == only]
-    if last is not None:
-        refusals = [*refusals, last]
     for item in refusals:
         try:
             answer = item.refuses(context)
@@ -174,29 +178,43 @@ def find_refusal(
 
 
 def reasons_by_name() -> dict[str, str]:
-    """Return the reasons of HITCOUNT["REFUSALS"], and those with reserved names, by name."""
-    named = {made.name: made.reason for made in get_refusals()}
+    """Return the reasons of all refusals of the settings, and those with reserved names."""
+    counters = conf.get_config().counters
+    named = {made.name: made.reason for each in counters for made in get_refusals(each)}
+    named |= {made.name: made.reason for made in get_refusals()}
     return {name: str(reason) for name, reason in {**named, **REASONS}.items()}
 
 
 @cached_for_settings("HITCOUNT")
-def get_refusals() -> tuple[Refusal, ...]:
+def get_refusals(counter: str | None = None) -> tuple[Refusal, ...]:
     """
-    Return the refusals of HITCOUNT["REFUSALS"]; cached until it changes.
+    Return the refusals of a counter; without one, those of HITCOUNT["REFUSALS"].
 
-    Raises ImproperlyConfigured if one cannot be created.
+    To refuse hits of one call for another reason, too, pass ``refusals=[*get_refusals("views"),
+    another]`` to record_hit(). Cached until the setting changes. Raises ImproperlyConfigured if
+    one cannot be created.
     """
-    return tuple(_make_refusal(path, options) for path, options in conf.get_config().refusals)
+    config = conf.get_config()
+    if counter is None:
+        return _make_all(PLACE, config.refusals)
+    own = config.options_of(counter).refusals
+    if own is None:
+        return get_refusals()
+    return _make_all(f"HITCOUNT['COUNTERS'][{counter!r}]['refusals']", own)
 
 
-def _make_refusal(path: str, options: Mapping[str, object]) -> Refusal:
+def _make_all(place: str, named: Iterable[tuple[str, Mapping[str, object]]]) -> tuple[Refusal, ...]:
+    return tuple(_make_refusal(place, path, options) for path, options in named)
+
+
+def _make_refusal(place: str, path: str, options: Mapping[str, object]) -> Refusal:
     try:
         found = conf.import_dotted_path(path)
     except ImportError as exc:
-        message = f"{PLACE} contains {path!r}, which cannot be imported: {exc}."
+        message = f"{place} contains {path!r}, which cannot be imported: {exc}."
         names = conf.import_dotted_path(f"{__package__}.BUILT_IN")
         known = ", ".join(f"'{__package__}.{name}'" for name in sorted(names))
-        raise conf.SettingError(PLACE, message, f"Use one of {known}.") from exc
+        raise conf.SettingError(place, message, f"Use one of {known}.") from exc
     made = found
     try:
         if options:
@@ -206,12 +224,12 @@ def _make_refusal(path: str, options: Mapping[str, object]) -> Refusal:
                 made = found()
     except (ImportError, TypeError, ValueError) as exc:
         given = f"OPTIONS {dict(options)!r} of {path!r}"
-        message = f"Invalid {given} in {PLACE}: {exc}."
-        raise conf.SettingError(PLACE, message, _describe_options(found)) from exc
+        message = f"Invalid {given} in {place}: {exc}."
+        raise conf.SettingError(place, message, _describe_options(found)) from exc
     if not isinstance(made, Refusal):
         raise conf.SettingError(
-            PLACE,
-            f"{PLACE} contains {path!r}, which is not a refusal: {made!r}.",
+            place,
+            f"{place} contains {path!r}, which is not a refusal: {made!r}.",
             "Decorate a function with @refusal(name, reason). If the refusal takes options, set "
             "its OPTIONS.",
         )

@@ -67,6 +67,7 @@ def test_views_can_have_options_too(settings):
         ("COUNTERS", {"views": {"repeat": 23 * HOUR}}),
         ("COUNTERS", {"views": {"repeat": "daily", "per_address": None}}),
         ("COUNTERS", {"views": {"per_address": 10**9}}),
+        ("COUNTERS", {"views": {"refusals": None}, "downloads": {"refusals": ["a.b"]}}),
     ],
 )
 def test_good_values_pass(settings, setting, value):
@@ -200,6 +201,8 @@ def test_empty_list_of_patterns_finds_nothing(settings, name, text):
             for value in (0, -1, True, "20", 2.0, 10**9 + 1)
         ),
         ({"REFUSALS": [5]}, 'or, for options, {"NAME": path, "OPTIONS": {...}}.'),
+        ({"COUNTERS": {"a": {"refusals": [5]}}}, "['a']['refusals'] contains an invalid item: 5."),
+        ({"COUNTERS": {"a": {"refusals": "b"}}}, "['a']['refusals']: 'b'. Set it to a list of"),
         *(
             (
                 {"TRUSTED_PROXIES": value},

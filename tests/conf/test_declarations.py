@@ -31,6 +31,7 @@ TYPES = {
     "tuple[re.Pattern[str], ...]": "list of regular expressions",
     "tuple[str, ...]": "list of strings",
     "tuple[tuple[str, kinds.Options], ...]": "list of strings and dicts",
+    "tuple[tuple[str, kinds.Options], ...] | None": "list of strings and dicts, or None",
 }
 """How the docs call the types of the fields."""
 

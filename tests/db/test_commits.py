@@ -155,7 +155,7 @@ class TestRememberedHits:
     def test_refused_hit_of_a_savepoint_that_is_rolled_back(self, article, page):
         with transaction.atomic():
             with rolled_back(HERE):
-                record_hit(article, page, refuse=lambda context: True)
+                record_hit(article, page, refusals=[lambda context: True])
             show(article, page)
 
         assert article.hits == 1

@@ -88,7 +88,7 @@ def article() -> Article:
     return Article.objects.create(title="Tea")
 
 
-@pytest.fixture(params=["refusal", "refuse", "identity"])
+@pytest.fixture(params=["refusal", "refusals", "identity"])
 def record(request, article, settings):
     """Count a hit, with the failure in one of the places that may ask the database."""
     page = RequestFactory(headers=BROWSER).get("/")
@@ -97,8 +97,8 @@ def record(request, article, settings):
         settings.HITCOUNT = {**settings.HITCOUNT, "REFUSALS": [f"{OWN}failing"]}
     if request.param == "identity":
         settings.HITCOUNT = {**settings.HITCOUNT, "VISITOR_IDENTITY": [f"{OWN}identity"]}
-    refuse = failing.refuses if request.param == "refuse" else None
-    return lambda: record_hit(article, page, refuse=refuse)
+    given = [failing.refuses] if request.param == "refusals" else None
+    return lambda: record_hit(article, page, refusals=given)
 
 
 def names() -> set[str]:
@@ -173,17 +173,17 @@ def test_savepoint_of_who_asks_costs_two_statements(article, settings, django_as
     page = RequestFactory(headers=BROWSER).get("/")
     record_hit(article, page)
     with transaction.atomic(), django_assert_num_queries(3 + 3):
-        record_hit(article, page, refuse=lambda context: Plain.objects.exists())
+        record_hit(article, page, refusals=[lambda context: Plain.objects.exists()])
 
 
 def test_refusal_that_reads_a_total_keeps_the_transaction(article):
     """Reading has a savepoint of its own, within that of the refusal."""
     page = RequestFactory(headers=BROWSER).get("/")
     with transaction.atomic():
-        assert record_hit(article, page, refuse=lambda context: get_hits(article) > 0).counted
+        assert record_hit(article, page, refusals=[lambda context: get_hits(article) > 0]).counted
         Plain.objects.create(name="of the view")
 
-    assert record_hit(article, page, refuse=lambda context: get_hits(article) > 0).refusal
+    assert record_hit(article, page, refusals=[lambda context: get_hits(article) > 0]).refusal
     assert names() == {"of the view"}
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import Model
 from django.http import HttpRequest
 from django.test import RequestFactory
 
-from django_hitcount.refusals.registry import HitContext, Refuse, check_refuse, find_refusal
+from django_hitcount.refusals.registry import GivenRefusal, HitContext, check_refusals, find_refusal
 from tests.app.models import Article
 from tests.browsers import BROWSER
 
@@ -22,8 +24,11 @@ def get(path: str = "/", user: object = None, **headers: str) -> HttpRequest:
 
 
 def reason(
-    request: HttpRequest, obj: Model | None = None, *, refuse: Refuse | None = None
+    request: HttpRequest,
+    obj: Model | None = None,
+    *,
+    refusals: Iterable[GivenRefusal] | None = None,
 ) -> str | None:
     """Why the hit of a request does not count; None if it does."""
-    last = None if refuse is None else check_refuse(refuse)
-    return find_refusal(HitContext(request, obj or Article(pk=1), "views"), last)
+    given = None if refusals is None else check_refusals(refusals)
+    return find_refusal(HitContext(request, obj or Article(pk=1), "views"), given)

@@ -10,7 +10,7 @@ from django.test import RequestFactory
 from django_hitcount.refusals.registry import (
     HitContext,
     Refusal,
-    check_refuse,
+    check_refusals,
     find_refusal,
     refusal,
 )
@@ -56,9 +56,9 @@ class TestMistakes:
         if is_awaitable:
             answer.get_loop().close()
 
-        assert find_refusal(context, check_refuse(lambda context: answer)) is None
+        assert find_refusal(context, check_refusals([lambda context: answer])) is None
         assert "is neither true nor false" in caplog.text
 
     def test_coroutine_function_does_not_decide_on_a_hit(self):
         with pytest.raises(ValueError, match="Make it a plain function"):
-            check_refuse(self.never_awaited)
+            check_refusals([self.never_awaited])

@@ -61,7 +61,7 @@ def test_repeat(article, said):
 def test_list_is_one_line_for_each_reason(article, said):
     articles = [article, Article.objects.create(title="Cake")]
     request = get(**BROWSER)
-    record_hits(articles, request, refuse=lambda context: context.obj in articles)
+    record_hits(articles, request, refusals=[lambda context: context.obj in articles])
 
     (line,) = said()
     assert line.startswith("2 of 'views' not counted (GET /tea/, ")

@@ -239,7 +239,7 @@ def test_hit_that_is_refused_beside_others_stays_so(article, limit, repeat):
     """Its visitor is not known after it."""
     limit(repeat, 2)
     articles = [article, Article.objects.create(title="Milk")]
-    hits = record_hits(articles, request_of(1), refuse=lambda context: context.obj == article)
+    hits = record_hits(articles, request_of(1), refusals=[lambda context: context.obj == article])
 
     assert [(hit.refusal, hit.total) for hit in hits] == [("caller", 0), (None, 1)]
     assert article.record_hit(request_of(1)).counted

@@ -207,7 +207,7 @@ def test_page_shows_what_was_counted(article, rule, repeat):
 
 def test_refused_for_another_reason_is_not_remembered(article, rule):
     rule("daily", visitors=True)
-    article.record_hit(request_of(1), refuse=lambda context: True)
+    article.record_hit(request_of(1), refusals=[lambda context: True])
 
     assert article.get_visitors(first_day=day_of(), last_day=day_of()) == 0
     assert article.record_hit(request_of(1)).counted
