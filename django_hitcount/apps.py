@@ -36,8 +36,10 @@ class HitCountConfig(AppConfig):
 def _refresh_hits(using: str, **kwargs: object) -> None:
     """Refresh the hits in Redis after ``migrate`` or ``flush``, which may have changed the rows."""
     from django_hitcount.db.tables import hits_alias
+    from django_hitcount.known_rows import clear_known_rows
     from django_hitcount.reading import refresh_hits
 
+    clear_known_rows()
     with suppress(ImproperlyConfigured):  # The system checks report it.
         if using != hits_alias():
             return

@@ -47,6 +47,7 @@ from django_hitcount.counters.primary_keys import find_by_texts, object_id_of
 from django_hitcount.db.counter_keys import content_type_id_of, counter_key
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable, InvalidArgument
+from django_hitcount.known_rows import named_models
 from django_hitcount.numbers import read_numbers
 from django_hitcount.recording import record_new_hits
 from django_hitcount.refusals.registry import HitContext, find_refusal, log_refused
@@ -186,7 +187,11 @@ def _find_objects(tokens: Collection[Token]) -> dict[Token, Model]:
     found = {
         (model, object_id_of(obj)): obj
         for model, object_ids in texts.items()
-        for obj in find_by_texts(model, object_ids, using=router.db_for_read(model))
+        for obj in (
+            map(model, object_ids)
+            if model in named_models
+            else find_by_texts(model, object_ids, using=router.db_for_read(model))
+        )
     }
     keys = {token: (token.model, token.object_id) for token in tokens}
     return {token: found[key] for token, key in keys.items() if key in found}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any, Self
 
@@ -9,8 +10,9 @@ from django.core.checks import CheckMessage, Error
 from django.db import models
 from django.db.models.fields.reverse_related import ForeignObjectRel
 from django.db.models.signals import class_prepared
+from django.utils.translation import gettext_lazy as _
 
-from django_hitcount import deletion, reading, recording, series
+from django_hitcount import deletion, known_rows, reading, recording, series
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.numbers import HitsOfObject, Number, forget_numbers, numbers_of
 from django_hitcount.db.counter_keys import counter_key
@@ -20,6 +22,7 @@ from django_hitcount.db.tables import (
     DailyHitSlot,
     HitSlot,
 )
+from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.numbers import read_numbers
 from django_hitcount.querysets import (
     HitCountManager,
@@ -29,8 +32,13 @@ from django_hitcount.querysets import (
 )
 from django_hitcount.twins import async_method
 
+COUNTER_NAME_MAX_LENGTH = 100
+
+_is_counter_name = re.compile(r"[a-z0-9][a-z0-9_.:/-]*").fullmatch
+
 __all__ = [
     "Correction",
+    "Counter",
     "DailyHitSlot",
     "HitCountManager",
     "HitCountMixin",
@@ -144,11 +152,24 @@ class HitCountMixin(models.Model):
 del HitCountMixin.Meta
 
 
+class NamedModel(HitCountMixin):
+    """A model whose objects can be counted before they have a row: see known_rows.py."""
+
+    class Meta:
+        abstract = True
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._state.adding = False  # It can be counted as if it were saved.
+
+
 def _on_class_prepared(sender: type[models.Model], **kwargs: Any) -> None:
     """Set up a model. Only now are its managers and parents known."""
     if issubclass(sender, HitCountMixin):
         _replace_manager(sender)
         deletion.register(sender)
+    if issubclass(sender, NamedModel):
+        known_rows.named_models.add(sender)
 
 
 def _replace_manager(sender: type[models.Model]) -> None:
@@ -172,3 +193,41 @@ def _replace_manager(sender: type[models.Model]) -> None:
 
 
 class_prepared.connect(_on_class_prepared, dispatch_uid="django_hitcount.models")
+
+
+class Counter(NamedModel):
+    """
+    A named thing that is no object, such as a button or a call of an API, counted like one::
+
+        record_hit(Counter("newsletter"), request)
+        get_hits(Counter("newsletter"))
+
+    A name has up to 100 lower case letters, digits and ``_ . : / -``, and begins with a letter or a
+    digit. Making a Counter costs nothing. Its first hit makes its row, so that
+    ``Counter.objects`` has all that were ever counted, for lists, rankings and the report.
+
+    Raises InvalidArgument for another name.
+    """
+
+    name = models.CharField(
+        _("name"), primary_key=True, max_length=COUNTER_NAME_MAX_LENGTH, editable=False
+    )
+
+    class Meta:
+        verbose_name = _("named counter")
+        verbose_name_plural = _("named counters")
+        default_permissions = ("view", "delete")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        name = self.name
+        # Not isinstance(): a lazy text would pass, and no driver of a database takes it.
+        is_text = issubclass(type(name), str) and len(name) <= COUNTER_NAME_MAX_LENGTH
+        if not is_text or not _is_counter_name(name):
+            raise InvalidArgument(
+                f"Invalid name of a counter: {name!r}. Pass up to {COUNTER_NAME_MAX_LENGTH} lower "
+                "case letters, digits and _ . : / -, with a letter or a digit first."
+            )
+
+    def __str__(self) -> str:
+        return self.name

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import datetime
 import logging
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -28,6 +29,7 @@ from django_hitcount.counters.numbers import FreshNumbers, Number, Wish, numbers
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.savepoints import DelayedWork
 from django_hitcount.db.transactions import DATABASE_ERRORS
+from django_hitcount.known_rows import make_named_row, named_models
 from django_hitcount.numbers import read_numbers
 
 MOST_WISHES = 20
@@ -73,6 +75,30 @@ def memory_of(request: HttpRequest) -> PageMemory:
     if memory is None:
         memory = request.__dict__[_ON_REQUEST] = PageMemory()
     return memory
+
+
+def remember_results(
+    objs: Sequence[Model],
+    hits: Sequence[NewHits],
+    results: Sequence[Hit],
+    memory: PageMemory | None,
+    delayed: DelayedWork | None,
+) -> None:
+    """
+    Keep results in the memory of the page, and totals on objects, unless hits are delayed.
+
+    Also sees to the rows of objects that may have none yet: see make_named_row().
+    """
+    now = time.monotonic()
+    for obj, hit, result in zip(objs, hits, results, strict=True):
+        number = Number(hit.key)
+        if memory is not None:
+            memory.hits[hit.key] = result, delayed
+            memory[number] = result.total, now
+        if delayed is None and result.total is not None:
+            numbers_of(obj)[number] = result.total, now
+        if obj.__class__ in named_models and result.counted:
+            make_named_row(obj)
 
 
 @cached_for_settings("HITCOUNT", maxsize=1024)

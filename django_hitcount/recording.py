@@ -31,7 +31,7 @@ from django_hitcount.counters.hits import (
     NewHits,
     check_amount,
 )
-from django_hitcount.counters.numbers import Number, forget_numbers, numbers_of
+from django_hitcount.counters.numbers import Number, forget_numbers
 from django_hitcount.counters.primary_keys import is_unsaved
 from django_hitcount.db.counter_keys import clear_content_types, counter_key
 from django_hitcount.db.savepoints import DelayedWork, open_transactions, write_aliases
@@ -41,7 +41,7 @@ from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.numbers import read_numbers
 from django_hitcount.outages import page_read_breaker
 from django_hitcount.outages.waits import add_wait, current_page
-from django_hitcount.page_numbers import PageMemory, find_wanted, memory_of, read_totals
+from django_hitcount.page_numbers import find_wanted, memory_of, read_totals, remember_results
 from django_hitcount.reading import total_or_none
 from django_hitcount.refusals.registry import (
     GivenRefusal,
@@ -206,26 +206,8 @@ def record_new_hits(
         results = _report_lost(hits, exc)
     finally:
         current_page.reset(page)
-    _remember(objs, hits, results, memory, delayed)
+    remember_results(objs, hits, results, memory, delayed)
     return results
-
-
-def _remember(
-    objs: Sequence[Model],
-    hits: Sequence[NewHits],
-    results: Sequence[Hit],
-    memory: PageMemory | None,
-    delayed: DelayedWork | None,
-) -> None:
-    """Keep results in the memory of the page, and totals on objects, unless hits are delayed."""
-    now = time.monotonic()
-    for obj, hit, result in zip(objs, hits, results, strict=True):
-        number = Number(hit.key)
-        if memory is not None:
-            memory.hits[hit.key] = result, delayed
-            memory[number] = result.total, now
-        if delayed is None and result.total is not None:
-            numbers_of(obj)[number] = result.total, now
 
 
 def _record_now(

@@ -14,7 +14,7 @@ from django.db import connection, connections
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
-from django_hitcount import deletion, outages, page_numbers, tasks
+from django_hitcount import deletion, known_rows, outages, page_numbers, tasks
 from django_hitcount.buffers import database, get_buffer
 from django_hitcount.conf import get_config
 from django_hitcount.db import admissions
@@ -161,12 +161,13 @@ def nothing_fails(request: pytest.FixtureRequest, caplog) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def no_test_meets_the_buffer_of_another() -> None:
-    """Clear what a process remembers: settings, buffer, breakers, visitor keys, pages."""
+    """Clear what a process remembers: settings, buffer, breakers, visitor keys, pages, rows."""
     get_config.cache_clear()
     get_buffer.cache_clear()
     outages.page_read_breaker.cache_clear()
     outages.ranking_breaker.cache_clear()
     forget_keys()
+    known_rows.clear_known_rows()
     page_numbers._wishes_of.cache_clear()
 
 

@@ -160,4 +160,6 @@ def test_permissions_are_those_that_the_admin_asks_for():
         "view_hitslot",
         "add_correction",
         "view_correction",
+        "view_counter",
+        "delete_counter",
     }

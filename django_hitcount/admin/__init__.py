@@ -33,7 +33,7 @@ from django_hitcount.admin.corrections import (
     CorrectionForm,
     describe,
 )
-from django_hitcount.admin.pages import csv_file, object_url, page_context
+from django_hitcount.admin.pages import ReadOnlyAdmin, csv_file, object_url, page_context
 from django_hitcount.admin.report import HitReportAdmin
 from django_hitcount.admin.statistics import compare, days_csv, read_statistics
 from django_hitcount.conf import DEFAULT_COUNTER
@@ -42,12 +42,13 @@ from django_hitcount.counters.primary_keys import KeyType, key_type
 from django_hitcount.db.tables import Correction, HitSlot, hits_alias
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import InvalidArgument
+from django_hitcount.models import Counter
 from django_hitcount.prefetching import prefetch_hits
 from django_hitcount.reports import label_object
 from django_hitcount.reports.rows import file_name
 from django_hitcount.reports.selection import Selection, read_selection
 
-__all__ = ["CorrectionAdmin", "HitCountAdmin", "HitReportAdmin"]
+__all__ = ["CorrectionAdmin", "CounterAdmin", "HitCountAdmin", "HitReportAdmin"]
 
 logger = logging.getLogger("django_hitcount")
 
@@ -267,5 +268,16 @@ class HitCountAdmin(ModelAdmin[ModelT]):
         return object_url(self.admin_site, self.model, obj, "hit_statistics")
 
 
+class CounterAdmin(HitCountAdmin[Counter], ReadOnlyAdmin):
+    """The named counters, with the statistics of each. Deleting one deletes its hits."""
+
+    list_display = ("name",)
+    search_fields = ("name",)
+
+    def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
+        return super(ReadOnlyAdmin, self).has_delete_permission(request, obj)  # type: ignore[arg-type]
+
+
 admin.site.register(HitSlot, HitReportAdmin)
+admin.site.register(Counter, CounterAdmin)
 admin.site.register(Correction, CorrectionAdmin)

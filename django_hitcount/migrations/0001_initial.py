@@ -26,6 +26,17 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='Counter',
+            fields=[
+                ('name', models.CharField(editable=False, max_length=100, primary_key=True, serialize=False, verbose_name='name')),
+            ],
+            options={
+                'verbose_name': 'named counter',
+                'verbose_name_plural': 'named counters',
+                'default_permissions': ('view', 'delete'),
+            },
+        ),
+        migrations.CreateModel(
             name='MissedRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),

@@ -45,6 +45,7 @@ from django_hitcount.fields import HitCountField
 from django_hitcount.maintenance.flushing import Flush
 from django_hitcount.models import (
     Correction,
+    Counter,
     HitCountManager,
     HitCountMixin,
     HitCountQuerySet,
@@ -117,6 +118,9 @@ def records(article: Article, request: HttpRequest) -> None:
     assert_type(record_hit(article, request, counter="views", amount=-1), Hit)
     assert_type(record_hits([article], at=datetime.date(2026, 1, 1)), list[Hit])
     assert_type(record_hit(article).total, int | None)
+    assert_type(record_hit(Counter("newsletter"), request), Hit)
+    assert_type(get_hits([Counter("newsletter")]), dict[Counter, int])
+    assert_type(Counter.objects.popular(3), list[Counter])
     assert_type(record_hit(article).refusal, str | None)
     record_hit(article, request, "views")  # type: ignore[call-arg]
     record_hit(article, amount="1")  # type: ignore[arg-type]

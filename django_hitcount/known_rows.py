@@ -1,0 +1,121 @@
+"""
+Rows that hits need, and that are made when they are first needed: those of pages, of named counters
+and of the whole site. A process remembers which ones it has made or found.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Hashable
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from django.db.models import Model
+
+from django_hitcount.db import sql
+from django_hitcount.db.savepoints import run_after_commit, savepoint
+from django_hitcount.db.tables import hits_alias
+from django_hitcount.db.transactions import (
+    DATABASE_ERRORS,
+    in_transaction,
+    is_in_transaction,
+    limit_waits,
+)
+from django_hitcount.exceptions import BufferUnavailable
+from django_hitcount.outages import page_read_breaker
+
+T = TypeVar("T")
+
+MOST_REMEMBERED = 20_000
+"""Rows that a process remembers of each kind: some megabytes."""
+
+REMEMBERED_SECONDS = 300.0
+"""After this time a row is looked up again: another process may have deleted it."""
+
+LOCK_WAIT_SECONDS = 0.5
+"""How long a page waits for another session that inserts the same row."""
+
+logger = logging.getLogger("django_hitcount")
+
+
+class KnownRows(Generic[T]):
+    """What a process remembers of rows: a bounded number of them, for a limited time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._rows: dict[Hashable, tuple[T, float]] = {}
+
+    def recall(self, key: Hashable) -> T | None:
+        """Return what is known of a row; None if that is nothing."""
+        value, until = self._rows.get(key, (None, 0.0))
+        return value if time.monotonic() < until else None
+
+    def remember(self, key: Hashable, value: T, *, using: str) -> None:
+        """Remember a row, unless it may be one that a transaction takes back."""
+        if is_in_transaction(using):
+            return
+        with self._lock:
+            self._rows.pop(key, None)
+            self._rows[key] = value, time.monotonic() + REMEMBERED_SECONDS
+            if len(self._rows) > MOST_REMEMBERED:
+                del self._rows[next(iter(self._rows))]
+
+    def clear(self) -> None:
+        with self._lock:
+            self._rows.clear()
+
+
+named_models: set[type[Model]] = set()
+"""The models whose objects can be counted before they have a row: the primary key is all of it."""
+
+_made: KnownRows[bool] = KnownRows()
+
+
+def clear_known_rows() -> None:
+    """Forget which rows there are, as after ``migrate`` and ``flush``."""
+    _made.clear()
+
+
+def make_named_row(obj: Model) -> None:
+    """
+    Make the row of an object of ``named_models``, for lists and rankings.
+
+    If a transaction is open, makes it after the COMMIT. Logs errors, and another hit then tries
+    again. Costs nothing if this process has done it within five minutes, else a statement.
+    """
+    key = using, model, pk = hits_alias(), obj._meta.model, obj.pk
+    if not _made.recall(key):
+        run_after_commit(partial(_make, model, pk, using), databases=[using])
+
+
+def _make(model: type[Model], pk: object, using: str) -> None:
+    column: Any = model._meta.pk
+    try:
+        insert_if_missing(model, {column.column: pk}, using=using)
+    except BufferUnavailable:
+        pass  # The breaker has logged it.
+    except DATABASE_ERRORS as exc:
+        logger.error("%s %r is counted, but not in lists yet: %s", model._meta.label, pk, exc)
+    else:
+        _made.remember((using, model, pk), True, using=using)
+
+
+def insert_if_missing(model: type[Model], values: dict[str, Any], *, using: str) -> None:
+    """
+    Insert a row, by column, unless there is one with its key. Costs a transaction of one statement.
+
+    Raises the database's error, and BufferUnavailable while its breaker is open.
+    """
+
+    def insert() -> None:
+        with limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
+            sql.insert_or_ignore(model, [*values], [*values.values()], using)
+
+    with page_read_breaker().guard():
+        if is_in_transaction(using):
+            with savepoint(using):
+                sql.insert_or_ignore(model, [*values], [*values.values()], using)
+        else:
+            in_transaction(insert, using=using, patience_seconds=0.1, repeatable=True)
