@@ -72,7 +72,7 @@ async def test_async_twins_take_it(buffer, no_connection_of_the_thread_is_left):
 
 def test_its_first_hit_makes_its_row(buffer):
     assert get_hits(Counter("read")) == 0
-    record_hit(Counter("bot"), request_of(1), refuse=lambda context: True)
+    record_hit(Counter("bot"), request_of(1), refusals=[lambda context: True])
     assert names() == set()
 
     record_hits([Counter("a"), Counter("b"), Article.objects.create()])
