@@ -50,6 +50,7 @@ from django_hitcount.exceptions import BufferUnavailable, InvalidArgument
 from django_hitcount.known_rows import named_models
 from django_hitcount.numbers import read_numbers
 from django_hitcount.recording import record_new_hits
+from django_hitcount.refusals.consents import lacks_consent
 from django_hitcount.refusals.registry import HitContext, find_refusal, log_refused
 from django_hitcount.visitors.addresses import client_network, is_unnamed_proxy
 from django_hitcount.visitors.hashing import hash_address
@@ -171,7 +172,7 @@ def count_tokens(request: HttpRequest, tokens: Iterable[Token], view_id: str | N
     if not objs:
         return
     refused_tokens.write()
-    refusals = _refuse_repeats_and_floods(request, len(objs), view_id)
+    refusals = _refuse_repeats_and_floods(request, [*objs], view_id)
     by_counter: dict[str, list[tuple[Model, str | None]]] = defaultdict(list)
     for (token, obj), refusal in zip(objs.items(), refusals, strict=True):
         by_counter[token.counter].append((obj, refusal))
@@ -198,16 +199,16 @@ def _find_objects(tokens: Collection[Token]) -> dict[Token, Model]:
 
 
 def _refuse_repeats_and_floods(
-    request: HttpRequest, amount: int, view_id: str | None
+    request: HttpRequest, tokens: Collection[Token], view_id: str | None
 ) -> list[str | None]:
     """
-    Return for each of so many hits why it is refused, or None.
+    Return for each token why its hit is refused, or None.
 
     The id of the view comes last: if something fails before, the page may try again with it. Costs
     two round trips with Redis. Without it, and while it is away, costs five queries at most.
     """
-    limit = get_config().beacon_hits_per_minute
-    address = _find_address(request) if limit else None
+    limit, amount = get_config().beacon_hits_per_minute, len(tokens)
+    address = _find_address(request, {token.counter for token in tokens}) if limit else None
     for buffer in (get_buffer(), DatabaseBuffer()):
         with suppress(BufferUnavailable):
             allowed = amount
@@ -220,10 +221,10 @@ def _refuse_repeats_and_floods(
     return [None] * amount
 
 
-def _find_address(request: HttpRequest) -> AddressHash | None:
+def _find_address(request: HttpRequest, counters: Iterable[str]) -> AddressHash | None:
     """Return the hash of the address whose hits are limited in this minute; None without one."""
     address = None if is_unnamed_proxy(request.META) else client_network(request.META)
-    if address is None:
+    if address is None or any(lacks_consent(request, counter) for counter in counters):
         return None
     today = day_of()
     minute = AddressInterval(f"minute-{int(timezone.now().timestamp() // 60)}", today, today)

@@ -43,6 +43,7 @@ from django_hitcount.outages import page_read_breaker
 from django_hitcount.outages.waits import add_wait, current_page
 from django_hitcount.page_numbers import find_wanted, memory_of, read_totals, remember_results
 from django_hitcount.reading import total_or_none
+from django_hitcount.refusals.consents import get_consents, lacks_consent
 from django_hitcount.refusals.registry import (
     GivenRefusal,
     HitContext,
@@ -102,8 +103,7 @@ def record_hit(
       does not know the total, also one more and a query;
     - without Redis, three queries, BEGIN and COMMIT; if the counter identifies visitors, also one
       to eleven queries;
-    - if the counter identifies visitors, a query for the visitor key once per process and day, and
-      once per day some to make that key and to delete old ones.
+    - if the counter identifies visitors, a query per process and day for their key, and some a day.
     """
     if once_per_request and is_unsaved(obj):
         log_refused([UNSAVED], counter, request)
@@ -181,7 +181,8 @@ def record_new_hits(
         options = get_config().counters[counter]
         needs_origin = options.identifies_visitors or options.per_address
         if needs_origin and hits[0].amount > 0 and None in [hit.refusal for hit in hits]:
-            origin = read_origin(request, options)
+            is_hidden = get_consents(counter) and lacks_consent(request, counter)
+            origin = None if is_hidden else read_origin(request, options)
         if len(objs) == 1:
             wanted = find_wanted(request, objs[0], hits[0].key)
     using = hits_alias()

@@ -38,6 +38,7 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.staticfiles",
     "django_hitcount",
+    "cookie_consent",
     "tests.app",
 ]
 # What the admin asks for.

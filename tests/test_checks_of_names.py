@@ -55,7 +55,7 @@ def test_hint_lists_all_built_in_refusals(settings, hitcount):
 
     (message,) = hitcount_messages()
     paths = re.findall(r"'(django_hitcount\.refusals\.\w+)'", message.hint)
-    assert len({*paths}) == 12
+    assert len({*paths}) == 13
     assert all(callable(found) or found.refuses for found in map(import_string, paths))
 
 
@@ -92,6 +92,8 @@ def test_hint_lists_all_built_in_refusals(settings, hitcount):
         ("previews", {"cookie": ""}, "cookie must be the name of a cookie, not ''"),
         ("previews", {"header": 5}, "header must be the name of a header, not 5"),
         ("previews", {"query": "x"}, "unexpected keyword argument 'query'"),
+        ("consent", {"predicate": 5}, "predicate must be a plain function or its path, not 5"),
+        ("consent", {"predicate": "nowhere.agreed"}, "No module named 'nowhere'"),
         ("staff", {"names": ["x"]}, "'Refusal' object is not callable"),
     ],
 )

@@ -22,7 +22,7 @@ DOCS = "\n".join(path.read_text() for path in [*PAGES, *ROOT.glob("docs/*.rst")]
 REFUSALS = [
     *(r.name for r in vars(refusals).values() if isinstance(r, refusals.Refusal)),
     # Made by functions that take options.
-    *("permission", "preview", "group", "owner", "address", "user_agent"),
+    *("permission", "preview", "group", "owner", "address", "user_agent", "consent"),
     *REASONS,
 ]
 PATHS = sorted(

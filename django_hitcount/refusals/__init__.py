@@ -24,13 +24,14 @@ from is_bot import Bots
 from django_hitcount import conf
 from django_hitcount.conf import cached_for_settings
 from django_hitcount.conf.kinds import compile_pattern, match_any, parse_network
+from django_hitcount.refusals.consents import consent as consent
 from django_hitcount.refusals.registry import HitContext, Refusal, get_refusals, refusal
 from django_hitcount.visitors import is_forged
 from django_hitcount.visitors.addresses import client_address, is_within
 
 BUILT_IN = (
     *("method", "prefetch", "bot", "do_not_track", "global_privacy_control", "previews"),
-    *("addresses", "user_agents", "staff", "groups", "permissions", "owner"),
+    *("addresses", "user_agents", "staff", "groups", "permissions", "owner", "consent"),
 )
 """What HITCOUNT["REFUSALS"] can name."""
 
