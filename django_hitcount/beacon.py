@@ -16,7 +16,7 @@ import logging
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
@@ -32,6 +32,7 @@ from django.utils import timezone
 from django_hitcount.buffers import get_buffer
 from django_hitcount.buffers.database import DatabaseBuffer
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
+from django_hitcount.counters import group_items
 from django_hitcount.counters.days import day_of, last_days
 from django_hitcount.counters.hits import (
     ADDRESS_LIMIT,
@@ -166,18 +167,26 @@ def count_tokens(request: HttpRequest, tokens: Iterable[Token], view_id: str | N
     Count a hit for each token to count one whose object exists, once if it is there twice.
 
     If the view with this id has come before, the hits are refused as repeats. Those over the limit
-    of the address are refused, too. Raises a database error if the objects cannot be read.
+    of the address are refused, too. Raises a database error if something cannot be read; then it
+    has counted nothing, and the page may try again.
     """
     objs = _find_objects([token for token in tokens if token.purpose == HIT])
     if not objs:
         return
     refused_tokens.write()
-    refusals = _refuse_repeats_and_floods(request, [*objs], view_id)
-    by_counter: dict[str, list[tuple[Model, str | None]]] = defaultdict(list)
-    for (token, obj), refusal in zip(objs.items(), refusals, strict=True):
-        by_counter[token.counter].append((obj, refusal))
-    for counter, some in by_counter.items():
-        _record(request, counter, some)
+    hits = [_make_hit(request, token, obj) for token, obj in objs.items()]
+    counting = [hit for hit in hits if not hit.refusal]
+    refusals = iter(_refuse_repeats_and_floods(request, counting, view_id))
+    hits = [hit if hit.refusal else hit._replace(refusal=next(refusals)) for hit in hits]
+    pairs = zip(objs.values(), hits, strict=True)
+    for counter, some in group_items([hit.key.counter for hit in hits], pairs).items():
+        log_refused([hit.refusal for _, hit in some], counter, request)
+        record_new_hits([obj for obj, _ in some], [hit for _, hit in some], request)
+
+
+def _make_hit(request: HttpRequest, token: Token, obj: Model) -> NewHits:
+    context = HitContext(request, obj, token.counter, is_beacon=True)
+    return NewHits(counter_key(obj, counter=token.counter), day_of(), 1, find_refusal(context))
 
 
 def _find_objects(tokens: Collection[Token]) -> dict[Token, Model]:
@@ -199,22 +208,24 @@ def _find_objects(tokens: Collection[Token]) -> dict[Token, Model]:
 
 
 def _refuse_repeats_and_floods(
-    request: HttpRequest, tokens: Collection[Token], view_id: str | None
+    request: HttpRequest, hits: Sequence[NewHits], view_id: str | None
 ) -> list[str | None]:
     """
-    Return for each token why its hit is refused, or None.
+    Return for each hit why it is refused, or None.
 
     The id of the view comes last: if something fails before, the page may try again with it. Costs
     two round trips with Redis. Without it, and while it is away, costs five queries at most.
     """
-    limit, amount = get_config().beacon_hits_per_minute, len(tokens)
-    address = _find_address(request, {token.counter for token in tokens}) if limit else None
+    if not hits:
+        return []
+    limit, amount = get_config().beacon_hits_per_minute, len(hits)
+    address = _find_address(request, {hit.key.counter for hit in hits}) if limit else None
     for buffer in (get_buffer(), DatabaseBuffer()):
         with suppress(BufferUnavailable):
             allowed = amount
             if limit and address:
-                hits = buffer.count_of_address(address, amount, milliseconds=MINUTE_MILLISECONDS)
-                allowed = limit - (hits - amount)
+                counted = buffer.count_of_address(address, amount, milliseconds=MINUTE_MILLISECONDS)
+                allowed = limit - (counted - amount)
             if view_id and not buffer.admit(f"view:{view_id}", milliseconds=VIEW_MILLISECONDS):
                 return [REPEAT] * amount
             return [None if place < allowed else ADDRESS_LIMIT for place in range(amount)]
@@ -232,17 +243,6 @@ def _find_address(request: HttpRequest, counters: Iterable[str]) -> AddressHash 
         return hash_address(address, minute)
     except BufferUnavailable:
         return None  # The breaker has logged that the visitor key cannot be read.
-
-
-def _record(request: HttpRequest, counter: str, some: Iterable[tuple[Model, str | None]]) -> None:
-    """Record a hit on each object. One that has a refusal already is only counted as refused."""
-    objs, hits, day = [], [], day_of()
-    for obj, refusal in some:
-        refusal = refusal or find_refusal(HitContext(request, obj, counter, is_beacon=True))
-        objs.append(obj)
-        hits.append(NewHits(counter_key(obj, counter=counter), day, 1, refusal))
-    log_refused([hit.refusal for hit in hits], counter, request)
-    record_new_hits(objs, hits, request)
 
 
 def read_shown(tokens: Mapping[str, Token]) -> dict[str, int | None]:

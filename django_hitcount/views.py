@@ -90,7 +90,8 @@ def count_views(request: HttpRequest) -> HttpResponse:
     Count the hits of a cached page, and return the numbers that it shows, by token.
 
     Answers 403 to pages of other sites, 400 if the request is malformed or too large, and 503 if
-    the database is away; the page then tries again. Nothing is counted then.
+    the database is away; the page then tries again. Nothing is counted then. A number that cannot
+    be read is None.
 
     With Redis, costs a query per model to find the objects, a round trip for the id of the view and
     the limit of its address, one to record the hits of each counter, and what read_numbers() costs
@@ -110,10 +111,15 @@ def count_views(request: HttpRequest) -> HttpResponse:
     with CurrentPage(request):
         try:
             count_tokens(request, [found[text] for text in hit if text in found], view_id)
-            numbers = read_shown({text: found[text] for text in show if text in found})
         except DATABASE_ERRORS as exc:
             logger.error("The hits of a cached page are not counted: %s", exc)
             return HttpResponse(status=503)
+        try:
+            numbers = read_shown({text: found[text] for text in show if text in found})
+        except DATABASE_ERRORS as exc:
+            # The hits are counted, so the page must not send them again.
+            logger.error("The numbers of a cached page cannot be read: %s", exc)
+            numbers = dict.fromkeys(show)
     response = JsonResponse({"numbers": numbers})
     if origin := named_origin(request):
         response["Access-Control-Allow-Origin"] = origin

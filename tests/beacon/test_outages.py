@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import OperationalError
 
-from django_hitcount import beacon, beacon_token, get_hits
+from django_hitcount import beacon, beacon_token, get_hits, views
 from django_hitcount.beacon import RefusedTokens
 from django_hitcount.buffers import get_buffer
 from django_hitcount.exceptions import BufferUnavailable
@@ -38,6 +38,36 @@ def test_page_tries_again_when_the_database_is_back(article, monkeypatch, caplog
 
     assert [send([article]).status_code for _ in range(2)] == [200, 200]
     assert get_hits(article) == 1
+
+
+def test_page_whose_hits_are_counted_does_not_try_again(article, monkeypatch, caplog):
+    monkeypatch.setattr(views, "read_shown", fail_with(OperationalError("gone away")))
+    shown = beacon_token(article, show="hits")
+    response = send([article], [shown])
+
+    assert response.status_code == 200
+    assert response.json() == {"numbers": {shown: None}}
+    assert get_hits(article) == 1
+    assert "The numbers of a cached page cannot be read: gone away" in caplog.text
+
+
+def test_hits_of_all_counters_are_counted_or_none(article, monkeypatch):
+    """Nothing fails after the first hit is counted: the page would not get the others counted."""
+    keys = iter([beacon.counter_key(article, counter="views"), OperationalError("gone away")])
+
+    def find_key(*args, **kwargs):
+        if isinstance(found := next(keys), Exception):
+            raise found
+        return found
+
+    tokens = [beacon_token(article), beacon_token(article, counter="downloads")]
+    with monkeypatch.context() as patch:
+        patch.setattr(beacon, "counter_key", find_key)
+        assert send(tokens).status_code == 503
+    assert get_hits(article) == 0
+
+    assert send(tokens).status_code == 200
+    assert [get_hits(article), get_hits(article, counter="downloads")] == [1, 1]
 
 
 @pytest.mark.parametrize("method", ["admit", "count_of_address"])

@@ -229,6 +229,17 @@ def test_flood_of_one_address_is_bounded(article):
         assert article.hits == 4
 
 
+def test_refused_hits_do_not_use_up_the_limit(article):
+    with override_hitcount(BEACON_HITS_PER_MINUTE=1):
+        for number in range(3):
+            send([article], view_id=f"view-{number}000", User_Agent="curl/8.5.0")
+        send([article], view_id="view-of-a-browser")
+        flush_hits()
+
+    assert article.hits == 1
+    assert refused_today() == {("views", "bot"): 3}
+
+
 def test_proxy_that_is_not_configured_has_no_limit(article):
     proxy = Client(REMOTE_ADDR="10.0.0.1")
     with override_hitcount(BEACON_HITS_PER_MINUTE=1):
