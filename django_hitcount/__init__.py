@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from django_hitcount.deletion import register as register
     from django_hitcount.maintenance.compaction import compact_hits as compact_hits
     from django_hitcount.maintenance.flushing import flush_hits as flush_hits
+    from django_hitcount.moving import amove_hits as amove_hits
+    from django_hitcount.moving import move_hits as move_hits
     from django_hitcount.prefetching import aprefetch_hits as aprefetch_hits
     from django_hitcount.prefetching import prefetch_hits as prefetch_hits
     from django_hitcount.rankings import apopular as apopular
@@ -58,6 +60,7 @@ _MODULES = {
     "deletion": "aforget_hits forget_hits register",
     "maintenance.compaction": "compact_hits",
     "maintenance.flushing": "flush_hits",
+    "moving": "amove_hits move_hits",
     "prefetching": "aprefetch_hits prefetch_hits",
     "rankings": "apopular atrending popular trending",
     "reading": "aget_hits aget_visitors get_hits get_visitors refresh_hits",

@@ -45,7 +45,7 @@ from django_hitcount.counters.hits import (
 from django_hitcount.counters.keys import CounterKey, valid_visitor_counter
 from django_hitcount.counters.numbers import Number, Wish
 from django_hitcount.counters.primary_keys import find_by_texts, object_id_of
-from django_hitcount.db.counter_keys import content_type_id_of, counter_key
+from django_hitcount.db.counter_keys import content_type_id_of, counted_object, counter_key
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable, InvalidArgument
 from django_hitcount.known_rows import named_models
@@ -103,6 +103,7 @@ def beacon_token(
     """
     counter_key(obj, counter=counter)  # Checks both, as the next one checks the days.
     last_days(days)
+    obj = counted_object(obj)
     if show not in {None, HITS, VISITORS}:
         raise InvalidArgument(
             f"Invalid show: {show!r}. Pass 'hits' or 'visitors', or leave it out."

@@ -187,8 +187,11 @@ class _ExactIterable(BaseIterable):  # type: ignore[type-arg]
         return self._fill_in(rows) if wants_numbers(self.queryset.query) else rows
 
     def _fill_in(self, rows: Iterator[Any]) -> Iterator[Any]:
-        wishes, keeps_hits = _find_wishes(self.queryset.query), get_buffer().keeps_hits
-        read = [wish for wish in wishes.values() if wish.days or keeps_hits]
+        wishes = _find_wishes(self.queryset.query)
+        # The query finds the hits under the keys of its own objects.
+        is_other = hasattr(self.queryset.model, "hit_count_object")
+        is_exact = not (is_other or get_buffer().keeps_hits)
+        read = [wish for wish in wishes.values() if wish.days or not is_exact]
         size = self.chunk_size if self.chunked_fetch else None
         while chunk := [*islice(rows, size)]:
             objs = [row for row in chunk if isinstance(row, Model)]

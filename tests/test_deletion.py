@@ -241,7 +241,7 @@ def test_deletion_that_meets_a_lock_is_tried_again(buffer):
     record_hit(article)
     flush_hits()
     error = OperationalError("deadlock detected")
-    with failing_at_first(forgetting, "_delete_rows", error, times=2):
+    with failing_at_first(forgetting, "take_rows", error, times=2):
         article.delete()
         flush_hits()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from django.core.checks import CheckMessage
@@ -16,6 +16,8 @@ from django_hitcount.counters.numbers import Number
 from django_hitcount.counters.visitors import MergedDays, Sketch, Visitors, VisitorsOfDays
 from django_hitcount.db import admissions, seen_visitors
 from django_hitcount.db.tables import hits_alias
+
+ReadSketches = Callable[[Collection[DailyVisitorsKey]], Mapping[DailyVisitorsKey, bytes]]
 
 
 class Buffer(ABC):
@@ -114,6 +116,15 @@ class Buffer(ABC):
     ) -> Mapping[DailyVisitorsKey, Sketch]:
         """Merge sketches of the table into those of the buffer, and return the results."""
         return {}
+
+    def drop_sketches(self, of: ObjectKey, read: ReadSketches) -> None:
+        """
+        Drop those sketches of an object that have no other visitors than those that ``read`` finds.
+
+        It gets the keys of all its sketches, and returns those visitors of each. Raises
+        BufferUnavailable.
+        """
+        return
 
     def read_waiting(self) -> Waiting:
         """Return what waits for a flush. Raises BufferUnavailable."""

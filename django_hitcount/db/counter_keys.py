@@ -19,10 +19,11 @@ from django.db.models.signals import post_delete, post_save
 
 from django_hitcount.conf import get_config
 from django_hitcount.counters.keys import CounterKey, check_counter
-from django_hitcount.counters.primary_keys import counted_model, object_id_of
+from django_hitcount.counters.primary_keys import counted_model, is_unsaved, object_id_of
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.tables import hits_alias
 from django_hitcount.db.transactions import is_in_transaction
+from django_hitcount.exceptions import InvalidArgument
 
 _UNCOMMITTED = "_hitcount_uncommitted"
 """Attribute of a content type whose row was inserted in a transaction that may still roll back."""
@@ -30,7 +31,7 @@ _UNCOMMITTED = "_hitcount_uncommitted"
 
 def counter_key(obj: models.Model, *, counter: str) -> CounterKey:
     """
-    Return the key of ``counter`` on ``obj``.
+    Return the key of ``counter`` on ``obj``, or on the object that it says its hits are of.
 
     Costs one query at the first call of a process for a model, and none at later calls.
 
@@ -38,8 +39,40 @@ def counter_key(obj: models.Model, *, counter: str) -> CounterKey:
     """
     if type(counter) is not str or counter not in get_config().counters:
         check_counter(counter)
+    if getattr(obj, "hit_count_object", None) is not None:
+        obj = counted_object(obj)
     object_id = object_id_of(obj)
     return CounterKey(content_type_id_of(obj), object_id, counter)
+
+
+def counted_object(obj: models.Model) -> models.Model:
+    """
+    Return the object whose hits those of ``obj`` are: what its method ``hit_count_object()``
+    returns, and without such a method ``obj`` itself.
+
+    Raises UnsavedObject if ``obj`` is not saved, and InvalidArgument if the other object is not, or
+    says in turn that its hits are of a third one.
+    """
+    found: models.Model = _follow(obj)
+    if found is not obj and (last := _follow(found)) is not found and last != found:
+        raise InvalidArgument(
+            f"Invalid hit_count_object(): that of {obj!r} returns {found!r}, and that of this one "
+            f"returns {last!r}. Return the last of them at once."
+        )
+    return found
+
+
+def _follow(obj: Any) -> Any:
+    method = getattr(obj, "hit_count_object", None)
+    if method is None or not isinstance(obj, models.Model) or is_unsaved(obj):
+        return obj
+    found = method()
+    if not isinstance(found, models.Model) or is_unsaved(found):
+        raise InvalidArgument(
+            f"Invalid hit_count_object(): that of {obj!r} returns {found!r}. Return a saved "
+            "object, and self if the hits are its own."
+        )
+    return found
 
 
 def keys_by_object(objs: Any, *, counter: str) -> dict[Any, CounterKey]:

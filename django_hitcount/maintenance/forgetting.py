@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime
 import logging
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 
@@ -24,25 +24,21 @@ from django_hitcount.counters.primary_keys import convert_key, find_by_texts
 from django_hitcount.db import slots
 from django_hitcount.db.counter_keys import find_model
 from django_hitcount.db.savepoints import savepoint
-from django_hitcount.db.sql import delete_by_id, lock_by_id
 from django_hitcount.db.tables import (
     Correction,
     CounterRow,
     DailyHitSlot,
-    DailyModelHits,
     DailyVisitors,
     DeletedObject,
     HitSlot,
     SeenVisitor,
-    SlotRow,
     hits_alias,
 )
-from django_hitcount.db.total_columns import mark_stale
+from django_hitcount.db.taking import take_rows
 from django_hitcount.db.transactions import (
     DATABASE_ERRORS,
     in_transaction,
     limit_waits,
-    take_write_lock,
 )
 
 KEPT_FOR = datetime.timedelta(hours=1)
@@ -279,24 +275,6 @@ def delete_rows_of(objects: Collection[ObjectKey], *, patience_seconds: float) -
         rows = model._default_manager.using(using).filter(slots.match_counters(objects))
         columns = rows.values_list("pk", "content_type_id", "object_id")
         while some := [*columns[:OBJECTS_AT_A_TIME]]:
-            _write(partial(_delete_rows, model, [pk for pk, *_ in some], using), patience_seconds)
+            _write(partial(take_rows, model, [pk for pk, *_ in some], using), patience_seconds)
             found |= {(content_type_id, object_id) for _, content_type_id, object_id in some}
     return found
-
-
-def _delete_rows(model: type[CounterRow], some: list[int], using: str) -> None:
-    """Lock rows in lock order, delete them, and take their hits out of DailyModelHits."""
-    take_write_lock(using)
-    order = (*model.KEY, "slot" if issubclass(model, SlotRow) else "id")
-    columns = (*DailyModelHits.KEY, "slot", "hits") if model is DailyHitSlot else ()
-    locked = lock_by_id(model, some, ("id", *columns), order, using)
-    pks = [pk for pk, *_ in locked]
-    taken: Counter[slots.ModelDay] = Counter()
-    for _, content_type_id, counter, day, slot, hits in locked if columns else ():
-        if slot == 0:
-            taken[content_type_id, counter, day] -= hits
-    if model is HitSlot:
-        # If an object was created again with the same key, its column may have the old total.
-        mark_stale(pks, using=using)
-    delete_by_id(model, pks, using)
-    slots.add_to_models(taken, using=using)

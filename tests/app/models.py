@@ -285,3 +285,12 @@ class Menu(HitCountMixin, Viewed):
     """The key is text."""
 
     path = models.CharField(primary_key=True, max_length=300)
+
+
+class Translation(HitCountMixin, models.Model):
+    """Its hits are those of the article; without one, they are its own."""
+
+    article = models.ForeignKey(Article, null=True, on_delete=models.SET_NULL)
+
+    def hit_count_object(self) -> models.Model:
+        return self.article or self

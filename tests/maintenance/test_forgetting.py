@@ -13,6 +13,7 @@ from django.db.models.signals import pre_delete
 from django_hitcount import deletion, forget_hits
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import day_of
+from django_hitcount.db import taking
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import DeletedObject, HitSlot
 from django_hitcount.exceptions import BufferUnavailable, UnsavedObject
@@ -48,7 +49,7 @@ class TestWhoeverDies:
     STEPS = {
         "after the COMMIT": (deletion, "forget_now"),
         "before the tables": (forgetting, "delete_rows_of"),
-        "within the tables": (forgetting, "take_write_lock"),
+        "within the tables": (taking, "take_write_lock"),
         "before it is over": (forgetting, "_finish_or_postpone"),
     }
 

@@ -112,7 +112,7 @@ class TestWhatAPageWorksOff:
         record_hit(article)
         monkeypatch.setattr(deletion, "PAGE_PATIENCE_SECONDS", 0)
         error = OperationalError("locked")
-        with mock.patch.object(forgetting, "_delete_rows", side_effect=error) as tries:
+        with mock.patch.object(forgetting, "take_rows", side_effect=error) as tries:
             article.delete()
 
         assert tries.call_count == 1

@@ -11,7 +11,7 @@ from itertools import islice
 from django.core.checks import CheckMessage
 
 from django_hitcount import conf, signals
-from django_hitcount.buffers.base import Buffer
+from django_hitcount.buffers.base import Buffer, ReadSketches
 from django_hitcount.buffers.database import DatabaseBuffer
 from django_hitcount.buffers.redis import claiming, keeping, visitors
 from django_hitcount.buffers.redis.catching_up import CatchUp
@@ -258,6 +258,9 @@ class RedisBuffer(Buffer):
             ]
         )
         return merged
+
+    def drop_sketches(self, of: ObjectKey, read: ReadSketches) -> None:
+        visitors.drop_sketches(self.redis, of, read, self._partitions)
 
     def count_merged(self, merges: Sequence[MergedDays]) -> Sequence[int | None]:
         try:

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from django_hitcount import conf
+from django_hitcount.buffers.base import ReadSketches
 from django_hitcount.buffers.redis.keys import VISITORS_SECONDS, PartitionKeys, RunKeys, run_keys
 from django_hitcount.buffers.redis.link import Reply
 from django_hitcount.buffers.redis.scripts import Command, ScriptCall
@@ -20,7 +21,7 @@ from django_hitcount.buffers.redis.server import RedisServer
 from django_hitcount.counters import split
 from django_hitcount.counters.batches import Known, Position
 from django_hitcount.counters.days import day_of, seconds_until_midnight
-from django_hitcount.counters.keys import DailyVisitorsKey, ObjectKey, parse_visitors
+from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, ObjectKey, parse_visitors
 from django_hitcount.counters.numbers import Number
 from django_hitcount.counters.visitors import (
     DayInTable,
@@ -164,6 +165,41 @@ def merge_sketches(
     merges = [{key: sketch} for key, sketch in known.items()]
     replies = _merge(redis, merges, partitions, seconds=VISITORS_SECONDS)
     return {key: Sketch(*reply) for key, reply in zip(known, replies, strict=True)}
+
+
+def drop_sketches(redis: RedisServer, of: ObjectKey, read: ReadSketches, partitions: int) -> None:
+    """
+    Drop sketches of an object. See Buffer.drop_sketches().
+
+    Costs a round trip, and if there are sketches, what ``read`` costs, and a round trip per 100.
+    """
+    partition = CounterKey(*of, "").partition(partitions)
+    names = PartitionKeys(partition)
+    (found,) = redis.send([("SMEMBERS", names.sketches_of(*of))])
+    keys = []
+    for name in found:
+        with suppress(ValueError):  # We did not write it.
+            keys.append(parse_visitors(f"v:{name.decode().removeprefix(names.sketches)}"))
+    for chunk in split([*(read(keys) if keys else {}).items()], SKETCHES_AT_A_TIME):
+        redis.send_to_run(
+            lambda link, chunk=chunk: [  # type: ignore[misc]
+                ScriptCall(
+                    "drop_sketch",
+                    [
+                        run_keys(partition, link.run_id).epoch,
+                        *names.scratch,
+                        names.sketch(key.text),
+                    ],
+                    [known],
+                )
+                for key, known in chunk
+            ]
+        )
+
+
+def _build_drop(names: RunKeys, key: DailyVisitorsKey, known: bytes) -> ScriptCall:
+    keys = [names.epoch, *names.scratch, names.sketch(key.text)]
+    return ScriptCall("drop_sketch", keys, [known])
 
 
 def count_merged(redis: RedisServer, merges: Iterable[MergedDays], partitions: int) -> list[int]:

@@ -1,0 +1,261 @@
+"""
+Move the counts of an object to another one.
+
+Each row is written under its new key, and deleted under the old one, in the same transaction. So
+nothing is lost or counted twice, whatever dies meanwhile, and a second call moves what is left.
+
+The hashes of visitors differ from object to object, so nobody can tell who visited both. Therefore,
+visitors of a day stay apart from those of the other object: they get another visitor key, and all
+that reads visitors adds up those of different keys.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from hashlib import blake2b
+from typing import Any
+
+from django.db.models import Model, Q
+
+from django_hitcount.buffers import get_buffer
+from django_hitcount.conf import DEFAULT_COUNTER, get_config
+from django_hitcount.counters import split
+from django_hitcount.counters.days import day_of
+from django_hitcount.counters.hits import NewHits
+from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, ObjectKey
+from django_hitcount.counters.numbers import forget_numbers
+from django_hitcount.counters.primary_keys import object_id_of
+from django_hitcount.db import daily_visitors, slots, sql
+from django_hitcount.db.counter_keys import content_type_id_of, counter_key
+from django_hitcount.db.sql import Rows
+from django_hitcount.db.tables import (
+    Correction,
+    CounterRow,
+    DailyVisitors,
+    SeenVisitor,
+    SlotRow,
+    hits_alias,
+)
+from django_hitcount.db.taking import take_rows
+from django_hitcount.db.transactions import in_transaction, limit_waits, take_write_lock
+from django_hitcount.exceptions import InvalidArgument
+from django_hitcount.maintenance.flushing import flush_hits
+from django_hitcount.maintenance.forgetting import OBJECTS_AT_A_TIME, TABLES
+from django_hitcount.outages.missed_records import make_record_of_slots
+from django_hitcount.twins import async_twin
+
+__all__ = ["amove_hits", "move_hits"]
+
+MOST_ROUNDS = 10
+"""How often to look for rows that are left. A flush or a compaction that runs meanwhile may write
+some, and so does each hit that comes. More than two rounds are rare without such hits."""
+
+PATIENCE_SECONDS = 10.0
+"""How long to retry a transaction that meets locks."""
+
+LOCK_WAIT_SECONDS = 1.0
+"""How long one try waits for locks."""
+
+MOVED = "+"
+"""Stands before the name of the old object in a visitor key. No other key has it."""
+
+NAME_BYTES = 8
+"""Length of that name: with it, a visitor key has 39 characters."""
+
+
+def move_hits(obj: Model, *, to: Model) -> None:
+    """
+    Add all that was counted on ``obj`` to the counts of another object, and leave nothing behind::
+
+        move_hits(duplicate, to=article)
+        duplicate.delete()
+
+    Moves the hits of all counters and days, those that wait in Redis, visitors and corrections. The
+    objects may be of different models. Their sum is the same at any time. A visitor of both objects
+    counts as two, and ``is_distinct`` says so: nobody can tell who visited both.
+
+    Call it again if it raises, or if its process was killed: it moves what is left. Hits that are
+    recorded on ``obj`` meanwhile, or later, stay there until the next call.
+
+    Args:
+        obj: the object that hits are taken from. If it has a method ``hit_count_object()``, these
+            are the hits that were counted on ``obj`` itself, before it had that method.
+        to: the object that gets them.
+
+    Raises InvalidArgument if the objects are the same or one is not saved, RuntimeError within a
+    transaction, BufferUnavailable and what flush_hits() raises if Redis is away, and the database's
+    error. Totals that Redis keeps are right after the call; if that is killed, after a flush.
+
+    Costs two flushes of the partition of ``obj``, five queries, and for each 500 rows of ``obj`` a
+    transaction of four to eight statements. With Redis, also costs a round trip or two.
+    """
+    source: ObjectKey = content_type_id_of(obj), object_id_of(obj)
+    target: ObjectKey = counter_key(to, counter=DEFAULT_COUNTER)[:2]
+    if source == target:
+        raise InvalidArgument(f"Invalid objects: {obj!r} and {to!r} are the same. Pass two.")
+    _require_no_transaction()
+    partition = CounterKey(*source, "").partition(get_config().partitions)
+    for _ in range(MOST_ROUNDS):
+        # This also drops the totals that the last round has made wrong, by the records of it.
+        flush_hits([partition])
+        has_moved = _move_rows(source, target)
+        get_buffer().drop_sketches(source, partial(_read_moved, source, target))
+        if not has_moved:
+            break
+    else:
+        flush_hits([partition])
+    for one in (obj, to):
+        forget_numbers(one)
+
+
+def _require_no_transaction() -> None:
+    try:
+        _run(lambda: None)
+    except RuntimeError as exc:
+        raise RuntimeError(
+            "move_hits() cannot run within atomic(), since a rollback could not take everything "
+            "back. Call it before, or after the COMMIT."
+        ) from exc
+
+
+def _run(work: Callable[[], object]) -> None:
+    in_transaction(work, using=hits_alias(), patience_seconds=PATIENCE_SECONDS, repeatable=True)
+
+
+def _move_rows(source: ObjectKey, target: ObjectKey) -> bool:
+    """Move all rows that are there now. Returns whether there were any."""
+    using, has_moved = hits_alias(), False
+    for model in TABLES:
+        rows = model._default_manager.using(using).filter(slots.match_counters([source]))
+        for some in split([*rows.values_list("pk", flat=True)], OBJECTS_AT_A_TIME):
+            choice = slots.SlotChoice()
+            move = partial(_move_piece, model, some, source, target, choice, using)
+            _run(move)
+            has_moved = True
+    return has_moved
+
+
+def _move_piece(
+    model: type[CounterRow],
+    some: Sequence[int],
+    source: ObjectKey,
+    target: ObjectKey,
+    choice: slots.SlotChoice,
+    using: str,
+) -> None:
+    """Move rows in a transaction. Also write a record of it for Redis, if hits wait there."""
+    with limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
+        take_write_lock(using)
+        if model is Correction:
+            # They have no key that a row of the other object may have, too.
+            rows = Correction.objects.using(using).filter(_match(source), pk__in=some)
+            rows.update(content_type_id=target[0], object_id=target[1])
+        elif model is SeenVisitor:
+            take_rows(model, some, using, partial(_copy_seen, source, target, using))
+        elif model is DailyVisitors:
+            take_rows(model, some, using, partial(_copy_days, source, target, using))
+        elif issubclass(model, SlotRow):
+            take_rows(model, some, using, partial(_copy_hits, model, target, choice.next(), using))
+        if get_buffer().keeps_hits:
+            keys = [CounterKey(*of, name) for of in (source, target) for name in _counters()]
+            hits = [NewHits(key, day_of(), 0) for key in keys]
+            make_record_of_slots(hits).save(using=using, force_insert=True)
+
+
+def _counters() -> Collection[str]:
+    return get_config().counters
+
+
+def _match(of: ObjectKey) -> Q:
+    return slots.match_counters([of])
+
+
+def _copy_hits(model: type[SlotRow], target: ObjectKey, slot: int, using: str, rows: Rows) -> None:
+    """Add the hits of rows to a slot of the other object, in lock order."""
+    amounts: Counter[tuple[Any, ...]] = Counter()
+    for _, _, _, *more, _, hits in rows:
+        amounts[(*target, *more)] += hits
+    sums = [(*key, slot, amounts[key]) for key in sorted(amounts)]
+    slots.add_to_slots(model, sums, using)
+
+
+def _copy_seen(source: ObjectKey, target: ObjectKey, using: str, rows: Rows) -> None:
+    """Insert visitors, unless an earlier call has moved them, too."""
+    found = SeenVisitor.objects.using(using).filter(pk__in=[pk for pk, *_ in rows])
+    copies = []
+    for row in found:
+        row.pk = 1 + secrets.randbelow(2**62)  # As of every SeenVisitor.
+        row.content_type_id, row.object_id = target
+        row.visitor_key = _moved_key(row.visitor_key, source)
+        copies.append(row)
+    SeenVisitor.objects.using(using).bulk_create(copies, ignore_conflicts=True)
+
+
+def _copy_days(source: ObjectKey, target: ObjectKey, using: str, rows: Rows) -> None:
+    """
+    Insert the numbers of visitors, each under a key of its own.
+
+    If an earlier call has moved visitors of the same day, merges both.
+    """
+    manager = DailyVisitors.objects.using(using)
+    moved = {}
+    for row in manager.filter(pk__in=[pk for pk, *_ in rows]):
+        row.content_type_id, row.object_id = target
+        row.visitor_key = _moved_key(row.visitor_key, source)
+        row.pk = None
+        moved[row.counter, row.day, row.visitor_key] = row
+    days, visitor_keys = {row.day for row in moved.values()}, {key for *_, key in moved}
+    same = manager.filter(_match(target), day__in=days, visitor_key__in=visitor_keys)
+    for earlier in same.order_by(*DailyVisitors.KEY).select_for_update():
+        key = earlier.counter, earlier.day, earlier.visitor_key
+        if key in moved:
+            _add_earlier(moved[key], earlier)
+            sql.delete_by_id(DailyVisitors, [earlier.pk], using)
+    in_order = [moved[key] for key in sorted(moved)]
+    manager.bulk_create(in_order, batch_size=daily_visitors.SKETCHES_PER_STATEMENT)
+
+
+def _moved_key(visitor_key: str, source: ObjectKey) -> str:
+    """Return the visitor key for visitors of the old object. It stays if they move on."""
+    return visitor_key if MOVED in visitor_key else visitor_key + _name_of(source)
+
+
+def _name_of(source: ObjectKey) -> str:
+    text = f"{source[0]}:{source[1]}"
+    return MOVED + blake2b(text.encode(), digest_size=NAME_BYTES).hexdigest()
+
+
+def _add_earlier(row: DailyVisitors, earlier: DailyVisitors) -> None:
+    """Add the visitors of a day who were moved earlier. The sketches may have some in common."""
+    key = DailyVisitorsKey(
+        CounterKey(row.content_type_id, row.object_id, row.counter), row.day, row.visitor_key
+    )
+    merged = None
+    if row.sketch and earlier.sketch:
+        for sketch in (earlier.sketch, row.sketch):
+            merged = get_buffer().merge_sketches({key: bytes(sketch)}).get(key)
+    if merged:
+        row.count, row.sketch = max(merged.visitors, row.count, earlier.count), merged.data
+    else:
+        row.count, row.sketch = row.count + earlier.count, None
+
+
+def _read_moved(
+    source: ObjectKey, target: ObjectKey, keys: Collection[DailyVisitorsKey]
+) -> Mapping[DailyVisitorsKey, bytes]:
+    """Return what the table has of sketches after they were moved. Costs a query."""
+    moved = {
+        DailyVisitorsKey(
+            CounterKey(*target, key.key.counter), key.day, _moved_key(key.key_id, source)
+        ): key
+        for key in keys
+    }
+    found = daily_visitors.read_sketches(moved, using=hits_alias())
+    return {moved[key]: sketch for key, sketch in found.items()}
+
+
+amove_hits = async_twin(move_hits)
+"""See move_hits()."""
