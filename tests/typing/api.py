@@ -17,6 +17,7 @@ from django_hitcount import (
     acorrect_hits,
     aforget_hits,
     aget_hits,
+    amove_hits,
     apopular,
     arecord_hit,
     atrending,
@@ -31,6 +32,7 @@ from django_hitcount import (
     hits_by_day,
     hits_by_month,
     hits_by_week,
+    move_hits,
     popular,
     prefetch_hits,
     record_hit,
@@ -159,6 +161,9 @@ async def the_rest(article: Article, user: User) -> None:
     forget_hits(article)
     forget_hits([article])
     await aforget_hits(article)
+    move_hits(article, to=article)
+    await amove_hits(article, to=article)
+    move_hits(article, article)  # type: ignore[call-arg]
     forget_hits("5")  # type: ignore[arg-type]
     assert_type(Throttle("mail", 60).admit(), bool)
     assert_type(get_refused_hits(days=7)[0].hits, int)
