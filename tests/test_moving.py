@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from itertools import pairwise
 from unittest import mock
 
 import pytest
@@ -11,15 +12,19 @@ from django.contrib.contenttypes.models import ContentType
 from django.db import transaction
 from django.db.models import Sum
 
-from django_hitcount import amove_hits, correct_hits, move_hits, popular
+from django_hitcount import amove_hits, correct_hits, move_hits, moving, popular
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import day_of
+from django_hitcount.counters.hits import NewHits
+from django_hitcount.db import slots
+from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import (
     Correction,
     DailyModelHits,
     DailyVisitors,
     HitSlot,
     MissedRecord,
+    SeenVisitor,
 )
 from django_hitcount.exceptions import BufferUnavailable, InvalidArgument, UnsavedObject
 from django_hitcount.maintenance.compaction import compact_hits
@@ -127,6 +132,24 @@ class TestHits:
             record_hit(old)
             move_hits(old, to=new)
             assert (get_hits(old), get_hits(new)) == (0, total)
+
+    def test_rows_that_a_flush_writes_meanwhile_move_too(self, pair):
+        """It has claimed them before the call, and writes them after the first round."""
+        old, new = pair
+        record_hit(old)
+        flush_hits()
+        move, late = moving._move_rows, [NewHits(counter_key(old, counter="views"), day_of(), 5)]
+
+        def move_and_flush(*args):
+            found = move(*args)
+            slots.add_hits([late.pop()] if late else [], slot=7, using="default")
+            return found
+
+        with mock.patch.object(moving, "_move_rows", move_and_flush):
+            move_hits(old, to=new)
+
+        flush_hits()
+        assert slot_sums(pair) == {old: 0, new: 6}
 
     def test_object_without_hits_changes_nothing(self, pair):
         old, new = pair
@@ -269,6 +292,14 @@ class TestVisitors:
         flush_hits()
         compact_hits()
         assert [visitors_of(article) for article in (old, new, third)] == [4, 0, 0]
+
+    def test_rows_do_not_show_who_came_together(self, pair):
+        """Their primary keys stay random."""
+        old, new = pair
+        visit(old, [1, 2, 3])
+        move_hits(old, to=new)
+        pks = [*SeenVisitor.objects.order_by("pk").values_list("pk", flat=True)]
+        assert all(b - a > 1000 for a, b in pairwise(pks))
 
     def test_number_says_that_it_may_have_a_visitor_twice(self, pair):
         old, new = pair
