@@ -34,7 +34,6 @@ from django_hitcount.twins import async_twin
 
 if TYPE_CHECKING:  # A site may have no app for users.
     from django.contrib.auth.base_user import AbstractBaseUser
-    from django.contrib.auth.models import AnonymousUser
 
 __all__ = ["acorrect_hits", "correct_hits"]
 
@@ -56,7 +55,7 @@ def correct_hits(
     *,
     day: datetime.date,
     reason: str,
-    user: AbstractBaseUser | AnonymousUser,
+    user: AbstractBaseUser | str,
     counter: str = DEFAULT_COUNTER,
     then: Then | None = None,
 ) -> Correction:
@@ -74,7 +73,7 @@ def correct_hits(
         amount: how many hits to add; negative to take hits back.
         day: the date of the hits in TIME_ZONE, not in the future.
         reason: why, up to 200 characters.
-        user: who corrects the hits. Only the name is kept.
+        user: who corrects the hits: a user, or the name of a script. Only the name is kept.
         counter: the name of a counter in HITCOUNT["COUNTERS"].
         then: called with the Correction in the same transaction, again in each try, such as to log
             it. If it raises, nothing is written. If a function raises that it passes to
@@ -122,10 +121,12 @@ def _check_reason(reason: str) -> str:
     return text
 
 
-def _name_of(user: AbstractBaseUser | AnonymousUser) -> str:
-    name = user.get_username().strip()
-    if not name:
-        raise InvalidArgument(f"Invalid user: {user!r} has no name. Pass a user who has logged in.")
+def _name_of(user: object) -> str:
+    name = user if isinstance(user, str) else getattr(user, "get_username", str)()
+    if not (name := name.strip()):
+        raise InvalidArgument(
+            f"Invalid user: {user!r} has no name. Pass a user who has logged in, or a name."
+        )
     return name[: conf.USERNAME_MAX_LENGTH]
 
 

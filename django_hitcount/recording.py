@@ -37,7 +37,7 @@ from django_hitcount.db.counter_keys import clear_content_types, counter_key
 from django_hitcount.db.savepoints import DelayedWork, open_transactions, write_aliases
 from django_hitcount.db.tables import hits_alias
 from django_hitcount.db.transactions import DATABASE_ERRORS, is_server_away
-from django_hitcount.exceptions import BufferUnavailable
+from django_hitcount.exceptions import BufferUnavailable, InvalidArgument
 from django_hitcount.numbers import read_numbers
 from django_hitcount.outages import page_read_breaker
 from django_hitcount.outages.waits import add_wait, current_page
@@ -154,6 +154,11 @@ def _record(
         return [Hit(False, UNAVAILABLE, None)] * len(objs)
     if request is None:
         return record_new_hits(objs, [NewHits(key, day, amount) for key in keys], None)
+    if not hasattr(request, "META"):
+        raise InvalidArgument(
+            f"Invalid request: {request!r}. Pass the request of a page, and a counter by its name: "
+            'counter="downloads".'
+        )
     if once_per_request and (earlier := memory_of(request).recall_hit(keys[0])):
         return [earlier]
     names = [find_refusal(HitContext(request, obj, counter), given) for obj in objs]

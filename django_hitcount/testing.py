@@ -14,10 +14,15 @@ Helpers for the tests of a project::
 
 from __future__ import annotations
 
+import json
+import re
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
+from html import unescape
 from typing import Any
+from uuid import uuid4
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
@@ -33,10 +38,13 @@ from django.test import (
 )
 
 from django_hitcount import conf
+from django_hitcount.beacon import beacon_url
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import day_of
+from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db.counter_keys import counter_key
+from django_hitcount.db.savepoints import DelayedWork
 from django_hitcount.reading import get_hits
 from django_hitcount.recording import _record_now
 from django_hitcount.status import get_refused_hits
@@ -85,11 +93,22 @@ class _Browser:
         return super().generic(*args, headers=given, **more)  # type: ignore[misc]
 
 
+class _AsyncBrowser(_Browser):
+    """Also takes REMOTE_ADDR, as requests that are not asynchronous do."""
+
+    def _base_scope(self, **request: Any) -> dict[str, Any]:
+        scope: dict[str, Any] = super()._base_scope(**request)  # type: ignore[misc]
+        headers = dict(scope["headers"])
+        if address := headers.get(b"remote-addr") or headers.get(b"remote_addr"):
+            scope["client"] = [address.decode(), 0]
+        return scope
+
+
 class BrowserRequestFactory(_Browser, RequestFactory):
     """Django's RequestFactory. Its requests come from a browser, so that their hits count."""
 
 
-class AsyncBrowserRequestFactory(_Browser, AsyncRequestFactory):
+class AsyncBrowserRequestFactory(_AsyncBrowser, AsyncRequestFactory):
     """See BrowserRequestFactory."""
 
 
@@ -105,8 +124,17 @@ class BrowserClient(_Browser, Client):
         with _commit_requests():
             return super().request(**request)
 
+    def send_beacon(self, response: Any, **more: Any) -> Any:
+        """
+        Send what the script of ``{% hit_beacon %}`` sends for a page, and return the answer.
 
-class AsyncBrowserClient(_Browser, AsyncClient):
+        Raises AssertionError if the page has nothing to count or to show.
+        """
+        path, body = _build_beacon(response)
+        return self.post(path, body, content_type="text/plain", **more)
+
+
+class AsyncBrowserClient(_AsyncBrowser, AsyncClient):
     """See BrowserClient. In a TestCase: ``async_client_class = AsyncBrowserClient``."""
 
     async def request(self, **request: Any) -> Any:
@@ -116,6 +144,25 @@ class AsyncBrowserClient(_Browser, AsyncClient):
             return await super().request(**request)
         finally:
             await sync_to_async(stack.close)()
+
+    async def send_beacon(self, response: Any, **more: Any) -> Any:
+        """See BrowserClient.send_beacon()."""
+        path, body = _build_beacon(response)
+        return await self.post(path, body, content_type="text/plain", **more)
+
+
+def _build_beacon(response: Any) -> tuple[str, str]:
+    """Return the address that the script of a page sends to, and what it sends."""
+    found: dict[str, list[str]] = {"hit": [], "hits": [], "visitors": []}
+    for name, token in re.findall(r'\bdata-(\w+)="([^"]*)"', response.content.decode()):
+        found.get(name, []).append(unescape(token))
+    if not any(found.values()):
+        raise AssertionError(
+            "The page has nothing to count or to show: no data-hit, data-hits or data-visitors."
+        )
+    shown = [*found["hits"], *found["visitors"]]
+    body = {"id": uuid4().hex, "hit": [*dict.fromkeys(found["hit"])], "show": [*{*shown}]}
+    return beacon_url("count_views"), json.dumps(body)
 
 
 class override_hitcount(override_settings):  # noqa: N801  # As in Django.
@@ -164,34 +211,42 @@ def assert_hits(obj: Model, hits: int, *, counter: str = DEFAULT_COUNTER, **days
                 " REDIS is set: hits in Redis survive the rollback of a TestCase, and an object of "
                 "another test with the same key has them. Use @override_hitcount(REDIS=None)."
             )
-        is_waiting = found < hits and _is_waiting(counter_key(obj, counter=counter))
-        raise AssertionError(message + _explain(is_waiting=is_waiting))
+        waiting = _find_waiting(counter_key(obj, counter=counter))
+        raise AssertionError(message + _explain(waiting, is_too_few=found < hits))
 
 
-def _is_waiting(key: CounterKey) -> bool:
-    """Return whether a hit that may count waits for a COMMIT."""
+def _find_waiting(key: CounterKey) -> list[NewHits]:
+    """Return the hits that wait for a COMMIT."""
     callbacks = [
         callback
         for connection in connections.all(initialized_only=True)
         for _, callback, *_ in connection.run_on_commit
     ]
-    works = [getattr(callback, "__wrapped__", None) for callback in callbacks]
-    return any(
-        hit.key == key and not hit.refusal
+    delayed = dict.fromkeys(getattr(callback, "__wrapped__", None) for callback in callbacks)
+    works = [each.work for each in delayed if isinstance(each, DelayedWork) and not each.is_done]
+    return [
+        hit
         for work in works
         if isinstance(work, partial) and work.func is _record_now
         for hit in work.args[1]
-    )
+        if hit.key == key
+    ]
 
 
-def _explain(*, is_waiting: bool) -> str:
+def _explain(waiting: list[NewHits], *, is_too_few: bool) -> str:
     """Say why hits of this test may not be counted."""
-    reasons = [f"{row.hits} x {row.refusal}" for row in get_refused_hits(days=1)]
-    why = f" Refused on {day_of()}: {', '.join(reasons)}." if reasons else ""
-    if is_waiting:
+    refused = Counter(hit.refusal for hit in waiting if hit.refusal)
+    for row in get_refused_hits(days=1):
+        refused[row.refusal] += row.hits
+    reasons = ", ".join(f"{hits} x {refusal}" for refusal, hits in refused.items())
+    why = f" Refused on {day_of()}: {reasons}." if reasons else ""
+    if "bot" in refused:
+        why += " Django's Client and RequestFactory count as bots: use BrowserClient."
+    if is_too_few and not all(hit.refusal for hit in waiting):
         why += (
             " Hits may wait for a COMMIT: use BrowserClient, or "
-            "TestCase.captureOnCommitCallbacks(execute=True)."
+            "TestCase.captureOnCommitCallbacks(execute=True), or in an async test "
+            "TransactionTestCase."
         )
     return why
 

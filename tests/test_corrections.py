@@ -103,6 +103,8 @@ def test_a_long_name_is_cut(buffer, article):
         ({"reason": "a\0b"}, InvalidArgument, "without NUL"),
         ({"user": AnonymousUser()}, InvalidArgument, "Invalid user"),
         ({"user": User(username=" ")}, InvalidArgument, "Pass a user who has logged in"),
+        ({"user": None}, InvalidArgument, "Invalid user: None has no name"),
+        ({"user": " "}, InvalidArgument, "Invalid user: ' ' has no name"),
         ({"day": "2026-03-01"}, InvalidArgument, "Invalid day: '2026-03-01'"),
         ({"day": datetime.datetime(2026, 3, 1)}, InvalidArgument, "Pass a date"),
         ({"day": datetime.date(9999, 1, 1)}, InvalidArgument, "9999-01-01 is in the future"),
@@ -120,6 +122,13 @@ def test_an_invalid_correction_writes_nothing(buffer, user, article, options, er
     assert isinstance(caught.value, InvalidArgument)
     assert not Correction.objects.exists()
     assert not HitSlot.objects.exists()
+
+
+def test_a_script_gives_its_name(buffer, article):
+    correction = correct(article, 3, "import of March", reason="lost log", day=day_of())
+
+    assert correction.made_by == "import of March"
+    assert get_hits(article) == 3
 
 
 def test_a_day_of_the_site_is_not_in_the_future(buffer, user, article, settings):

@@ -6,6 +6,7 @@ import datetime
 from functools import partial
 
 import pytest
+from django.contrib.auth.models import User
 from django.utils.functional import SimpleLazyObject
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext_lazy
@@ -145,3 +146,11 @@ def test_one_bad_object_counts_none(buffer, article):
 def test_refusals_without_a_request(article, refusals):
     with pytest.raises(InvalidArgument, match=r"Invalid (item of )?refusals: .* Pass a"):
         record_hit(article, refusals=refusals)
+
+
+@pytest.mark.parametrize("request_", ["downloads", User(username="eve")])
+def test_something_else_in_place_of_a_request(article, request_):
+    with pytest.raises(InvalidArgument, match=r"Invalid request: .* counter=.downloads."):
+        record_hit(article, request_)
+
+    assert article.hits == 0

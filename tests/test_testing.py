@@ -10,10 +10,12 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import transaction
 from django.http import HttpResponse
+from django.template import Context, Template
 from django.test import TestCase, TransactionTestCase
 
 from django_hitcount import conf, get_hits, record_hit, record_hits
@@ -29,6 +31,11 @@ from django_hitcount.testing import (
 from tests.app.models import Article
 
 ROOT = Path(__file__).parent.parent
+
+
+def _page_of_a_cache(article: Article) -> str:
+    source = '{% load hitcount %}{% hit_beacon a %}<b data-hits="{% beacon_token a show="hits" %}">'
+    return Template(source).render(Context({"a": article}))
 
 
 class InATestCase(TestCase):
@@ -61,11 +68,37 @@ class InATestCase(TestCase):
 
         await aassert_hits(self.article, 1)
 
+    def test_a_page_of_a_cache_counts_by_its_beacon(self):
+        page = HttpResponse(_page_of_a_cache(self.article))
+        for visits in (1, 2):
+            answer = self.client.send_beacon(page)
+
+            assert_hits(self.article, visits)
+            assert [*answer.json()["numbers"].values()] == [visits - 1]  # Before the COMMIT.
+
+    async def test_a_page_of_a_cache_counts_by_an_async_beacon(self):
+        page = HttpResponse(await sync_to_async(_page_of_a_cache)(self.article))
+        await self.async_client.send_beacon(page)
+
+        await aassert_hits(self.article, 1)
+
+    def test_a_page_without_a_beacon_is_an_error(self):
+        with self.assertRaisesMessage(AssertionError, "no data-hit, data-hits or data-visitors"):
+            self.client.send_beacon(HttpResponse("<p data-mine='1'>"))
+
     def test_a_hit_outside_of_a_page_waits(self):
         record_hit(self.article)
 
         with self.assertRaisesMessage(AssertionError, "wait for a COMMIT: use BrowserClient"):
             assert_hits(self.article, 1)
+
+    def test_a_hit_that_has_waited_is_no_reason(self):
+        with self.captureOnCommitCallbacks(execute=True):
+            record_hit(self.article)
+
+        with pytest.raises(AssertionError) as caught:
+            assert_hits(self.article, 2)
+        assert "COMMIT" not in str(caught.value)
 
     def test_what_else_waits_for_the_commit_is_no_reason(self):
         transaction.on_commit(lambda: None)
@@ -141,11 +174,17 @@ class TestAssertion:
             assert_hits(article, 2, days=1)
 
     def test_says_what_was_refused(self, article, client, browser_client):
-        with transaction.atomic():
-            browser_client.get(f"/articles/{article.pk}/", headers={"user-agent": "Googlebot/2.1"})
-        with pytest.raises(AssertionError, match=r"Refused on .*: 1 x bot\."):
+        with pytest.raises(AssertionError, match=r"Refused on .*: 1 x bot\. Django's Client"):
             browser_client.get(f"/articles/{article.pk}/", headers={"user-agent": "Googlebot/2.1"})
             assert_hits(article, 1)
+
+    def test_says_what_is_refused_and_waits(self, article, client):
+        """Django's own client is no browser, and runs nothing after a COMMIT."""
+        client.get(f"/articles/{article.pk}/")
+
+        with pytest.raises(AssertionError, match=r"1 x bot\. .* use BrowserClient\.") as caught:
+            assert_hits(article, 1)
+        assert "COMMIT" not in str(caught.value)
 
 
 class TestFixtures:
@@ -161,6 +200,17 @@ class TestFixtures:
         bot = BrowserClient(headers={"user-agent": "Googlebot/2.1"})
         assert bot.get("/").wsgi_request.headers["user-agent"] == "Googlebot/2.1"
         assert not record_hit(article, browser_rf.post("/")).counted
+
+    @pytest.mark.parametrize("in_constructor", [False, True])
+    async def test_address_of_an_async_caller(self, in_constructor):
+        given = {"REMOTE_ADDR": "203.0.113.7"}
+        first, then = (given, {}) if in_constructor else ({}, given)
+        requests = [
+            AsyncBrowserRequestFactory(**first).get("/", **then),
+            (await AsyncBrowserClient(**first).get("/", **then)).asgi_request,
+        ]
+
+        assert [request.META["REMOTE_ADDR"] for request in requests] == ["203.0.113.7"] * 2
 
     @pytest.mark.parametrize("name", ["headers", "user_agent", "User-Agent"])
     async def test_user_agent_of_an_async_caller_wins(self, name):

@@ -208,7 +208,7 @@ class HitCountAdmin(ModelAdmin[ModelT]):
             if form is None:
                 raise PermissionDenied
             then = partial(self._log_correction, request, obj)
-            if correction := form.save(request.user, then=then):
+            if correction := form.save(request.user.get_username(), then=then):
                 self.message_user(request, describe(correction), messages.SUCCESS)
                 return HttpResponseRedirect(request.get_full_path())
         elif request.GET.get("csv") == "days":

@@ -14,8 +14,6 @@ from django import forms
 from django.contrib import admin
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.widgets import AdminIntegerFieldWidget, AdminTextInputWidget
-from django.contrib.auth.base_user import AbstractBaseUser
-from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator
 from django.db.models import Model
@@ -39,8 +37,6 @@ from django_hitcount.reports import (
     load_objects,
 )
 from django_hitcount.templatetags.hitcount_reports import grouped, signed
-
-User = AbstractBaseUser | AnonymousUser
 
 
 class CorrectionForm(forms.Form):
@@ -82,7 +78,7 @@ class CorrectionForm(forms.Form):
             raise ValidationError(gettext("Enter a number other than 0."))
         return amount
 
-    def save(self, user: User, *, then: Callable[[Correction], object]) -> Correction | None:
+    def save(self, user: str, *, then: Callable[[Correction], object]) -> Correction | None:
         """Correct the hits. If that is not possible, add the reason to a field; return None."""
         if not self.is_valid():
             return None

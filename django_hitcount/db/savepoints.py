@@ -147,11 +147,11 @@ class DelayedWork:
     """Work that waits for the COMMIT of transactions, which may end in any order."""
 
     def __init__(self, work: Callable[[], object], databases: Iterable[str]) -> None:
-        context = copy_context()
-        self._work: Callable[[], object] = lambda: context.run(work)
-        self._pending = [self._wait_for(using, work) for using in databases]
+        self.work = work
+        self._context = copy_context()
+        self._pending = [self._wait_for(using) for using in databases]
 
-    def _wait_for(self, using: str, work: Callable[[], object]) -> weakref.ref[Callable[[], None]]:
+    def _wait_for(self, using: str) -> weakref.ref[Callable[[], None]]:
         """Let Django report the COMMIT. Only Django has a reference to the function it calls."""
 
         def note_commit() -> None:
@@ -159,12 +159,17 @@ class DelayedWork:
                 return  # Django's captureOnCommitCallbacks() in another one runs it twice.
             self._pending = [other for other in self._pending if other is not pending]
             if not self._pending:
-                self._work()
+                self._context.run(self.work)
 
-        vars(note_commit)["__wrapped__"] = work  # Shows assert_hits() what it waits for.
+        vars(note_commit)["__wrapped__"] = self  # Shows assert_hits() what waits.
         pending: weakref.ref[Callable[[], None]] = weakref.ref(note_commit)
         transaction.on_commit(note_commit, using=using, robust=True)
         return pending
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the work has begun."""
+        return not self._pending
 
     @property
     def is_cancelled(self) -> bool:
