@@ -102,8 +102,8 @@ def count_views(request: HttpRequest) -> HttpResponse:
         return HttpResponseForbidden()
     try:
         view_id, hit, show = read_body(request)
-    except (ValueError, RecursionError, RequestDataTooBig, UnreadablePostError):
-        return HttpResponseBadRequest()
+    except (ValueError, RecursionError, RequestDataTooBig, UnreadablePostError) as exc:
+        return HttpResponseBadRequest(str(exc), content_type="text/plain")
     tokens = {text: read_token(text) for text in (*hit, *show)}
     found = {text: token for text, token in tokens.items() if token}
     if len(found) < len(tokens):
