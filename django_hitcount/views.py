@@ -1,5 +1,5 @@
 """
-Count hits in class-based views, and take those that cached pages send.
+Count hits in views, and take those that cached pages send.
 
 The views of cached pages are count_views(), for the script, and count_image() without it. They need
 no CSRF token: a forged request can do no more than a page view can, it counts a hit. They read the
@@ -12,14 +12,20 @@ import json
 import logging
 import re
 from base64 import b64decode
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from inspect import isawaitable
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from asgiref.sync import iscoroutinefunction, sync_to_async
 from django.contrib.auth.decorators import login_not_required
-from django.core.exceptions import RequestDataTooBig
+from django.core.exceptions import ObjectDoesNotExist, RequestDataTooBig
 from django.db import transaction
 from django.db.models import Model
 from django.http import (
+    Http404,
     HttpRequest,
     HttpResponse,
     HttpResponseBadRequest,
@@ -35,11 +41,20 @@ from django.views.decorators.http import require_GET, require_POST
 from django_hitcount.beacon import HIT, count_tokens, read_shown, read_token, refused_tokens
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
 from django_hitcount.counters.hits import BAD_TOKEN, OTHER_SITE
+from django_hitcount.db.savepoints import protect_transactions
 from django_hitcount.db.transactions import DATABASE_ERRORS
+from django_hitcount.downloads import acount_download, count_download
+from django_hitcount.exceptions import InvalidArgument, TransactionLost
 from django_hitcount.outages.waits import CurrentPage
-from django_hitcount.recording import record_hit
+from django_hitcount.recording import arecord_hit, record_hit
+from django_hitcount.refusals.registry import GivenRefusal
 
-__all__ = ["HitCountDetailMixin"]
+__all__ = ["HitCountDetailMixin", "acount_download", "count_download", "counts"]
+
+ViewT = TypeVar("ViewT", bound=Callable[..., Any])
+
+ANSWERS_THAT_COUNT = {200, 304}
+"""Statuses of a view that has shown something."""
 
 LARGEST_BODY = 32 * 1024
 """Bytes of a request. The script sends more tokens in several requests."""
@@ -78,6 +93,90 @@ class HitCountDetailMixin:
         hit = record_hit(self.object, self.request, counter=self.hit_counter, once_per_request=True)
         context: dict[str, Any] = super().get_context_data(hit=hit, **kwargs)  # type: ignore[misc]
         return context
+
+
+def counts(
+    find: Callable[..., Any],
+    *,
+    counter: str = DEFAULT_COUNTER,
+    refusals: Iterable[GivenRefusal] | None = None,
+) -> Callable[[ViewT], ViewT]:
+    """
+    Decorate a view, sync or async, to count a hit on an object after it has answered 200 or 304::
+
+        @counts(lambda request, slug: Article.objects.get(slug=slug))
+        def article_detail(request, slug): ...
+
+    If ``{% hit_count %}`` is on the page, the hit still counts once. Above ``@cache_page``, it also
+    counts the pages that come from Django's cache.
+
+    Args:
+        find: a function that gets the arguments of the view, and returns the object, or None to
+            count nothing. If it finds no object, nothing is counted, either; any other exception is
+            logged. For an async view, it may be async, too.
+        counter: the name of a counter in HITCOUNT["COUNTERS"].
+        refusals: see record_hit().
+
+    Costs what ``find`` and record_hit() cost. Raises InvalidArgument if ``find`` is async and the
+    view is not.
+    """
+
+    def decorate(view: ViewT) -> ViewT:
+        options: dict[str, Any] = {"counter": counter, "refusals": refusals}
+
+        @wraps(view)
+        def count(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+            response = view(request, *args, **kwargs)
+            if response.status_code in ANSWERS_THAT_COUNT:
+                obj = _find(find, request, *args, **kwargs)
+                if obj is not None:
+                    record_hit(obj, request, once_per_request=True, **options)
+            return response
+
+        @wraps(view)
+        async def acount(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+            response = await view(request, *args, **kwargs)
+            if response.status_code in ANSWERS_THAT_COUNT:
+                obj = await _afind(find, request, *args, **kwargs)
+                if obj is not None:
+                    await arecord_hit(obj, request, once_per_request=True, **options)
+            return response
+
+        if iscoroutinefunction(view):
+            return acount  # type: ignore[return-value]
+        if iscoroutinefunction(find):
+            raise InvalidArgument(f"{find!r} is async, and {view!r} is not. Use a plain function.")
+        return count  # type: ignore[return-value]
+
+    return decorate
+
+
+@contextmanager
+def _finding(find: Callable[..., Any]) -> Iterator[None]:
+    """Let no error of ``find`` break the page."""
+    try:
+        yield
+    except (ObjectDoesNotExist, Http404):
+        pass
+    except TransactionLost:
+        raise
+    except Exception:
+        logger.exception("A hit is not counted: %r failed", find)
+
+
+def _find(find: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Return what ``find`` finds, or None. Its queries do not break the transaction of the page."""
+    with _finding(find), protect_transactions():
+        return find(*args, **kwargs)
+
+
+async def _afind(find: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """See _find(). ``find`` may be async, or return something to await."""
+    with _finding(find):
+        if iscoroutinefunction(find):
+            return await find(*args, **kwargs)
+        found = await sync_to_async(_find)(find, *args, **kwargs)
+        return await found if isawaitable(found) else found
 
 
 @csrf_exempt
