@@ -28,6 +28,7 @@ class HitCountConfig(AppConfig):
         register(checks.check_buffer, Tags.caches)
         register(checks.check_deployment, Tags.caches, deploy=True)
         register(checks.check_keys, Tags.models)
+        register(checks.check_orderings, Tags.urls)
         post_migrate.connect(_refresh_hits, sender=self)
         if find_spec("celery"):
             signals.partition_full.connect(_flush_early)

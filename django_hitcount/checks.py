@@ -219,6 +219,25 @@ def _has_timeout(connection: BaseDatabaseWrapper) -> bool:
     return any(name in str(dict(options)) for name in TIMEOUT_NAMES)
 
 
+def check_orderings(
+    app_configs: Sequence[AppConfig] | None, **kwargs: Any
+) -> Iterator[CheckMessage]:
+    """E011: a view of Django REST framework cannot order by the hits that it names."""
+    if conf.find_setting_errors() or not apps.is_installed("rest_framework"):
+        return
+    from django_hitcount.rest_framework.filters import find_lost_orderings
+
+    for view, names in find_lost_orderings():
+        yield Error(
+            f"{view.__name__} cannot order by {', '.join(map(repr, names))}: no filter of it "
+            "knows hits.",
+            hint="Use django_hitcount.rest_framework.HitCountOrderingFilter in its filter_backends "
+            "in place of OrderingFilter.",
+            obj=view,
+            id="django_hitcount.E011",
+        )
+
+
 def check_keys(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Iterator[CheckMessage]:
     """E005: a model that is counted has a primary key of an unsupported type."""
     for model in sorted(primary_keys.registered, key=lambda model: model._meta.label):

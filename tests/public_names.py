@@ -13,6 +13,7 @@ MODULES = (
     "fields",
     "admin",
     "views",
+    "rest_framework",
     "tasks",
     "signals",
     "exceptions",

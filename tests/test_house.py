@@ -33,7 +33,7 @@ BELOW_ALL_WINGS = {
 }
 
 FOLDERS_OF_THE_ROOT = {
-    *("admin", "management", "migrations", "templatetags"),
+    *("admin", "management", "migrations", "rest_framework", "templatetags"),
     *("locale", "static", "templates"),
 }
 

@@ -1,0 +1,249 @@
+"""HitCountOrderingFilter orders by hits, and a check finds the views that only seem to."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from django.core.checks import run_checks
+from django.urls import include, path
+from rest_framework import filters, generics, views, viewsets
+from rest_framework.routers import SimpleRouter
+
+from django_hitcount.maintenance.flushing import flush_hits
+from django_hitcount.models import with_hits
+from django_hitcount.recording import record_hits
+from django_hitcount.rest_framework import HitCountField, HitCountOrderingFilter
+from tests.app.models import Article, Plain, Recipe
+from tests.redis_server import sends
+from tests.rest_framework.api import ArticleSerializer, ArticleViewSet, WeekSerializer, listed
+from tests.rest_framework.test_fields import serializer_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def articles(buffer) -> list[Article]:
+    """The second one has the most hits, and the first one the most downloads."""
+    articles = [Article.objects.create(title=title) for title in "cab"]
+    record_hits([articles[0], *[articles[1]] * 3, articles[2]])
+    record_hits([*[articles[0]] * 2, articles[2]], counter="downloads")
+    flush_hits()
+    return articles
+
+
+def titles(ordering: str, view: object = ArticleViewSet) -> str:
+    return "".join(article["title"] for article in listed(f"/?ordering={ordering}", view))
+
+
+@pytest.mark.parametrize(
+    ("ordering", "expected"),
+    [
+        ("-hits", "acb"),
+        ("hits", "cba"),
+        ("hits,-title", "cba"),
+        ("hits,title", "bca"),
+        ("-downloads", "cba"),
+        ("downloads", "abc"),
+        ("hits,downloads", "bca"),
+        ("title", "abc"),
+        ("-title", "cba"),
+        ("", "cab"),
+        ("nothing", "cab"),
+        ("downloads_hits", "cab"),
+    ],
+)
+def test_orders(articles, ordering, expected):
+    """``downloads`` is a field of the serializer. ``downloads_hits`` is not allowed by the view."""
+    assert titles(ordering) == expected
+
+
+@pytest.mark.parametrize("ordering", ["-downloads_hits", "-downloads"])
+def test_orders_by_the_name_of_the_annotation(articles, ordering):
+    class Ordered(ArticleViewSet):
+        ordering_fields = ["downloads_hits", "downloads"]
+
+    assert titles(ordering, Ordered) == "cba"
+
+
+def test_default_ordering_of_a_view(articles):
+    class Ordered(ArticleViewSet):
+        ordering = "-hits"
+
+    assert titles("", Ordered) == "acb"
+
+
+@pytest.mark.parametrize(
+    "queryset",
+    [with_hits(Article.objects.order_by("pk")), Article.objects.with_hits(name="reads")],
+    ids=["the same annotation", "another one"],
+)
+def test_queryset_that_has_the_hits_already(articles, queryset):
+    class Annotated(ArticleViewSet):
+        pass
+
+    Annotated.queryset = queryset
+    assert titles("-hits", Annotated) == "acb"
+
+
+def test_without_ordering_fields_those_of_the_serializer(articles):
+    class Free(ArticleViewSet):
+        ordering_fields = None
+
+    class Week(Free):
+        serializer_class = WeekSerializer
+
+    assert [titles(name, Free) for name in ("-hits", "-downloads", "title")] == [
+        "acb",
+        "cba",
+        "abc",
+    ]
+    assert [article["hits"] for article in listed("/?ordering=-week", Week)] == [1, 3, 1]
+    assert [article["hits"] for article in listed("/?ordering=-hits", Week)] == [3, 1, 1]
+
+
+def test_column_of_this_name_is_left_alone(buffer):
+    """Its own table has the hits: django_hitcount.fields.HitCountField."""
+
+    class Recipes(ArticleViewSet):
+        queryset = Recipe.objects.all()
+        serializer_class = serializer_of(Recipe)
+        ordering_fields = ["views", "downloads"]
+
+    Recipe.objects.bulk_create([Recipe(title="a", downloads=1), Recipe(title="b", downloads=2)])
+    found = HitCountOrderingFilter().filter_queryset(
+        SimpleNamespace(query_params={"ordering": "-downloads"}), Recipe.objects.all(), Recipes()
+    )
+
+    assert found.query.annotations == {}
+    assert found.query.order_by == ("-downloads",)
+
+
+def test_model_without_the_mixin(buffer):
+    class Plains(ArticleViewSet):
+        queryset = Plain.objects.order_by("pk")
+        serializer_class = serializer_of(Plain)
+        ordering_fields = ["hits"]
+
+    record_hits([Plain.objects.create(name="a"), *[Plain.objects.create(name="b")] * 2])
+    flush_hits()
+
+    assert [plain["hits"] for plain in listed("/?ordering=-hits", Plains)] == [2, 1]
+
+
+def test_equal_hits_are_on_no_two_pages(buffer):
+    class Short(ArticleViewSet):
+        pagination_class = type("Pages", (ArticleViewSet.pagination_class,), {"page_size": 7})
+
+    Article.objects.bulk_create(Article(title=str(n)) for n in range(40))
+    found = [
+        article["id"]
+        for page in range(1, 7)
+        for article in listed(f"/?ordering=-hits&page={page}", Short)
+    ]
+
+    assert len(found) == len({*found}) == 40
+
+
+def test_ordered_list_is_one_read(redis_buffer, django_assert_num_queries):
+    record_hits([Article.objects.create(title=str(n)) for n in range(100)])
+    flush_hits()
+    listed()
+    with sends() as trips, django_assert_num_queries(2):
+        assert {article["hits"] for article in listed("/?ordering=-hits")} == {1}
+
+    assert trips() == 2  # The downloads are the other one.
+
+
+class TestCheck:
+    """E011: a view wants to order by hits, and its filters do not."""
+
+    class View(generics.ListAPIView):
+        queryset = Article.objects.all()
+        serializer_class = ArticleSerializer
+        filter_backends = [filters.OrderingFilter]
+        ordering_fields: object = ["title"]
+
+    @pytest.fixture(autouse=True)
+    def install(self, settings):
+        settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "rest_framework"]
+
+    @pytest.fixture
+    def found(self, settings):
+        """Returns what the check finds in a view, or a viewset, with other attributes."""
+
+        def check(base: type = self.View, **attributes: object) -> list[str]:
+            view = type("Articles", (base,), attributes)
+            if issubclass(base, viewsets.ViewSetMixin):
+                router = SimpleRouter()
+                router.register("a", view, "a")
+                patterns = [path("api/", include(router.urls))]
+            else:
+                patterns = [path("a/", view.as_view())]
+            settings.ROOT_URLCONF = (*patterns, path("b/", views.APIView.as_view()))
+            return [message.msg for message in run_checks() if message.id == "django_hitcount.E011"]
+
+        return check
+
+    LOST = ["Articles cannot order by 'hits': no filter of it knows hits."]
+
+    @pytest.mark.parametrize(
+        "attributes",
+        [
+            {"ordering_fields": ["title", "hits"]},
+            {"ordering_fields": ("title", ("hits", "Views"))},
+            {"ordering": "-hits"},
+            {"ordering": ["title", "-hits"]},
+            {"ordering_fields": ["hits"], "filter_backends": []},
+            {"ordering_fields": ["hits"], "filter_backends": [], "queryset": None},
+            {"serializer_class": serializer_of(Article), "ordering_fields": None},
+        ],
+    )
+    def test_lost(self, found, attributes):
+        assert found(**attributes) == self.LOST
+
+    def test_lost_in_a_viewset(self, found):
+        assert found(ArticleViewSet, filter_backends=[filters.OrderingFilter]) == [
+            "Articles cannot order by 'hits', 'downloads': no filter of it knows hits."
+        ]
+
+    def test_several_names(self, found):
+        assert found(ordering_fields=["downloads_hits"], ordering="hits") == [
+            "Articles cannot order by 'hits', 'downloads_hits': no filter of it knows hits."
+        ]
+
+    @pytest.mark.parametrize(
+        "attributes",
+        [
+            {},
+            {"ordering_fields": "__all__"},
+            {"ordering_fields": ["hits"], "filter_backends": [HitCountOrderingFilter]},
+            {"ordering": "-hits", "filter_backends": [type("F", (HitCountOrderingFilter,), {})]},
+            {"ordering_fields": ["hits"], "queryset": with_hits(Article.objects.all())},
+            {"ordering_fields": ["hits"], "queryset": None},
+            {"ordering_fields": ["hits"], "get_queryset": lambda self: with_hits(Article.objects)},
+            {"ordering_fields": ["downloads"], "queryset": Recipe.objects.all()},
+            {"filter_backends": []},
+            {"ordering_fields": None, "serializer_class": None},
+        ],
+    )
+    def test_fine(self, found, attributes):
+        assert found(**attributes) == []
+
+    def test_lost_only_if_the_column_is_missing(self, found):
+        fields = {"views": HitCountField(), "Meta": serializer_of(Recipe).Meta}
+        serializer = type("Serializer", (serializer_of(Recipe),), fields)
+
+        assert (
+            found(
+                queryset=Recipe.objects.all(),
+                serializer_class=serializer,
+                ordering_fields=["views"],
+            )
+            == []
+        )
+
+    def test_projects_without_the_framework_are_not_asked(self, settings, found):
+        settings.INSTALLED_APPS = settings.INSTALLED_APPS[:-1]
+
+        assert found(ordering="-hits") == []
