@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import TypeVar
 
 from django.db.models import Model
 from django.http import HttpRequest
@@ -19,6 +20,8 @@ from django.utils.http import parse_http_date_safe
 from django_hitcount.recording import record_hit
 from django_hitcount.refusals.registry import GivenRefusal
 from django_hitcount.twins import async_twin
+
+ResponseT = TypeVar("ResponseT", bound=HttpResponseBase)
 
 GIVES_THE_FILE = {200, 206, 302, 303, 307}
 """Statuses of answers that send a file, or lead to it."""
@@ -35,11 +38,11 @@ _RANGE = re.compile(r"\s*(\d{0,18})\s*-\s*(\d{0,18})\s*")
 def count_download(
     obj: Model,
     request: HttpRequest,
-    response: HttpResponseBase,
+    response: ResponseT,
     *,
     counter: str = "downloads",
     refusals: Iterable[GivenRefusal] | None = None,
-) -> HttpResponseBase:
+) -> ResponseT:
     """
     Count a hit on ``obj`` if ``request`` begins a download. Return ``response``::
 

@@ -155,6 +155,8 @@ def test_ordered_list_is_one_read(redis_buffer, django_assert_num_queries):
     assert trips() == 2  # The downloads are the other one.
 
 
+# Django's checks of fields may query each database.
+@pytest.mark.django_db(databases="__all__")
 class TestCheck:
     """E011: a view wants to order by hits, and its filters do not."""
 

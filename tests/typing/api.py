@@ -8,7 +8,7 @@ from typing import Any, assert_type
 from django.contrib.auth.models import User, UserManager
 from django.db import models
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 
 from django_hitcount import (
     Hit,
@@ -38,6 +38,7 @@ from django_hitcount import (
     record_hit,
     record_hits,
     refresh_hits,
+    refusals,
     register,
     trending,
     visitors_by_day,
@@ -56,6 +57,7 @@ from django_hitcount.models import (
 )
 from django_hitcount.status import FlushStatus
 from django_hitcount.testing import BrowserClient, assert_hits, override_hitcount
+from django_hitcount.views import count_download, counts
 from tests.app import models as app
 from tests.app.models import LiveHitCountQuerySet
 
@@ -124,8 +126,19 @@ def records(article: Article, request: HttpRequest) -> None:
     assert_type(get_hits([Counter("newsletter")]), dict[Counter, int])
     assert_type(Counter.objects.popular(3), list[Counter])
     assert_type(record_hit(article).refusal, str | None)
+    record_hit(article, request, refusals=[refusals.bot, lambda context: context.obj == article])
+    record_hit(article, request, refusals=["bot"])  # type: ignore[list-item]
     record_hit(article, request, "views")  # type: ignore[call-arg]
     record_hit(article, amount="1")  # type: ignore[arg-type]
+
+
+@counts(lambda request, pk: app.Article.objects.get(pk=pk), counter="downloads", refusals=())
+def view(request: HttpRequest, pk: int) -> HttpResponse:
+    article = app.Article.objects.get(pk=pk)
+    return count_download(article, request, HttpResponse(), refusals=[])
+
+
+assert_type(view(HttpRequest(), 5), HttpResponse)
 
 
 async def twins(article: Article, day: datetime.date) -> None:
