@@ -20,6 +20,8 @@ MODULES = (
     "defaults",
     "refusals",
     "testing",
+    "pages.middleware",
+    "pages.models",
 )
 
 

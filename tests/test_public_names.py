@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import django_hitcount
+from django_hitcount.pages.templatetags import hitcount_pages
 from django_hitcount.templatetags.hitcount import register
 from tests import public_names
 
@@ -50,6 +51,7 @@ def test_other_names_are_documented():
 
 def test_tags_are_documented():
     assert documented("Template tags") == {*register.tags, *register.filters}
+    assert documented("Tags of pages") == {*hitcount_pages.register.tags}
 
 
 @pytest.mark.parametrize("name", sorted(public_names.FUNCTIONS))

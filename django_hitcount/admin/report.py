@@ -224,11 +224,12 @@ def _read_days(selection: Selection) -> tuple[Days, Days, int | None]:
     Return the hits by day of the period, and of the one before.
 
     Also returns those of today, beside a period that is over, unless it ended ten years ago. Costs
-    a query.
+    a query, and one for each of the overviews.
     """
-    model, period = selection.model, selection.period
-    first_day, last_day = period.read_days
-    days = hits_by_day(model, first_day=first_day, last_day=last_day, counter=selection.counter)
+    period, (first_day, last_day) = selection.period, selection.period.read_days
+    read = partial(hits_by_day, first_day=first_day, last_day=last_day, counter=selection.counter)
+    left_out = read(selection.overviews) if selection.overviews else {}
+    days = {day: hits - left_out.get(day, 0) for day, hits in read(selection.model).items()}
     today = None if period.is_today else days.get(period.today)
     return pick_days(days, period), pick_days(days, period.before), today
 

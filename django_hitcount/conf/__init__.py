@@ -23,6 +23,7 @@ from django_hitcount.conf.kinds import SettingError as SettingError
 from django_hitcount.conf.kinds import import_dotted_path as import_dotted_path
 from django_hitcount.conf.kinds import is_asynchronous as is_asynchronous
 from django_hitcount.conf.kinds import is_counter_name as is_counter_name
+from django_hitcount.conf.page_options import PageOptions as PageOptions
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -32,6 +33,9 @@ REFUSAL_MAX_LENGTH = 50
 
 OBJECT_ID_MAX_LENGTH = 255
 """Columns ``object_id``: the longest unique CharField that Django allows on MySQL."""
+
+PATH_MAX_LENGTH = 500
+"""Column ``path`` of a page: with a unique key, MySQL takes up to 700 characters."""
 
 VISITOR_KEY_MAX_LENGTH = 40
 """Columns ``visitor_key``: the id of a VisitorKey has 22 characters."""

@@ -7,20 +7,19 @@ the declarations.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from django.conf import settings
 
 from django_hitcount.conf import kinds
+from django_hitcount.conf.declaring import read_all, setting
 from django_hitcount.conf.kinds import Kind, SettingError
+from django_hitcount.conf.page_options import PAGES, PageOptions
 from django_hitcount.defaults import default_identities, default_refusals
-
-T = TypeVar("T")
 
 DEFAULT_COUNTER = "views"
 
@@ -42,14 +41,6 @@ HITS_PER_ADDRESS = 20
 The default limit of counters with a ``repeat`` rule: above what a network of readers needs, and far
 below what an attacker needs. docs/identifying.rst has the figures.
 """
-
-
-def setting(default: object, kind: Kind[T]) -> T:
-    """Declare a setting, or an option of a counter. ``default`` is as a project would set it."""
-    return field(
-        default_factory=lambda: kind.read("a default", default),
-        metadata={"default": default, "kind": kind},
-    )
 
 
 REPEAT = Kind[Any](
@@ -113,7 +104,7 @@ def _convert_counters(place: str, value: Mapping[object, object]) -> Mapping[str
 
 
 def _convert_options(place: str, value: Mapping[object, object]) -> CounterOptions:
-    values, errors = _read_all(OPTIONS, place, value)
+    values, errors = read_all(OPTIONS, place, value)
     if errors:
         raise errors[0]
     if values.get("repeat", "always") != "always":
@@ -196,6 +187,9 @@ class Config:
     each other.
     """
 
+    pages: PageOptions = setting({}, PAGES)  # noqa: RUF009 - it is a field
+    """How ``django_hitcount.pages`` counts pages by their paths: a dict of options."""
+
     redis_timeout_seconds: float = setting(0.25, kinds.SECONDS_TO_WAIT)
     """
     How long a whole call to Redis may take: getting a connection, opening it, and receiving the
@@ -224,36 +218,13 @@ SETTINGS = {column.name.upper(): column.metadata for column in fields(Config)}
 """What is declared of the keys of HITCOUNT."""
 
 
-def _read_all(
-    declared: Mapping[str, Mapping[str, Any]], place: str, given: Mapping[Any, object]
-) -> tuple[dict[str, Any], list[SettingError]]:
-    """Check and convert all values of a dict. Return them by field, and what is wrong."""
-    values: dict[str, Any] = {}
-    errors: list[SettingError] = []
-    for name, value in given.items():
-        try:
-            if name not in declared:
-                raise _unknown_key(place, name, [*declared])
-            values[name.lower()] = declared[name]["kind"].read(f"{place}[{name!r}]", value)
-        except SettingError as error:
-            errors.append(error)
-    return values, errors
-
-
-def _unknown_key(place: str, name: object, known: list[str]) -> SettingError:
-    lowered = {key.lower(): key for key in known}
-    close = difflib.get_close_matches(str(name).lower(), lowered, n=1, cutoff=0.5)
-    hint = f"Did you mean {lowered[close[0]]!r}?" if close else f"Use one of {', '.join(known)}."
-    return SettingError(place, f"Unknown key in {place}: {name!r}.", hint)
-
-
 def read_setting() -> tuple[Config, list[SettingError]]:
     """Return HITCOUNT as an object, with everything that is wrong with it."""
     given = getattr(settings, "HITCOUNT", {})
     if not isinstance(given, Mapping):
         message = f"Invalid value for HITCOUNT: {given!r}."
         return Config(), [SettingError("HITCOUNT", message, "Set it to a dict.")]
-    values, errors = _read_all(SETTINGS, "HITCOUNT", given)
+    values, errors = read_all(SETTINGS, "HITCOUNT", given)
     config = Config(**values)
     return config, errors or [*_find_conflicts(config)]
 
@@ -269,6 +240,14 @@ def _find_conflicts(config: Config) -> Iterator[SettingError]:
                 f"HITCOUNT['VISITOR_KEY_ROTATION'] is {config.visitor_key_rotation!r}, so visitors "
                 f"are recognised for {longest} seconds only.",
                 "Use fewer seconds, or set VISITOR_KEY_ROTATION to 'month' or 'never'.",
+            )
+    for option in ("counter", "not_found"):
+        counter = getattr(config.pages, option)
+        if counter is not None and counter not in config.counters:
+            yield SettingError(
+                "HITCOUNT['PAGES']",
+                f"HITCOUNT['PAGES'][{option!r}] is {counter!r}, which is no counter.",
+                f"Declare it: HITCOUNT['COUNTERS'][{counter!r}] = {{}}.",
             )
     if not config.visitor_cookie and {*config.visitor_identity} == {"cookie"}:
         yield SettingError(

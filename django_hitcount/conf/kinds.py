@@ -183,14 +183,15 @@ def list_of(
     return Kind(lambda value: is_list(value) and len(value) >= least, hint, convert_all)
 
 
-def _check_text(item: object) -> Any:
+def check_text(item: object) -> Any:
+    """Return a text that is not empty. Raises ValueError for anything else."""
     if not is_text(item):
         raise ValueError(f"invalid item: {item!r}")
     return item
 
 
 IDENTITIES: Kind[tuple[str, ...]] = list_of(
-    _check_text,
+    check_text,
     'Set it to a list such as ["user", "session", "address"], in the order in which they '
     "are tried.",
     of_item="Use a string.",
@@ -214,7 +215,7 @@ ORIGINS = list_of(
 def compile_pattern(expression: str) -> re.Pattern[str]:
     """Compile a regular expression that ignores case. Raises ValueError if it is invalid."""
     try:
-        return re.compile(_check_text(expression), re.IGNORECASE)
+        return re.compile(check_text(expression), re.IGNORECASE)
     except (re.error, OverflowError, RecursionError) as exc:
         raise ValueError(f"invalid regular expression: {expression!r} ({exc})") from exc
 

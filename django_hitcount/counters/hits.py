@@ -29,6 +29,9 @@ NO_REQUEST = "no_request"
 OTHER_SITE = "other_site"
 """A page of another site, which HITCOUNT["BEACON_ORIGINS"] does not name, has sent a token."""
 
+PATH_LIMIT = "path_limit"
+"""A page has a new path that is too long, or one more than HITCOUNT["PAGES"] allows in an hour."""
+
 REPEAT = "repeat"
 """The visitor has been counted already, and the counter's ``repeat`` rule forbids another hit."""
 
@@ -47,6 +50,9 @@ REASONS: dict[str, str | Promise] = {
         "django.template.context_processors.request."
     ),
     OTHER_SITE: _("A page of another site sent the hit."),
+    PATH_LIMIT: _(
+        "The page is not known, and its path is too long, or there were too many new ones."
+    ),
     REPEAT: _("The visitor has been counted already."),
     UNAVAILABLE: _("Neither Redis nor the database took the hit."),
     UNSAVED: _("The object is not saved: a preview."),

@@ -216,7 +216,19 @@ class Selection:
     @property
     def content_type_ids(self) -> list[int]:
         """The content types of what is chosen."""
-        return [pk for pk, model in self.models.items() if self.model in (None, model)]
+        chosen = [self.model] if self.model else {*self.models.values()} - {*self.overviews}
+        return [pk for pk, model in self.models.items() if model in chosen]
+
+    @property
+    def overviews(self) -> Sequence[type[Model]]:
+        """
+        What "all models" leave out: a page is viewed to see an object, and belongs to a site, and
+        its hit counts once.
+        """
+        if self.model:
+            return ()
+        levels = {model: getattr(model, "overview_level", 0) for model in self.models.values()}
+        return [model for model, level in levels.items() if level > min(levels.values())]
 
     @property
     def counts_visitors(self) -> bool:

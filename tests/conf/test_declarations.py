@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from collections.abc import Mapping
 from dataclasses import fields
@@ -14,6 +15,7 @@ import pytest
 from django_hitcount.conf import config
 from django_hitcount.conf.config import OPTIONS, SETTINGS, Config, CounterOptions
 from django_hitcount.conf.kinds import Kind
+from django_hitcount.conf.page_options import PAGE_OPTIONS, PageOptions
 
 DOCS = (Path(__file__).parents[2] / "docs" / "settings.rst").read_text()
 
@@ -26,6 +28,7 @@ TYPES = {
     'int | Literal["always", "daily"]': "string or whole number",
     'Literal["day", "month", "never"]': "string",
     "Mapping[str, CounterOptions]": "dict of dicts",
+    "PageOptions": "dict",
     "str": "string",
     "str | None": "string, or None",
     "tuple[re.Pattern[str], ...]": "list of regular expressions",
@@ -46,12 +49,17 @@ SECTIONS = sections_of(DOCS, r"^([A-Z_]+)\n=+\n")
 OPTION_SECTIONS = sections_of(
     SECTIONS["COUNTERS"].split(":doc:`Identifying visitors")[0], r"^``\"(\w+)\"``\n"
 )
+PAGE_SECTIONS = sections_of(SECTIONS["PAGES"], r"^``\"(\w+)\"``\n")
 
 DECLARED = [
     *((Config, name, declared, SECTIONS.get(name, "")) for name, declared in SETTINGS.items()),
     *(
         (CounterOptions, name, declared, OPTION_SECTIONS.get(name, ""))
         for name, declared in OPTIONS.items()
+    ),
+    *(
+        (PageOptions, name, declared, PAGE_SECTIONS.get(name, ""))
+        for name, declared in PAGE_OPTIONS.items()
     ),
 ]
 
@@ -66,7 +74,7 @@ def one_line(text: str) -> str:
 
 def meanings(table: type) -> Mapping[str, str]:
     """The docstring below each field."""
-    tree = ast.parse(Path(config.__file__).read_text())
+    tree = ast.parse(Path(inspect.getfile(table)).read_text())
     (body,) = (
         n.body for n in tree.body if isinstance(n, ast.ClassDef) and n.name == table.__name__
     )
@@ -80,6 +88,7 @@ def meanings(table: type) -> Mapping[str, str]:
 def test_every_setting_has_a_section_and_every_section_a_setting():
     assert SECTIONS.keys() == SETTINGS.keys()
     assert OPTION_SECTIONS.keys() == OPTIONS.keys()
+    assert PAGE_SECTIONS.keys() == PAGE_OPTIONS.keys()
 
 
 @each_setting

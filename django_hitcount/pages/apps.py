@@ -1,0 +1,28 @@
+"""The app of pages."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+from django.core.checks import register
+from django.db.models.signals import post_migrate
+from django.utils.translation import gettext_lazy as _
+
+from django_hitcount.pages.checks import check_middleware
+
+
+class PagesConfig(AppConfig):
+    name = "django_hitcount.pages"
+    label = "hitcount_pages"
+    verbose_name = _("Pages")
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        register(check_middleware)
+        post_migrate.connect(_clear_known_pages, sender=self)
+
+
+def _clear_known_pages(**kwargs: object) -> None:
+    """Forget which pages there are after ``migrate`` or ``flush``."""
+    from django_hitcount.pages.models import known_pages
+
+    known_pages.clear()

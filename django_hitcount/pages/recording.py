@@ -1,0 +1,104 @@
+"""Count a page that was answered, and the whole site, in one round trip."""
+
+from __future__ import annotations
+
+import logging
+
+from django.core.exceptions import SuspiciousOperation
+from django.db.models import Model
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+
+from django_hitcount.conf import PATH_MAX_LENGTH, get_config
+from django_hitcount.counters.days import day_of
+from django_hitcount.counters.hits import PATH_LIMIT, NewHits
+from django_hitcount.db.counter_keys import counter_key
+from django_hitcount.db.transactions import DATABASE_ERRORS
+from django_hitcount.exceptions import BufferUnavailable
+from django_hitcount.outages.waits import CurrentPage
+from django_hitcount.pages.models import Page, WholeSite, find_page, make_page
+from django_hitcount.pages.paths import may_become_page, path_of, site_id_of
+from django_hitcount.recording import record_new_hits
+from django_hitcount.refusals.registry import HitContext, find_refusal, log_refused
+
+HTML_TYPES = ("text/html", "application/xhtml+xml")
+
+OK, NOT_MODIFIED, NOT_FOUND = 200, 304, 404
+
+logger = logging.getLogger("django_hitcount")
+
+
+def may_be_page(request: HttpRequest, response: HttpResponseBase) -> bool:
+    """
+    Return whether a response may be a page that counts: HTML that was answered to a GET.
+
+    A 304 of Django has no content type. It may be one, if its path is known.
+    """
+    if request.method != "GET":
+        return False
+    status = response.status_code
+    if status == NOT_FOUND and get_config().pages.not_found is None:
+        return False
+    if status not in (OK, NOT_MODIFIED, NOT_FOUND):
+        return False
+    content_type = response.get("Content-Type", "").lower()
+    return content_type.startswith(HTML_TYPES) or (status == NOT_MODIFIED and not content_type)
+
+
+def record_page(request: HttpRequest, response: HttpResponseBase) -> None:
+    """
+    Count a response for which may_be_page() is true. Logs errors.
+
+    With Redis, costs one round trip for a page that this process has counted within five minutes.
+    Costs a query for another one; for a new one also a round trip, a transaction of one statement
+    and a query. Without Redis, costs what record_hits() costs for two objects.
+    """
+    try:
+        path = path_of(request)
+        if path is not None:
+            with CurrentPage(request):
+                _record(request, response, path)
+    except (BufferUnavailable, SuspiciousOperation, *DATABASE_ERRORS) as exc:
+        logger.error("A page is not counted: %s", exc)
+
+
+def _record(request: HttpRequest, response: HttpResponseBase, path: str) -> None:
+    options, site_id = get_config().pages, site_id_of(request)
+    is_missing = response.status_code == NOT_FOUND
+    counter = str(options.not_found if is_missing else options.counter)
+    page, site = None, WholeSite(site_id)
+    is_html = "Content-Type" in response
+    if not is_html and (page := find_page(site_id, path)) is None:
+        return  # As far as this site knows, it is no page.
+    shown = page or Page(site_id=site_id, path=path)
+    key, day = counter_key(site, counter=counter), day_of()
+    if refusal := find_refusal(HitContext(request, shown, counter)):
+        log_refused([refusal], counter, request)
+        record_new_hits([shown], [NewHits(key, day, 1, refusal)], request, with_totals=False)
+        return
+    objs: list[Model] = []
+    hits: list[NewHits] = []
+    if not is_missing:
+        objs.append(site)
+        hits.append(NewHits(key, day, 1))
+    try:
+        page = page or _find_or_make(site_id, path, "404" if is_missing else "pages")
+        objs.append(page or shown)
+        if page:
+            hits.append(NewHits(counter_key(page, counter=counter), day, 1))
+        else:
+            log_refused([PATH_LIMIT], counter, request)
+            hits.append(NewHits(key, day, 1, PATH_LIMIT))
+    except (BufferUnavailable, *DATABASE_ERRORS) as exc:
+        logger.error("A page is only counted for the whole site: %s", exc)
+    record_new_hits(objs, hits, request, with_totals=False)
+
+
+def _find_or_make(site_id: int, path: str, purpose: str) -> Page | None:
+    """Return the page with a path; None if the path is too long, or one too many."""
+    if len(path) > PATH_MAX_LENGTH:
+        return None
+    page = find_page(site_id, path)
+    if page is None and may_become_page(purpose):
+        page = make_page(site_id, path)
+    return page

@@ -1,0 +1,105 @@
+"""Random addresses cannot fill the table of pages."""
+
+from __future__ import annotations
+
+import secrets
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import time_machine
+from django.db import connections
+from django.test import Client
+
+from django_hitcount import flush_hits
+from django_hitcount.buffers.redis.link import Link
+from django_hitcount.exceptions import BufferUnavailable
+from django_hitcount.pages import paths
+from django_hitcount.pages.models import Page, known_pages
+from tests.browsers import BROWSER
+from tests.pages.site import counts
+from tests.visiting import refused_today
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def visit(number: int) -> None:
+    """Every tenth request is for a page that is known, all others for one that nobody knows."""
+    path = "/tea/" if number % 10 == 0 else f"/{secrets.token_hex(8)}/"
+    Client(headers=BROWSER).get(path)
+
+
+def flood(requests: int, threads: int = 4) -> None:
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(visit, range(requests)))
+        for _ in range(threads):
+            pool.submit(connections.close_all).result()
+
+
+@pytest.mark.parametrize(
+    "requests", [200, pytest.param(60_000, marks=pytest.mark.long)], ids=["some", "minute"]
+)
+def test_table_stays_within_the_bound_and_known_pages_count_exactly(
+    counted, browser, settings, requests
+):
+    """60,000 are a minute of 1,000 a second. Without Redis, they would take twice as long."""
+    requests //= 10 if requests > 1000 and not settings.HITCOUNT["REDIS"] else 1
+    counted(new_per_hour=50)
+    browser.get("/tea/")
+    with time_machine.travel("2026-03-10 12:10:00Z", tick=False):
+        flood(requests)
+        made = Page.objects.count()
+        flush_hits()
+        found = counts()
+
+        assert 40 <= made <= 51
+        assert found["/tea/"] == 1 + requests // 10
+        assert found[""] == 1 + requests
+        assert refused_today() == {("views", "path_limit"): requests - requests // 10 - (made - 1)}
+
+
+def test_next_hour_has_new_paths_again(counted, browser):
+    counted(new_per_hour=2)
+    for hour in ("12:59", "13:01"):
+        with time_machine.travel(f"2026-03-10 {hour}:00Z", tick=False):
+            for number in range(4):
+                browser.get(f"/{hour}/{number}/")
+
+    assert Page.objects.count() == 4
+
+
+def test_bound_is_one_for_all_processes(counted, browser):
+    counted(new_per_hour=2)
+    with time_machine.travel("2026-03-10 12:10:00Z", tick=False):
+        for number in range(4):
+            known_pages.clear()  # As another process.
+            paths.forget_full_hours()
+            browser.get(f"/{number}/")
+
+    assert Page.objects.count() == 2
+
+
+def test_paths_not_found_have_a_bound_of_their_own(counted, browser):
+    counted(new_per_hour=2, not_found="lost", counters={"lost": {}})
+    with time_machine.travel("2026-03-10 12:10:00Z", tick=False):
+        for number in range(4):
+            browser.get(f"/{number}/?status=404")
+        browser.get("/tea/")
+
+        assert Page.objects.count() == 3
+        assert counts()[""] == 1
+        assert refused_today() == {("lost", "path_limit"): 2}
+
+
+def test_while_redis_is_away_the_database_keeps_the_bound(
+    redis_buffer, counted, browser, monkeypatch
+):
+    def away(*args: object) -> bool:
+        raise BufferUnavailable("away")
+
+    monkeypatch.setattr(Link, "exchange", away)
+    counted(new_per_hour=2)
+    with time_machine.travel("2026-03-10 12:10:00Z", tick=False):
+        for number in range(4):
+            browser.get(f"/{number}/")
+
+    assert Page.objects.count() == 2

@@ -1,0 +1,41 @@
+"""The order of the middleware is checked."""
+
+from __future__ import annotations
+
+import pytest
+
+from django_hitcount.pages.checks import check_middleware
+from tests.pages.conftest import MIDDLEWARE
+
+CACHE = "django.middleware.cache."
+
+
+@pytest.mark.parametrize(
+    "middleware",
+    [
+        [MIDDLEWARE],
+        (MIDDLEWARE, f"{CACHE}UpdateCacheMiddleware", f"{CACHE}FetchFromCacheMiddleware"),
+        [f"{CACHE}UpdateCacheMiddleware", MIDDLEWARE, f"{CACHE}FetchFromCacheMiddleware"],
+    ],
+)
+def test_order_that_counts_all(settings, middleware):
+    settings.MIDDLEWARE = middleware
+
+    assert [*check_middleware(None)] == []
+
+
+@pytest.mark.parametrize(
+    ("middleware", "message"),
+    [
+        ([], "its middleware is not"),
+        ([f"{CACHE}CacheMiddleware", MIDDLEWARE], "comes after django.middleware.cache.CacheM"),
+        ([f"{CACHE}FetchFromCacheMiddleware", MIDDLEWARE], "pages from the cache are not counted"),
+    ],
+)
+def test_order_that_does_not(settings, middleware, message):
+    settings.MIDDLEWARE = middleware
+    (found,) = check_middleware(None)
+
+    assert found.id == "django_hitcount.W010"
+    assert message in found.msg
+    assert MIDDLEWARE in str(found.hint)

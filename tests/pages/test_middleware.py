@@ -1,0 +1,218 @@
+"""What is a page, and what is counted of it."""
+
+from __future__ import annotations
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.core.exceptions import ImproperlyConfigured
+from django.db import OperationalError
+from django.test import Client
+
+from django_hitcount import flush_hits, get_visitors, popular
+from django_hitcount.counters.days import day_of
+from django_hitcount.pages import models, recording
+from django_hitcount.pages.models import Page, WholeSite
+from django_hitcount.series import visitors_by_day
+from django_hitcount.signals import hit_refused
+from django_hitcount.testing import AsyncBrowserClient
+from tests.browsers import BROWSER
+from tests.pages.site import counts
+from tests.redis_server import sends
+from tests.visiting import refused_today
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_html_counts_for_its_page_and_for_the_site(browser):
+    browser.get("/tea/")
+    browser.get("/tea/")
+    browser.get("/xhtml/")
+
+    assert counts() == {"/tea/": 2, "/xhtml/": 1, "": 3}
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        *(("get", f"/tea/?status={status}") for status in (201, 204, 301, 302, 403, 404, 410, 500)),
+        *((method, "/tea/") for method in ("head", "post", "put", "options")),
+        ("get", "/json/"),
+        ("get", "/missing/"),
+        ("get", "/admin/login/"),
+        ("get", "/admin"),
+    ],
+)
+def test_other_answers_count_nothing(browser, method, path):
+    getattr(browser, method)(path)
+
+    assert counts() == {"": 0}
+    assert refused_today() == {}
+
+
+def test_stream_is_counted_and_not_read(browser):
+    assert browser.get("/stream/").streaming
+    assert counts() == {"/stream/": 1, "": 1}
+
+
+def test_304_counts_if_its_page_is_known(browser, settings):
+    settings.MIDDLEWARE = [
+        *settings.MIDDLEWARE[:1],
+        "django.middleware.http.ConditionalGetMiddleware",
+    ]
+    headers = {"If-None-Match": '"tea"'}
+    assert browser.get("/tea/", headers=headers).status_code == 304
+    assert counts() == {"": 0}
+
+    browser.get("/tea/")
+    models.known_pages.clear()
+    response = browser.get("/tea/", headers=headers)
+    assert "Content-Type" not in response
+    assert browser.get("/json/", headers=headers).status_code == 304
+    assert counts() == {"/tea/": 2, "": 2}
+
+
+def test_site_cache_counts(browser, settings):
+    settings.MIDDLEWARE = [
+        settings.MIDDLEWARE[0],
+        "django.middleware.cache.UpdateCacheMiddleware",
+        *settings.MIDDLEWARE[1:],
+        "django.middleware.cache.FetchFromCacheMiddleware",
+    ]
+    settings.CACHES = {
+        **settings.CACHES,
+        "default": {**settings.CACHES["default"], "KEY_PREFIX": "s"},
+    }
+    for _ in range(3):
+        browser.get("/tea/")
+        browser.get("/cached/")
+
+    assert counts() == {"/tea/": 3, "/cached/": 3, "": 6}
+
+
+def test_refused_request_makes_no_page(browser):
+    refused = []
+
+    def note(obj, refusal, **kwargs):
+        refused.append((str(obj), refusal))
+
+    hit_refused.connect(note)
+    try:
+        browser.get("/tea/", headers={"user-agent": "Googlebot/2.1"})
+        browser.get("/tea/", headers={"sec-purpose": "prefetch"})
+    finally:
+        hit_refused.disconnect(note)
+
+    assert counts() == {"": 0}
+    assert refused_today() == {("views", "bot"): 1, ("views", "prefetch"): 1}
+    assert refused == [("/tea/", "bot"), ("/tea/", "prefetch")]
+
+
+def test_rules_of_the_counter_apply(counted, browser):
+    counted(views={"repeat": "daily", "visitors": True})
+    for path in ("/tea/", "/tea/", "/mate/"):
+        browser.get(path)
+    browser.get("/mate/", REMOTE_ADDR="203.0.113.7")
+
+    assert counts() == {"/tea/": 1, "/mate/": 2, "": 2}
+    assert get_visitors(WholeSite()) == 2
+    assert visitors_by_day(WholeSite(), days=1) == {day_of(): 2}
+
+
+def test_pages_may_have_a_counter_of_their_own(counted, browser):
+    counted(counter="page_views", counters={"page_views": {}})
+    browser.get("/tea/")
+
+    assert counts("page_views") == {"/tea/": 1, "": 1}
+    assert counts() == {"/tea/": 0, "": 0}
+
+
+def test_pages_not_found_count_apart(counted, browser):
+    counted(not_found="lost", counters={"lost": {}})
+    browser.get("/missing/")
+    browser.get("/tea/")
+
+    assert counts("lost") == {"/missing/": 1, "/tea/": 0, "": 0}
+    assert counts() == {"/missing/": 0, "/tea/": 1, "": 1}
+
+
+@pytest.mark.parametrize("option", ["counter", "not_found"])
+def test_counter_must_be_declared(counted, browser, option):
+    counted(**{option: "nowhere"})
+
+    with pytest.raises(ImproperlyConfigured, match=f"{option}.* is 'nowhere', which is no counter"):
+        browser.get("/tea/")
+
+
+def test_async_view_counts(browser, settings):
+    browser.get("/async/")
+
+    assert counts() == {"/async/": 1, "": 1}
+
+
+async def test_async_handler_counts(browser, no_connection_of_the_thread_is_left):
+    client = AsyncBrowserClient()
+    await client.get("/async/")
+    await client.get("/tea/")
+    await client.get("/json/")
+
+    assert await sync_to_async(counts)() == {"/async/": 1, "/tea/": 1, "": 2}
+
+
+def test_view_that_rolls_back_its_own_changes_counts(browser):
+    browser.get("/rolls-back/")
+
+    assert counts() == {"/rolls-back/": 1, "": 1}
+
+
+def test_with_redis_a_known_page_costs_one_round_trip_and_no_query(
+    redis, counted, django_assert_num_queries, settings
+):
+    if settings.HITCOUNT["REDIS"] is None:
+        pytest.skip("This is about Redis.")
+    browser = Client(headers=BROWSER)
+    browser.get("/tea/")
+    with sends() as trips, django_assert_num_queries(0):
+        browser.get("/tea/")
+    assert trips() == 1
+
+
+def test_page_that_was_deleted_elsewhere_is_found_again(browser, monkeypatch):
+    browser.get("/tea/")
+    Page.objects.all().delete()
+    browser.get("/tea/")
+
+    assert counts()["/tea/"] == 1
+    assert counts()[""] == 2
+
+
+def test_table_of_pages_that_is_away_costs_the_site_no_hit(browser, monkeypatch, caplog):
+    browser.get("/mate/")
+
+    def fail(*args: object, **kwargs: object) -> None:
+        raise OperationalError("away")
+
+    monkeypatch.setattr(recording, "make_page", fail)
+    assert browser.get("/tea/").status_code == 200
+    assert counts() == {"/mate/": 1, "": 2}
+    assert "A page is only counted for the whole site: away" in caplog.text
+
+
+def test_forged_request_breaks_nothing(counted, browser, settings, caplog):
+    counted(query=["page"])
+    settings.DATA_UPLOAD_MAX_NUMBER_FIELDS = 2
+    assert browser.get("/missing/?page=1&b=2&c=3").status_code == 404
+    assert browser.get("/tea/?page=1").status_code == 200
+    response = browser.get("/xhtml/?page=1&b=2&c=3")
+
+    assert response.status_code == 200
+    assert counts() == {"/tea/?page=1": 1, "": 1}
+    assert "A page is not counted" in caplog.text
+
+
+def test_they_are_ranked_as_any_objects(browser):
+    for path in ("/tea/", "/mate/", "/mate/"):
+        browser.get(path)
+    flush_hits()
+
+    assert [(page.path, page.hits) for page in popular(Page, 5)] == [("/mate/", 2), ("/tea/", 1)]
+    assert [(str(site), site.hits) for site in popular(WholeSite, 5)] == [("The whole site", 3)]
