@@ -40,6 +40,7 @@ from django_hitcount.counters.hits import (
     REPEAT,
     AddressHash,
     AddressInterval,
+    Hit,
     NewHits,
 )
 from django_hitcount.counters.keys import CounterKey, valid_visitor_counter
@@ -111,9 +112,8 @@ def beacon_token(
     if show == VISITORS:
         valid_visitor_counter(counter)
     model: Any = obj._meta.concrete_model
-    parts = [show or HIT, model._meta.label_lower, object_id_of(obj), counter]
-    if show == VISITORS:
-        parts.append(days)
+    of_days = [days] if show == VISITORS else []
+    parts = [show or HIT, model._meta.label_lower, object_id_of(obj), counter, *of_days]
     return Signer(salt=SALT).sign_object(parts)
 
 
@@ -163,9 +163,9 @@ NO_OBJECT = CounterKey(0, "", DEFAULT_COUNTER)
 """The key that they are counted under. A refused hit has no row of an object."""
 
 
-def count_tokens(request: HttpRequest, tokens: Iterable[Token], view_id: str | None) -> None:
+def count_tokens(request: HttpRequest, tokens: Iterable[Token], view_id: str | None) -> list[Hit]:
     """
-    Count a hit for each token to count one whose object exists, once if it is there twice.
+    Count a hit on each object that exists and has a token to count one. Return a Hit for each.
 
     If the view with this id has come before, the hits are refused as repeats. Those over the limit
     of the address are refused, too. Raises a database error if something cannot be read; then it
@@ -173,16 +173,17 @@ def count_tokens(request: HttpRequest, tokens: Iterable[Token], view_id: str | N
     """
     objs = _find_objects([token for token in tokens if token.purpose == HIT])
     if not objs:
-        return
+        return []
     refused_tokens.write()
     hits = [_make_hit(request, token, obj) for token, obj in objs.items()]
     counting = [hit for hit in hits if not hit.refusal]
     refusals = iter(_refuse_repeats_and_floods(request, counting, view_id))
     hits = [hit if hit.refusal else hit._replace(refusal=next(refusals)) for hit in hits]
-    pairs = zip(objs.values(), hits, strict=True)
+    pairs, done = zip(objs.values(), hits, strict=True), list[Hit]()
     for counter, some in group_items([hit.key.counter for hit in hits], pairs).items():
         log_refused([hit.refusal for _, hit in some], counter, request)
-        record_new_hits([obj for obj, _ in some], [hit for _, hit in some], request)
+        done += record_new_hits([obj for obj, _ in some], [hit for _, hit in some], request)
+    return done
 
 
 def _make_hit(request: HttpRequest, token: Token, obj: Model) -> NewHits:
@@ -286,9 +287,8 @@ class RefusedTokens:
             self._written_at = time.monotonic()
         if not amounts:
             return
-        day = day_of()
         hits = [
-            NewHits(NO_OBJECT, day, min(amount, AMOUNT_LIMIT), reason)
+            NewHits(NO_OBJECT, day_of(), min(amount, AMOUNT_LIMIT), reason)
             for reason, amount in amounts.items()
         ]
         try:

@@ -38,6 +38,7 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.staticfiles",
     "django_hitcount",
+    "django_hitcount.compat",
     "django_hitcount.pages",
     "cookie_consent",
     "tests.app",

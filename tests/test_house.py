@@ -33,7 +33,7 @@ BELOW_ALL_WINGS = {
 }
 
 FOLDERS_OF_THE_ROOT = {
-    *("admin", "management", "migrations", "pages", "rest_framework", "templatetags"),
+    *("admin", "compat", "management", "migrations", "pages", "rest_framework", "templatetags"),
     *("locale", "static", "templates"),
 }
 

@@ -64,4 +64,5 @@ urlpatterns = [
     path("detail/<int:pk>/", ArticleView.as_view()),
     path("both/<int:pk>/", BothView.as_view()),
     path("seen/", include("django_hitcount.urls")),
+    path("hitcount/", include("django_hitcount.compat.urls")),
 ]
