@@ -20,7 +20,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from django.views.generic import DetailView, View
 
-from django_hitcount.beacon import HIT, count_tokens, read_token, refused_tokens
+from django_hitcount.beacon import count_tokens, read_token, refused_tokens
 from django_hitcount.compat.models import HitCount
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.hits import BAD_TOKEN, OTHER_SITE, Hit
@@ -76,7 +76,7 @@ class HitCountJSONView(View, HitCountMixin):
             refused_tokens.add(OTHER_SITE, 1)
             return HttpResponseForbidden()
         token = read_token(request.POST.get("hitcountPK", ""))
-        if token is None or token.purpose != HIT:
+        if token is None:
             refused_tokens.add(BAD_TOKEN, 1)
             return HttpResponseBadRequest("HitCount object_pk not working")
         try:
@@ -84,7 +84,7 @@ class HitCountJSONView(View, HitCountMixin):
         except DATABASE_ERRORS as exc:
             logger.error("The hit of a page is not counted: %s", exc)
             return HttpResponse(status=503)
-        if not hits:  # The object was deleted.
+        if not hits:  # The object was deleted, or the token only shows its number.
             return HttpResponseBadRequest("HitCount object_pk not working")
         return JsonResponse(_describe(hits[0])._asdict())
 

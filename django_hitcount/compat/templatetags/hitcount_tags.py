@@ -137,4 +137,4 @@ def insert_hit_count_js(parser: Parser, token: Token) -> ForObject:
 def _insert(script: str, context: template.Context, obj: Model) -> str:
     if is_unsaved(obj):
         return ""
-    return format_html(script, escapejs(beacon_token(obj)), escapejs(reverse("hitcount:hit_ajax")))
+    return format_html(script, beacon_token(obj), escapejs(reverse("hitcount:hit_ajax")))
