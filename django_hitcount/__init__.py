@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from django_hitcount.deletion import aforget_hits as aforget_hits
     from django_hitcount.deletion import forget_hits as forget_hits
     from django_hitcount.deletion import register as register
+    from django_hitcount.importing.exporting import export_hits as export_hits
+    from django_hitcount.importing.running import import_hits as import_hits
+    from django_hitcount.importing.running import undo_import as undo_import
     from django_hitcount.maintenance.compaction import compact_hits as compact_hits
     from django_hitcount.maintenance.flushing import flush_hits as flush_hits
     from django_hitcount.moving import amove_hits as amove_hits
@@ -58,6 +61,8 @@ _MODULES = {
     "counters.hits": "Hit",
     "counters.visitors": "Visitors",
     "deletion": "aforget_hits forget_hits register",
+    "importing.exporting": "export_hits",
+    "importing.running": "import_hits undo_import",
     "maintenance.compaction": "compact_hits",
     "maintenance.flushing": "flush_hits",
     "moving": "amove_hits move_hits",

@@ -6,6 +6,7 @@ The exceptions of django_hitcount::
     │   ├── UnsavedObject
     │   └── TooFewHits
     ├── BufferUnavailable
+    ├── ImportRefused
     └── TransactionLost
 
 An invalid setting raises Django's ``ImproperlyConfigured``.
@@ -16,6 +17,7 @@ from __future__ import annotations
 __all__ = [
     "BufferUnavailable",
     "HitCountError",
+    "ImportRefused",
     "InvalidArgument",
     "TooFewHits",
     "TransactionLost",
@@ -52,6 +54,10 @@ class TooFewHits(InvalidArgument):
 
 class BufferUnavailable(HitCountError):
     """Redis is not available."""
+
+
+class ImportRefused(HitCountError):
+    """An import would count hits twice, or another one is not finished. Nothing is written."""
 
 
 class TransactionLost(HitCountError):

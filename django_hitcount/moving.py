@@ -32,9 +32,11 @@ from django_hitcount.db import daily_visitors, slots, sql
 from django_hitcount.db.counter_keys import content_type_id_of, counter_key
 from django_hitcount.db.sql import Rows
 from django_hitcount.db.tables import (
+    TABLES_OF_OBJECTS,
     Correction,
     CounterRow,
     DailyVisitors,
+    ImportedHits,
     SeenVisitor,
     SlotRow,
     hits_alias,
@@ -43,7 +45,7 @@ from django_hitcount.db.taking import take_rows
 from django_hitcount.db.transactions import in_transaction, limit_waits, take_write_lock
 from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.maintenance.flushing import flush_hits
-from django_hitcount.maintenance.forgetting import OBJECTS_AT_A_TIME, TABLES
+from django_hitcount.maintenance.forgetting import OBJECTS_AT_A_TIME
 from django_hitcount.outages.missed_records import make_record_of_slots
 from django_hitcount.twins import async_twin
 
@@ -128,7 +130,7 @@ def _run(work: Callable[[], object]) -> None:
 def _move_rows(source: ObjectKey, target: ObjectKey) -> bool:
     """Move all rows that are there now. Returns whether there were any."""
     using, has_moved = hits_alias(), False
-    for model in TABLES:
+    for model in TABLES_OF_OBJECTS:
         rows = model._default_manager.using(using).filter(slots.match_counters([source]))
         for some in split([*rows.values_list("pk", flat=True)], OBJECTS_AT_A_TIME):
             choice = slots.SlotChoice()
@@ -157,6 +159,8 @@ def _move_piece(
             take_rows(model, some, using, partial(_copy_seen, source, target, using))
         elif model is DailyVisitors:
             take_rows(model, some, using, partial(_copy_days, source, target, using))
+        elif model is ImportedHits:
+            take_rows(model, some, using, partial(_copy_imported, target, using))
         elif issubclass(model, SlotRow):
             take_rows(model, some, using, partial(_copy_hits, model, target, choice.next(), using))
         if get_buffer().keeps_hits:
@@ -180,6 +184,13 @@ def _copy_hits(model: type[SlotRow], target: ObjectKey, slot: int, using: str, r
         amounts[(*target, *more)] += hits
     sums = [(*key, slot, amounts[key]) for key in sorted(amounts)]
     slots.add_to_slots(model, sums, using)
+
+
+def _copy_imported(target: ObjectKey, using: str, rows: Rows) -> None:
+    """Let an undo take imported hits from the other object."""
+    found = ImportedHits.objects.using(using).filter(pk__in=[pk for pk, *_ in rows])
+    moved = [(*target, row.counter, row.day, row.import_id, row.hits) for row in found]
+    sql.insert_or_add(ImportedHits, (*ImportedHits.KEY, "hits"), sorted(moved), using)
 
 
 def _copy_seen(source: ObjectKey, target: ObjectKey, using: str, rows: Rows) -> None:

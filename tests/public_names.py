@@ -22,6 +22,7 @@ MODULES = (
     "testing",
     "pages.middleware",
     "pages.models",
+    "importing",
 )
 
 

@@ -14,6 +14,7 @@ import django_hitcount
 ROOT = Path(django_hitcount.__file__).parent
 
 WINGS = (
+    "importing",
     "reports",
     "maintenance",
     "buffers",
@@ -139,6 +140,8 @@ def test_only_settings_are_imported_by_a_dotted_path():
         "django_hitcount",
         "django_hitcount.beacon",
         "django_hitcount.conf.kinds",
+        "django_hitcount.importing.rows",
+        "django_hitcount.importing.tables",
         "django_hitcount.templatetags.hitcount",
     }
 

@@ -39,6 +39,7 @@ def test_other_names_are_documented():
         "Admin, views and tasks",
         "Django REST framework",
         "Signals, exceptions and refusals",
+        "Imports",
         "Tests",
     )
     expected = {f"{m}.{name}" for m in public_names.MODULES for name in public_names.of_module(m)}

@@ -43,6 +43,9 @@ VISITOR_KEY_MAX_LENGTH = 40
 THROTTLE_NAME_MAX_LENGTH = 150
 """Characters of the name of a throttle: leaves room for the prefix of an admission."""
 
+IMPORT_ID_MAX_LENGTH = 200
+"""Column ``name`` of an import: a source, and perhaps the names of some files."""
+
 REASON_MAX_LENGTH = 200
 """Column ``reason`` of a correction: a sentence."""
 

@@ -111,7 +111,7 @@ def object_id_of(obj: Model) -> str:
     plain_type, convert = _find_conversion(obj._meta.model)
     text = str(key) if type(key) is plain_type else convert(key)
     is_plain = text.isascii() and text.isprintable() and len(text) <= conf.OBJECT_ID_MAX_LENGTH
-    return text if is_plain else _check_object_id(text)
+    return text if is_plain else check_object_id(text)
 
 
 def is_unsaved(obj: object) -> bool:
@@ -121,10 +121,11 @@ def is_unsaved(obj: object) -> bool:
 
 def deleted_object_id(obj: Model) -> str:
     """Return the primary key as text. Unlike object_id_of(), accepts an object without a row."""
-    return _check_object_id(convert_key(obj._meta.model, obj.pk))
+    return check_object_id(convert_key(obj._meta.model, obj.pk))
 
 
-def _check_object_id(text: str) -> str:
+def check_object_id(text: str) -> str:
+    """Return a primary key as text; raise InvalidKey if it does not fit its column."""
     if len(text) > conf.OBJECT_ID_MAX_LENGTH:
         raise InvalidKey(
             f"Invalid primary key: {text[:40]!r}... has {len(text)} characters. "

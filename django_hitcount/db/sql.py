@@ -137,11 +137,25 @@ def _values(rows: Rows) -> Sql:
 def _arrays(
     connection: BaseDatabaseWrapper, model: type[models.Model], columns: Sequence[str], rows: Rows
 ) -> Sql:
-    """Return the rows as an array per column: psycopg is slow with thousands of placeholders."""
-    types = [str(model._meta.get_field(column).db_type(connection)) for column in columns]
-    arrays = ", ".join(f"%s::{type_.partition('(')[0]}[]" for type_ in types)
-    values = [list(column) for column in zip(*rows, strict=True)]
-    return f"SELECT * FROM unnest({arrays})", values  # noqa: S608 - types of our own columns
+    """
+    Return the rows as an array per column: psycopg is slow with thousands of placeholders.
+
+    It also takes time for each value of an array. So a column with the same value in all rows is
+    no array, unless it is the last.
+    """
+    selected, arrays, names, same, values = [], [], [], [], []
+    for column, found in zip(columns, zip(*rows, strict=True), strict=True):
+        type_ = str(model._meta.get_field(column).db_type(connection)).partition("(")[0]
+        if column != columns[-1] and found.count(found[0]) == len(found):
+            selected.append(f"%s::{type_}")
+            same.append(found[0])
+        else:
+            selected.append(column)
+            names.append(column)
+            arrays.append(f"%s::{type_}[]")
+            values.append([*found])
+    source = f"unnest({', '.join(arrays)}) AS new ({', '.join(names)})"
+    return f"SELECT {', '.join(selected)} FROM {source}", [*same, *values]  # noqa: S608 - columns
 
 
 def insert_or_ignore(

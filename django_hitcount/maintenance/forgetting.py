@@ -25,13 +25,8 @@ from django_hitcount.db import slots
 from django_hitcount.db.counter_keys import find_model
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.tables import (
-    Correction,
-    CounterRow,
-    DailyHitSlot,
-    DailyVisitors,
+    TABLES_OF_OBJECTS,
     DeletedObject,
-    HitSlot,
-    SeenVisitor,
     hits_alias,
 )
 from django_hitcount.db.taking import take_rows
@@ -65,9 +60,6 @@ LOCK_WAIT_SECONDS = 1.0
 PATIENCE_SECONDS = 2.0
 """How long to retry a transaction that meets locks. After that, the rest is left to the next flush
 or compaction. A page retries for a shorter time."""
-
-TABLES: Sequence[type[CounterRow]] = (HitSlot, DailyHitSlot, SeenVisitor, DailyVisitors, Correction)
-"""SeenVisitor before DailyVisitors: a fold turns rows of the first into rows of the second."""
 
 Location = tuple[type[models.Model], str]
 """A model, and a database that may have objects of it."""
@@ -271,7 +263,7 @@ def delete_rows_of(objects: Collection[ObjectKey], *, patience_seconds: float) -
     OperationalError if a piece meets locks for longer than ``patience_seconds``.
     """
     using, found = hits_alias(), set[ObjectKey]()
-    for model in TABLES if objects else ():
+    for model in TABLES_OF_OBJECTS if objects else ():
         rows = model._default_manager.using(using).filter(slots.match_counters(objects))
         columns = rows.values_list("pk", "content_type_id", "object_id")
         while some := [*columns[:OBJECTS_AT_A_TIME]]:

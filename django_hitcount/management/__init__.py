@@ -2,7 +2,58 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from typing import Any
+
+from django.core.management.base import OutputWrapper
+
 
 def count_of(number: int, singular: str, plural: str) -> str:
     """Return a number with its noun: "1 batch", "2 batches"."""
     return f"{number} {singular if number == 1 else plural}"
+
+
+class ProgressLine:
+    """
+    Shows how far a long command is: a bar by tqdm if that is installed, or a line that changes.
+
+    Where there is no terminal, prints a line for each tenth, or for each hundred thousand rows.
+    """
+
+    def __init__(self, stdout: OutputWrapper) -> None:
+        self._stdout = stdout
+        self._bar: Any = None
+        self._last = ("", -1)
+        self._make_bar: Any = None
+        if stdout.isatty():
+            with suppress(ImportError):
+                from tqdm import tqdm
+
+                self._make_bar = tqdm
+
+    def __call__(self, done: str, number: int, total: int) -> None:
+        if self._make_bar:
+            self._move_bar(done, number, total)
+        elif self._stdout.isatty():
+            self._stdout.write(self._describe(done, number, total), ending="\r")
+        else:
+            step = number * 10 // total if total else number // 100_000
+            if step and (done, step) != self._last:
+                self._stdout.write(self._describe(done, number, total))
+            self._last = (done, step)
+
+    def _describe(self, done: str, number: int, total: int) -> str:
+        return f"{number:,} of {total:,} rows {done}" if total else f"{number:,} rows {done}"
+
+    def _move_bar(self, done: str, number: int, total: int) -> None:
+        if self._last[0] != done:
+            self.close()
+            self._bar = self._make_bar(total=total or None, desc=done, unit=" rows")
+            self._last = (done, 0)
+        self._bar.update(number - self._bar.n)
+
+    def close(self) -> None:
+        """End the bar."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None

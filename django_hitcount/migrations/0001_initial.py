@@ -90,6 +90,27 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='Import',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', django_hitcount.db.tables.hits.ObjectIdField(max_length=200)),
+                ('strategy', models.CharField(max_length=10)),
+                ('is_open', models.BooleanField(default=True, null=True)),
+                ('is_undone', models.BooleanField(default=False)),
+                ('runner', models.CharField(max_length=32)),
+                ('pieces', models.BigIntegerField(default=0)),
+                ('last_row', models.JSONField(null=True)),
+                ('days', models.JSONField()),
+                ('refused', models.JSONField(default=list)),
+                ('started_at', models.DateTimeField(default=django.utils.timezone.now)),
+                ('finished_at', models.DateTimeField(null=True)),
+            ],
+            options={
+                'default_permissions': (),
+                'constraints': [models.UniqueConstraint(fields=('name',), name='hitcount_import_key'), models.UniqueConstraint(fields=('is_open',), name='hitcount_import_open_key')],
+            },
+        ),
+        migrations.CreateModel(
             name='LastBatch',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -222,6 +243,22 @@ class Migration(migrations.Migration):
                 'default_permissions': (),
                 'indexes': [models.Index(fields=['content_type', 'counter', 'is_compacted', 'hits'], name='hitcount_hitslot_most'), django_hitcount.db.tables.hits.SlotIndex(fields=['is_compacted', 'content_type', 'object_id', 'counter', 'slot'], has_hits=True, name='hitcount_hitslot_compact'), django_hitcount.db.tables.hits.SlotIndex(fields=['is_compacted', 'slot'], has_hits=False, name='hitcount_hitslot_slot')],
                 'constraints': [models.UniqueConstraint(fields=('content_type', 'object_id', 'counter', 'slot'), name='hitcount_hitslot_key')],
+            },
+        ),
+        migrations.CreateModel(
+            name='ImportedHits',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('object_id', django_hitcount.db.tables.hits.ObjectIdField(max_length=255)),
+                ('counter', models.CharField(max_length=50, verbose_name='counter')),
+                ('day', models.DateField()),
+                ('import_id', models.BigIntegerField()),
+                ('hits', models.BigIntegerField()),
+                ('content_type', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='contenttypes.contenttype')),
+            ],
+            options={
+                'default_permissions': (),
+                'constraints': [models.UniqueConstraint(fields=('content_type', 'object_id', 'counter', 'day', 'import_id'), name='hitcount_importedhits_key')],
             },
         ),
         migrations.CreateModel(

@@ -23,6 +23,7 @@ from django_hitcount import (
     atrending,
     compact_hits,
     correct_hits,
+    export_hits,
     flush_hits,
     forget_hits,
     get_flush_status,
@@ -32,6 +33,7 @@ from django_hitcount import (
     hits_by_day,
     hits_by_month,
     hits_by_week,
+    import_hits,
     move_hits,
     popular,
     prefetch_hits,
@@ -41,10 +43,12 @@ from django_hitcount import (
     refusals,
     register,
     trending,
+    undo_import,
     visitors_by_day,
 )
 from django_hitcount.counters.days import day_of
 from django_hitcount.fields import HitCountField
+from django_hitcount.importing import Column, CsvFiles, ImportSummary, LogFiles, Objects
 from django_hitcount.maintenance.flushing import Flush
 from django_hitcount.models import (
     Correction,
@@ -194,3 +198,13 @@ async def the_rest(article: Article, user: User) -> None:
     with override_hitcount(SLOTS=2):
         assert_hits(article, 1, days=7)
     BrowserClient().get("/")
+
+
+def imports(article: Article) -> None:
+    assert_type(import_hits(CsvFiles(["hits.csv"]), dry_run=True), ImportSummary)
+    import_hits(LogFiles(["access.log"], resolver="blog.urls.find"), strategy="larger")
+    import_hits(Objects([(article, day_of(), 3)]), import_id="old")
+    import_hits(Column("blog.Article", "views", day_of()), strategy="most")  # type: ignore[arg-type]
+    assert_type(undo_import("old"), int)
+    with open("hits.csv", "w", newline="") as file:
+        assert_type(export_hits(file, counter="views"), int)

@@ -15,6 +15,8 @@ from django_hitcount.db.tables.hits import HitSlot as HitSlot
 from django_hitcount.db.tables.hits import ObjectIdField, Row, unique
 from django_hitcount.db.tables.hits import RefusedHitSlot as RefusedHitSlot
 from django_hitcount.db.tables.hits import SlotRow as SlotRow
+from django_hitcount.db.tables.imports import Import as Import
+from django_hitcount.db.tables.imports import ImportedHits as ImportedHits
 
 
 def hits_alias() -> str:
@@ -237,3 +239,14 @@ class CountedAddress(Row):
     hits = models.BigIntegerField()
 
     KEY = ("name",)
+
+
+TABLES_OF_OBJECTS: tuple[type[CounterRow], ...] = (
+    *(HitSlot, DailyHitSlot, SeenVisitor, DailyVisitors),
+    *(Correction, ImportedHits),
+)
+"""
+The tables whose rows are deleted with their object.
+
+SeenVisitor before DailyVisitors: a fold turns rows of the first into rows of the second.
+"""

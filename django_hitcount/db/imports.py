@@ -1,0 +1,294 @@
+"""SQL on imports: begin and finish them, write their pieces, and take them back."""
+
+from __future__ import annotations
+
+import datetime
+import secrets
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from django.db import IntegrityError, models
+from django.utils import timezone
+
+from django_hitcount.counters import split
+from django_hitcount.counters.keys import CounterKey, RefusedKey
+from django_hitcount.db import daily_visitors, slots, sql, sums
+from django_hitcount.db.tables import DailyVisitors, Import, ImportedHits, hits_alias
+from django_hitcount.db.transactions import in_transaction, limit_waits, take_write_lock
+from django_hitcount.exceptions import ImportRefused
+
+PATIENCE_SECONDS = 30.0
+"""How long to retry a piece that meets locks before the import stops. It can be continued."""
+
+LOCK_WAIT_SECONDS = 1.0
+"""How long a piece waits for a locked row before it is tried in another slot."""
+
+KEYS_AT_A_TIME = 500
+"""Counters of one query: few enough for the 999 parameters of an old SQLite."""
+
+Days = list[tuple[int, str, str, str]]
+"""Content types and counters, each with the first and the last day of its hits."""
+
+
+class Row(NamedTuple):
+    """The hits of a counter on one day. Rows sort in the order in which they are written."""
+
+    key: CounterKey
+    day: datetime.date
+    hits: int
+    visitors: int = 0
+
+
+def read_import(name: str) -> Import | None:
+    """Read an import. Costs a query."""
+    return Import.objects.using(hits_alias()).filter(name=name).first()
+
+
+def read_imports() -> list[Import]:
+    """Read all imports, in the order in which they began. Costs a query."""
+    return [*Import.objects.using(hits_alias()).order_by("pk")]
+
+
+def count_rows(made: Import) -> int:
+    """Return how many rows an import has written. Costs a query that reads all imported rows."""
+    return ImportedHits.objects.using(hits_alias()).filter(import_id=made.pk).count()
+
+
+def check_import(name: str, days: Days | None = None) -> None:
+    """
+    Raise ImportRefused if ``name`` may not be begun or continued now. Costs a query.
+
+    Without ``days``, does not check whether other imports have days of these.
+    """
+    for other in read_imports():
+        if other.name == name:
+            if other.is_undone:
+                raise ImportRefused(
+                    f"An undo of the import {name!r} has begun. Finish it: undo it again."
+                )
+        elif other.is_open:
+            raise ImportRefused(
+                f"The import {other.name!r} is not finished. Only one import runs at a time: run "
+                "that one again, or undo it."
+            )
+        elif common := _find_common_days(days or [], other.days):
+            raise ImportRefused(
+                f"The import {other.name!r} has already imported hits of {common}. Leave these "
+                "days out, undo that import, or import both sources at once."
+            )
+
+
+def _find_common_days(days: Days, others: Days) -> str | None:
+    for content_type_id, counter, first, last in days:
+        for other_type_id, other_counter, other_first, other_last in others:
+            if (content_type_id, counter) == (other_type_id, other_counter):
+                begin, end = max(first, other_first), min(last, other_last)
+                if begin <= end:
+                    return f"{counter!r} on days from {begin} to {end}"
+    return None
+
+
+def begin_import(name: str, strategy: str, days: Days) -> Import:
+    """
+    Begin an import, or continue it in place of another process.
+
+    Costs a transaction of four statements. Raises ImportRefused.
+    """
+    using = hits_alias()
+
+    def begin() -> Import:
+        take_write_lock(using, Import)
+        check_import(name, days)
+        found = Import.objects.using(using).filter(name=name).first()
+        made = found or Import(name=name, strategy=strategy, days=days)
+        if made.strategy != strategy:
+            raise ImportRefused(
+                f"The import {name!r} has begun with the strategy {made.strategy!r}, not "
+                f"{strategy!r}. Finish it with that one, or undo it."
+            )
+        made.runner = secrets.token_hex(16)
+        made.save(using=using)
+        return made
+
+    try:
+        return in_transaction(
+            begin, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True
+        )
+    except IntegrityError as exc:
+        raise ImportRefused(
+            f"Another import has begun at the same time as {name!r}. Only one import runs at a "
+            "time: run it again after that one."
+        ) from exc
+
+
+def advance(made: Import, last_row: Sequence[object]) -> bool:
+    """
+    Note that the next piece is written, in the transaction that writes it. Costs a statement.
+
+    Return False if it is written already. Raises ImportRefused if another process has continued
+    the import, or undoes it.
+    """
+    rows = Import.objects.using(hits_alias()).filter(pk=made.pk)
+    mine = rows.filter(runner=made.runner, is_undone=False)
+    if mine.filter(pieces=made.pieces).update(pieces=made.pieces + 1, last_row=[*last_row]):
+        return True
+    if mine.filter(pieces=made.pieces + 1).exists():
+        return False  # The answer to the COMMIT was lost.
+    raise ImportRefused(
+        f"Another process has continued or undone the import {made.name!r}. This one stops; "
+        "nothing is counted twice."
+    )
+
+
+def find_missing(rows: Sequence[Row], strategy: str, *, using: str) -> list[Row]:
+    """
+    Return how many hits and visitors the tables lack of each row. A row that lacks none is left
+    out.
+
+    Costs no query with the strategy "add", else one per 500 counters, or two with visitors.
+    """
+    if strategy == "add":
+        return [row for row in rows if row.hits or row.visitors]
+    has_visitors = any(row.visitors for row in rows)
+    days = sums.DayRange(min(row.day for row in rows), max(row.day for row in rows), using)
+    hits: Counter[tuple[CounterKey, datetime.date]] = Counter()
+    visitors: Counter[tuple[CounterKey, datetime.date]] = Counter()
+    for keys in split([*dict.fromkeys(row.key for row in rows)], KEYS_AT_A_TIME):
+        for key, by_day in sums.read_days_of_each(keys, days).items():
+            hits.update({(key, day): n for day, n in by_day.items()})
+        if has_visitors:
+            for found, counted in daily_visitors.read_days(
+                keys, days.first_day, days.last_day, using=using
+            ).items():
+                visitors[found.key, found.day] += counted.visitors
+    lacking = []
+    for row in rows:
+        more = row.hits - hits[row.key, row.day]
+        if strategy == "larger":
+            more = max(more, 0)
+        # The visitors of Redis and of the tables are a number that never falls.
+        more_visitors = max(row.visitors - visitors[row.key, row.day], 0)
+        if more or more_visitors:
+            lacking.append(Row(row.key, row.day, more, more_visitors))
+    return lacking
+
+
+def write_piece(made: Import, rows: Sequence[Row], *, slot: int, using: str) -> None:
+    """
+    Add rows to the slots and to the visitors, and note them as imported, in lock order.
+
+    The caller opens the transaction. Costs a statement per thousand rows and table.
+    """
+    add_rows(rows, slot=slot, using=using)
+    visitors = [
+        (*row.key, row.day, _visitor_key(made, row.day), row.visitors)
+        for row in rows
+        if row.visitors
+    ]
+    sql.insert_or_add(DailyVisitors, (*DailyVisitors.KEY, "count"), visitors, using)
+    imported = [(*row.key, row.day, made.pk, row.hits) for row in rows]
+    sql.insert_or_add(ImportedHits, (*ImportedHits.KEY, "hits"), imported, using)
+
+
+def add_rows(rows: Iterable[Row], *, slot: int, using: str) -> None:
+    """Add the hits of rows to the slots. Costs two statements per thousand rows."""
+    totals: Counter[CounterKey] = Counter()
+    daily: Counter[tuple[CounterKey, datetime.date]] = Counter()
+    for key, day, hits, _ in rows:
+        if hits:
+            totals[key] += hits
+            daily[key, day] += hits
+    slots.add_totals(totals, slot=slot, using=using)
+    slots.add_daily(daily, slot=slot, using=using)
+
+
+def _visitor_key(made: Import, day: datetime.date) -> str:
+    """
+    Return an id that no visitor key has. With its day, the visitors of each day stay apart.
+
+    It is short, since move_hits() adds a name to it.
+    """
+    return f"i-{day.isoformat()}-{made.pk}"
+
+
+def finish_import(made: Import, refused: Sequence[tuple[str, str, str, int]]) -> None:
+    """Note that all pieces are written, and add the refused hits. Costs a transaction."""
+    using, choice = hits_alias(), slots.SlotChoice()
+
+    def finish() -> None:
+        rows = Import.objects.using(using).filter(pk=made.pk, runner=made.runner, is_open=True)
+        with limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
+            if rows.update(is_open=None, refused=[*refused], finished_at=timezone.now()):
+                slots.add_refused(_amounts(refused, 1), slot=choice.next(), using=using)
+
+    in_transaction(finish, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True)
+
+
+def _amounts(refused: Iterable[Sequence[object]], sign: int) -> dict[RefusedKey, int]:
+    return {
+        RefusedKey(datetime.date.fromisoformat(str(day)), str(counter), str(name)): sign * int(n)  # type: ignore[call-overload]
+        for day, counter, name, n in refused
+    }
+
+
+def begin_undo(name: str) -> Import | None:
+    """Note that an undo has begun, so that no process writes another piece. Costs two queries."""
+    using = hits_alias()
+    rows = Import.objects.using(using).filter(name=name)
+    in_transaction(
+        lambda: rows.update(is_undone=True, is_open=None),
+        using=using,
+        patience_seconds=PATIENCE_SECONDS,
+        repeatable=True,
+    )
+    return rows.first()
+
+
+def take_piece(made: Import, after: int, size: int, *, slot: int, using: str) -> list[ImportedHits]:
+    """
+    Take the next rows of an import out of the slots and of the visitors.
+
+    Returns the rows that are taken out, of those with ids above ``after``. The caller opens the
+    transaction. Costs an update, a read, two statements per thousand rows, and three deletions.
+    """
+    # Two that undo the same import wait for each other here.
+    Import.objects.using(using).filter(pk=made.pk).update(pieces=models.F("pieces") + 1)
+    found = ImportedHits.objects.using(using).filter(import_id=made.pk, pk__gt=after)
+    taken = [*found.order_by("pk")[:size]]
+    if not taken:
+        return []
+    rows = [Row(key_of(row), row.day, -row.hits) for row in taken]
+    add_rows(rows, slot=slot, using=using)
+    _delete_visitors(made, rows, using)
+    sql.delete_by_id(ImportedHits, [row.pk for row in taken], using)
+    return taken
+
+
+def key_of(row: ImportedHits) -> CounterKey:
+    """Return the counter of a row."""
+    return CounterKey(row.content_type_id, row.object_id, row.counter)
+
+
+def _delete_visitors(made: Import, rows: Collection[Row], using: str) -> None:
+    days = min(row.day for row in rows), max(row.day for row in rows)
+    for keys in split([*dict.fromkeys(row.key for row in rows)], KEYS_AT_A_TIME):
+        own = models.Q(visitor_key__endswith=f"-{made.pk}")
+        moved = models.Q(visitor_key__contains=f"-{made.pk}+")
+        DailyVisitors.objects.using(using).filter(
+            slots.match_counters(keys), own | moved, day__range=days, visitor_key__startswith="i-"
+        ).delete()
+
+
+def finish_undo(made: Import) -> None:
+    """Take the refused hits back, and forget the import. Costs a transaction."""
+    using, choice = hits_alias(), slots.SlotChoice()
+
+    def finish() -> None:
+        rows = Import.objects.using(using).filter(pk=made.pk)
+        with limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
+            if rows._raw_delete(using):
+                amounts = _amounts(made.refused, -1)
+                slots.add_refused(amounts, slot=choice.next(), using=using)
+
+    in_transaction(finish, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True)

@@ -1,0 +1,194 @@
+"""CSV files: what export_hits() writes, and the pages that Plausible exports."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import gzip
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import IO, Any
+
+from django.http import HttpRequest
+
+from django_hitcount.conf import DEFAULT_COUNTER
+from django_hitcount.counters.keys import check_counter
+from django_hitcount.exceptions import InvalidArgument
+from django_hitcount.importing.rows import Findings, ObjectNames, SourceRow
+from django_hitcount.importing.urls import ObjectsOfUrls
+from django_hitcount.reports.rows import STARTS_OF_FORMULAS
+
+COLUMNS = ("date", "object", "counter", "hits", "visitors")
+
+VERSION = "version 1"
+"""Stands in the header behind the columns. A later version may mean something else by them."""
+
+_VERSION = re.compile(r"version (\d+)")
+
+_BEGINS_CELL = rf"(?:^|(?<=[;\t\r\n])){{}}(?=[\s\"']*[{STARTS_OF_FORMULAS}])|^{{}}(?='*[\t\r\n])"
+
+_FORMULA = re.compile(_BEGINS_CELL.format("", ""))
+
+_PROTECTED = re.compile(_BEGINS_CELL.format("'", "'"))
+
+Record = Mapping[str, str]
+"""A line of a CSV file, by column."""
+
+
+@contextmanager
+def open_text(path: Path) -> Iterator[IO[str]]:
+    """Open a text file, which may be compressed with gzip. Raises InvalidArgument."""
+    opened: Any = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opened(path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+            yield file
+    except (OSError, EOFError, csv.Error) as exc:
+        raise InvalidArgument(f"Cannot read {path}: {exc}.") from exc
+
+
+def protect(text: str) -> str:
+    """Put an apostrophe where a spreadsheet would begin a formula. See reports.rows.defuse()."""
+    return _FORMULA.sub("'", text)
+
+
+def unprotect(text: str) -> str:
+    """Return what protect() was called with."""
+    return _PROTECTED.sub("", text) if "'" in text else text
+
+
+def name_of_files(kind: str, paths: Iterable[Path], counter: str = DEFAULT_COUNTER) -> str:
+    """Return the name of an import of files: the kind, the names of the files, the counter."""
+    names = [kind, *(path.name for path in paths)]
+    return " ".join(names if counter == DEFAULT_COUNTER else [*names, counter])
+
+
+def read_records(paths: Sequence[Path], needed: Sequence[str]) -> Iterator[tuple[str, Record]]:
+    """
+    Yield the place and the columns of each line of CSV files. Raises InvalidArgument.
+
+    A line with too few columns lacks them.
+    """
+    for path in paths:
+        with open_text(path) as file:
+            lines = csv.reader(file)
+            header = [name.strip() for name in next(lines, [])]
+            _check_header(path, header, needed)
+            for cells in lines:
+                if cells:
+                    record = dict(zip(header, cells, strict=False))
+                    yield f"{path.name}, line {lines.line_num}", record
+
+
+def _check_header(path: Path, header: Sequence[str], needed: Sequence[str]) -> None:
+    for name in header:
+        found = _VERSION.fullmatch(name)
+        if found and name != VERSION:
+            raise InvalidArgument(
+                f"{path}: the file has {name}, and this release of django_hitcount reads "
+                f"{VERSION}. Install the release that exported it, or a later one."
+            )
+    if missing := [name for name in needed if name not in header]:
+        raise InvalidArgument(
+            f"{path}: the header {','.join(header)[:200]!r} lacks {', '.join(missing)}. It needs "
+            f"the columns {', '.join(needed)}."
+        )
+
+
+@lru_cache(maxsize=4096)
+def parse_day(text: str) -> datetime.date:
+    """Read a day. Raises InvalidArgument."""
+    try:
+        return datetime.date.fromisoformat(text.strip())
+    except ValueError:
+        raise InvalidArgument(f"invalid date {text[:80]!r}, not like 2024-02-29") from None
+
+
+def parse_number(text: str, what: str) -> int:
+    """Read a whole number. Raises InvalidArgument."""
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidArgument(f"invalid {what} {text[:80]!r}, not a whole number") from None
+
+
+@dataclass(frozen=True)
+class CsvFiles:
+    """
+    CSV files as export_hits() writes them, perhaps compressed with gzip.
+
+    Their header has the columns ``date``, ``object`` and ``hits``, in any order. The objects are
+    written as ``app.model:pk``. Without a column ``counter``, the hits are of ``counter``.
+    """
+
+    paths: Sequence[str | Path]
+    counter: str = DEFAULT_COUNTER
+
+    @property
+    def name(self) -> str:
+        """The id of the import by default."""
+        return name_of_files("csv", map(Path, self.paths), self.counter)
+
+    def rows(self, findings: Findings) -> Iterator[SourceRow]:
+        """Yield the hits of all files."""
+        names = ObjectNames()
+        read = partial(_read_hits, names, check_counter(self.counter))
+        for place, record in read_records([*map(Path, self.paths)], ("date", "object", "hits")):
+            try:
+                yield read(place, record)
+            except InvalidArgument as exc:
+                findings.add_problem(place, str(exc))
+
+
+def _read_hits(names: ObjectNames, counter: str, place: str, record: Record) -> SourceRow:
+    if "hits" not in record or "object" not in record or "date" not in record:
+        raise InvalidArgument("the line has too few columns")
+    return SourceRow(
+        place,
+        names.find(unprotect(record["object"])),
+        record.get("counter", "") or counter,
+        parse_day(record["date"]),
+        parse_number(record["hits"], "hits"),
+        parse_number(record.get("visitors", "") or "0", "visitors"),
+    )
+
+
+@dataclass(frozen=True)
+class PlausibleFiles:
+    """
+    The files ``imported_pages_....csv`` of an export of Plausible, unchanged.
+
+    The paths become objects as the URLs of LogFiles do. Of several pages of one object, the
+    visitors of a day are added up.
+    """
+
+    paths: Sequence[str | Path]
+    counter: str = DEFAULT_COUNTER
+    resolver: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The id of the import by default."""
+        return name_of_files("plausible", map(Path, self.paths), self.counter)
+
+    def rows(self, findings: Findings) -> Iterator[SourceRow]:
+        """Yield the hits of all files."""
+        objects = ObjectsOfUrls(self.resolver, findings)
+        counter = check_counter(self.counter)
+        needed = ("date", "page", "pageviews", "visitors")
+        for place, record in read_records([*map(Path, self.paths)], needed):
+            try:
+                if len(record) < len(needed):
+                    raise InvalidArgument("the line has too few columns")
+                day = parse_day(record["date"])
+                hits = parse_number(record["pageviews"], "pageviews")
+                visitors = parse_number(record["visitors"], "visitors")
+            except (InvalidArgument, KeyError) as exc:
+                findings.add_problem(place, str(exc))
+                continue
+            found = objects.find(record["page"], place, HttpRequest())
+            if found:
+                yield SourceRow(place, found.key, counter, day, hits, visitors)

@@ -1,0 +1,94 @@
+"""What a source of hits yields, and what is wrong with it."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+from django.apps import apps
+
+from django_hitcount.counters.keys import InvalidKey, ObjectKey
+from django_hitcount.counters.primary_keys import check_object_id, key_type
+from django_hitcount.db.counter_keys import content_type_id_of
+from django_hitcount.exceptions import InvalidArgument
+
+SHOWN_PROBLEMS = 20
+"""How many problems are kept to be shown. All are counted."""
+
+
+class SourceRow(NamedTuple):
+    """Hits of an object on one day. A source may have several rows of the same day."""
+
+    place: str
+    """Where the row is, for messages, such as ``hits.csv, line 12``."""
+
+    obj: ObjectKey
+    counter: str
+    day: datetime.date
+    hits: int
+    visitors: int = 0
+
+
+class Findings:
+    """What is found in a source beside hits."""
+
+    def __init__(self) -> None:
+        self.problems = 0
+        """How many rows are left out because something is wrong with them."""
+
+        self.shown: list[str] = []
+        """What is wrong with the first of them, and where."""
+
+        self.skipped: Counter[str] = Counter()
+        """How many rows are left out because they are no hits, by reason."""
+
+        self.refused: Counter[tuple[str, str, str]] = Counter()
+        """Refused hits by day, counter and name of the refusal."""
+
+    def add_problem(self, place: str, problem: str, rows: int = 1) -> None:
+        """Count rows with a problem, and keep the message while there are few."""
+        self.problems += rows
+        if len(self.shown) < SHOWN_PROBLEMS:
+            self.shown.append(f"{place}: {problem}")
+
+
+class Source(Protocol):
+    """Where hits are imported from."""
+
+    @property
+    def name(self) -> str:
+        """What the import is called, if nothing else is said."""
+
+    def rows(self, findings: Findings) -> Iterator[SourceRow]:
+        """
+        Yield the hits. Add what is wrong with a row to ``findings``, and go on.
+
+        Raises InvalidArgument if the whole source cannot be read.
+        """
+
+
+class ObjectNames:
+    """Reads objects as they are written in files: ``app.model:pk``."""
+
+    def __init__(self) -> None:
+        self._types: dict[str, tuple[int, type]] = {}
+
+    def find(self, text: str) -> ObjectKey:
+        """Return the object that ``text`` names, which may not exist. Raises InvalidArgument."""
+        label, _, pk = text.partition(":")
+        if label not in self._types:
+            self._types[label] = self._find_type(label, text)
+        content_type_id, model = self._types[label]
+        try:
+            return content_type_id, check_object_id(str(key_type(model).parse(pk)))
+        except (ValueError, InvalidKey):
+            raise InvalidArgument(f"invalid primary key {pk[:80]!r} of {label}") from None
+
+    def _find_type(self, label: str, text: str) -> tuple[int, type]:
+        try:
+            model = apps.get_model(label)
+        except (LookupError, ValueError):
+            raise InvalidArgument(f"unknown object {text[:80]!r}, not app.model:pk") from None
+        return content_type_id_of(model), model

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from django_hitcount.exceptions import BufferUnavailable, InvalidArgument
+from django_hitcount.importing.exporting import export_hits
+from django_hitcount.maintenance import describe_error
+from django_hitcount.management import count_of
+
+
+class Command(BaseCommand):
+    help = "Write the hits of each object, counter and day as CSV, which import_hits reads."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", nargs="?", type=Path, help="the file; by default, the output")
+        parser.add_argument("--counter", help="the hits of one counter only")
+        parser.add_argument("--first-day", type=date.fromisoformat, help="such as 2024-02-29")
+        parser.add_argument("--last-day", type=date.fromisoformat)
+
+    def handle(self, *, file: Path | None, verbosity: int, **options: Any) -> None:
+        limits = {name: options[name] for name in ("counter", "first_day", "last_day")}
+        try:
+            if file is None:
+                export_hits(self.stdout, **limits)  # type: ignore[arg-type]  # It can be written to.
+                return
+            with file.open("w", encoding="utf-8", newline="") as opened:
+                rows = export_hits(opened, **limits)
+        except (InvalidArgument, BufferUnavailable, OSError, ExceptionGroup) as exc:
+            raise CommandError(describe_error(exc)) from exc
+        if verbosity:
+            self.stdout.write(f"Wrote {count_of(rows, 'row', 'rows')} to {file}.")

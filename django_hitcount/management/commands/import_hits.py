@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from datetime import date
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import DEFAULT_DB_ALIAS
+
+from django_hitcount.conf import DEFAULT_COUNTER
+from django_hitcount.exceptions import HitCountError
+from django_hitcount.importing import Column, CsvFiles, HitcountTables, LogFiles, PlausibleFiles
+from django_hitcount.importing.rows import Source
+from django_hitcount.importing.running import (
+    STRATEGIES,
+    ImportSummary,
+    import_hits,
+    undo_import,
+)
+from django_hitcount.maintenance import describe_error
+from django_hitcount.management import ProgressLine, count_of
+
+
+class Command(BaseCommand):
+    help = (
+        "Import hits from CSV files, access logs, Plausible, a column of a model, or the tables of "
+        "django-hitcount. A second run adds nothing. Run it again if it was interrupted."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--undo", metavar="ID", help="take back exactly what an import added")
+        sources = parser.add_subparsers(dest="source", metavar="source")
+        for name, text in (
+            ("csv", "files as export_hits writes them: date, object, counter, hits, visitors"),
+            ("log", "access logs in combined format"),
+            ("plausible", "the files imported_pages_....csv of an export of Plausible"),
+        ):
+            of_files = sources.add_parser(name, help=text, description=text)
+            of_files.add_argument("files", nargs="+", help="all files of the same days at once")
+            _add_options(of_files)
+            if name != "csv":
+                of_files.add_argument(
+                    "--resolver",
+                    metavar="blog.urls.find_object",
+                    help="a function that takes a request and returns the object of its page, or "
+                    "None; by default, the objects of DetailViews are found",
+                )
+        column = sources.add_parser("column", help="a number that a model has of its own")
+        column.add_argument("column", metavar="app.Model.column")
+        column.add_argument("--day", type=date.fromisoformat, required=True, help=_DAY)
+        _add_options(column)
+        tables = sources.add_parser("hitcount", help="the tables of django-hitcount or dj-hitcount")
+        tables.add_argument("--day", type=date.fromisoformat, help=_DAY)
+        tables.add_argument("--database", default=DEFAULT_DB_ALIAS, help="where the tables are")
+        _add_options(tables)
+
+    def handle(
+        self, *, undo: str | None, source: str | None, verbosity: int, **options: Any
+    ) -> None:
+        if (undo is None) == (source is None):
+            raise CommandError("Name a source, or undo an import: --undo ID.")
+        progress = ProgressLine(self.stdout) if verbosity else None
+        try:
+            if undo is not None:
+                hits = undo_import(undo, progress=progress)
+                text = f"Took back {count_of(hits, 'hit', 'hits')} of {undo!r}."
+            else:
+                names = ("import_id", "strategy", "first_day", "last_day", "dry_run", "strict")
+                wanted: dict[str, Any] = {name: options[name] for name in names}
+                found = _make_source(str(source), options)
+                done = import_hits(found, progress=progress, **wanted)
+                text = "\n".join(_describe(done, is_dry=options["dry_run"]))
+        except (HitCountError, ExceptionGroup) as exc:
+            raise CommandError(describe_error(exc)) from exc
+        finally:
+            if progress:
+                progress.close()
+        if verbosity:
+            self.stdout.write(text)
+
+
+_DAY = "the day for hits whose day is not known, such as 2020-01-01"
+
+
+def _add_options(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--id", dest="import_id", help="of the import; made of the source otherwise"
+    )
+    parser.add_argument("--counter", default=DEFAULT_COUNTER, help="views by default")
+    parser.add_argument(
+        "--strategy",
+        choices=STRATEGIES,
+        default="add",
+        help="add to the hits of each object and day (the default), replace them, or keep what is "
+        "larger",
+    )
+    parser.add_argument("--first-day", type=date.fromisoformat, help="leave out earlier days")
+    parser.add_argument("--last-day", type=date.fromisoformat, help="leave out later days")
+    parser.add_argument("--dry-run", action="store_true", help="only say what would change")
+    parser.add_argument(
+        "--strict", action="store_true", help="write nothing if a row has a problem"
+    )
+
+
+def _make_source(name: str, options: dict[str, Any]) -> Source:
+    counter = options["counter"]
+    if name == "column":
+        model, _, column = options["column"].rpartition(".")
+        return Column(model, column, options["day"], counter)
+    if name == "hitcount":
+        return HitcountTables(options["day"], counter, options["database"])
+    if name == "csv":
+        return CsvFiles(options["files"], counter)
+    if name == "log":
+        return LogFiles(options["files"], counter, options["resolver"])
+    return PlausibleFiles(options["files"], counter, options["resolver"])
+
+
+def _describe(done: ImportSummary, *, is_dry: bool) -> list[str]:
+    """Describe what was imported, or would be, one line for each thing."""
+    if done.was_finished:
+        return [
+            f"{done.import_id!r} was imported before: 0 hits added.",
+            "To import it again, undo it first, or name another --id.",
+        ]
+    hits = f"{done.hits:,} hits" + (f" and {done.visitors:,} visitors" if done.visitors else "")
+    lines = [f"{'Would import' if is_dry else 'Imported'} {hits} as {done.import_id!r}:"]
+    if done.first_day:
+        rows = count_of(done.rows, "row", "rows")
+        objects = count_of(done.objects, "object", "objects")
+        lines.append(f"  {rows} of {objects}, from {done.first_day} to {done.last_day}")
+    lines += [f"  {number:,} refused: {name}" for name, number in sorted(done.refused.items())]
+    lines += [f"  {number:,} skipped: {reason}" for reason, number in sorted(done.skipped.items())]
+    if done.problems:
+        left_out = count_of(done.problems, "row was", "rows were")
+        lines.append(f"{left_out} left out because of a problem:")
+        lines += [f"  {text}" for text in done.shown_problems]
+        if more := done.problems - len(done.shown_problems):
+            lines.append(f"  and {more:,} more")
+    return lines

@@ -1,0 +1,237 @@
+"""Hits from the tables of django-hitcount, made by installing it, and from a column."""
+
+from __future__ import annotations
+
+import datetime
+import random
+import time
+
+import pytest
+from django.contrib.contenttypes.models import ContentType
+from django.core.management import call_command
+from django.db import connection
+
+from django_hitcount import get_hits, import_hits, record_hit, undo_import
+from django_hitcount.exceptions import InvalidArgument
+from django_hitcount.importing import Column, HitcountTables, pieces, running, tables
+from django_hitcount.maintenance.flushing import flush_hits
+from tests import children
+from tests.app.models import Article, Cover, Dish, Menu, Photo, Recipe, Remark, Review, Small
+from tests.tables import daily_sums, slot_sums
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis")]
+
+EARLIER = datetime.date(2020, 1, 1)
+
+
+@pytest.fixture
+def installed(settings):
+    """Both apps side by side."""
+    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "hitcount"]
+    call_command("migrate", "hitcount", verbosity=0)
+    yield
+    drop_old_tables()
+
+
+def drop_old_tables():
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM django_migrations WHERE app = 'hitcount'")
+    call_in = connection.introspection.table_names()
+    names = ("hitcount_hit", "hitcount_hit_count")
+    names += ("hitcount_blacklist_ip", "hitcount_blacklist_user_agent")
+    with connection.cursor() as cursor:
+        for name in names:
+            if name in call_in:
+                cursor.execute(f"DROP TABLE {name}")
+
+
+def old_hits(obj, total, *moments):
+    """What django-hitcount has of an object: a total, and rows of its last hits."""
+    from hitcount.models import Hit, HitCount
+
+    old = HitCount.objects.get_for_object(obj)
+    HitCount.objects.filter(pk=old.pk).update(hits=total)
+    rows = Hit.objects.bulk_create(
+        Hit(hitcount=old, ip="203.0.113.1", session="x", user_agent="Firefox") for _ in moments
+    )
+    for row, moment in zip(rows, moments, strict=True):
+        row.created = moment
+    Hit.objects.bulk_update(rows, ["created"])
+
+
+def at(day, hour=12):
+    return datetime.datetime(2024, 5, day, hour, tzinfo=datetime.UTC)
+
+
+def days_of(obj):
+    days = [EARLIER, *(datetime.date(2024, 5, n) for n in (1, 2, 3))]
+    return [get_hits(obj, first_day=day, last_day=day) for day in days]
+
+
+def test_totals_are_equal_and_days_are_those_of_the_rows(buffer, installed):
+    article, small, review = (
+        Article.objects.create(),
+        Small.objects.create(),
+        Review.objects.create(),
+    )
+    old_hits(article, 100, at(1), at(1), at(2, 23), at(3))  # In Berlin, one is already on May 3.
+    old_hits(small, 2, at(1), at(2))
+    old_hits(review, 7)
+    gone = Article.objects.create()
+    old_hits(gone, 5, at(1))
+    gone.delete()
+
+    done = import_hits(HitcountTables(EARLIER))
+
+    assert done.hits == 109
+    assert (days_of(article), get_hits(article)) == ([96, 2, 0, 2], 100)
+    assert (days_of(small), get_hits(small)) == ([0, 1, 1, 0], 2)
+    assert get_hits(review) == get_hits(Article(pk=review.pk) and review) == 7
+    assert done.problems == 2
+    assert f"unknown object app.article:{gone.pk or ''}" in done.shown_problems[0]
+    assert import_hits(HitcountTables(EARLIER)).was_finished
+    undo_import("hitcount")
+    assert get_hits(article) == 0
+
+
+def test_it_need_not_be_installed_any_more(buffer, installed, settings):
+    article = Article.objects.create()
+    old_hits(article, 3, at(1))
+    settings.INSTALLED_APPS = [app for app in settings.INSTALLED_APPS if app != "hitcount"]
+
+    assert import_hits(HitcountTables(EARLIER)).hits == 3
+    assert get_hits(article) == 3
+
+
+def test_the_day_of_hits_without_a_row_must_be_named(buffer, installed):
+    article = Article.objects.create()
+    old_hits(article, 1, at(1))
+    assert import_hits(HitcountTables(), import_id="a").hits == 1
+    undo_import("a")
+    old_hits(article, 4)
+
+    with pytest.raises(InvalidArgument, match="Name a day for them"):
+        import_hits(HitcountTables())
+    assert get_hits(article) == 0
+
+
+def test_models_and_keys_that_are_gone_are_problems(buffer, installed):
+    from hitcount.models import HitCount
+
+    HitCount.objects.create(
+        content_type=ContentType.objects.create(app_label="blog", model="post"), object_pk=1, hits=3
+    )
+    HitCount.objects.create(
+        content_type=ContentType.objects.get_for_model(Photo), object_pk=1, hits=3
+    )
+
+    done = import_hits(HitcountTables(EARLIER))
+
+    assert (done.hits, done.problems) == (0, 2)
+    assert "unknown model blog.post" in done.shown_problems[0]
+    assert "invalid primary key" in done.shown_problems[1]
+
+
+def test_tables_that_are_not_there_are_an_error():
+    with pytest.raises(InvalidArgument, match="has no table 'hitcount_hit_count'"):
+        import_hits(HitcountTables(EARLIER))
+
+
+def test_rows_are_read_in_pieces(buffer, installed, monkeypatch):
+    monkeypatch.setattr(tables, "ROWS_AT_A_TIME", 3)
+    articles = Article.objects.bulk_create(Article() for _ in range(10))
+    for number, article in enumerate(articles):
+        old_hits(article, number + 2, at(1), at(2))
+
+    assert import_hits(HitcountTables(EARLIER)).hits == sum(range(2, 12))
+    assert [get_hits(article) for article in articles] == [*range(2, 12)]
+
+
+@pytest.mark.long
+def test_killed_and_started_again_all_totals_are_equal(buffer, installed, monkeypatch):
+    from hitcount.models import Hit, HitCount
+
+    seed = random.randrange(10**6)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    monkeypatch.setattr(running, "PIECE_SIZE", 100)
+    monkeypatch.setattr(pieces, "PIECE_SIZE", 100)
+    articles = Article.objects.bulk_create(Article() for _ in range(1000))
+    model = ContentType.objects.get_for_model(Article)
+    olds = HitCount.objects.bulk_create(
+        HitCount(content_type=model, object_pk=article.pk, hits=rng.randrange(10, 50))
+        for article in articles
+    )
+    rows = Hit.objects.bulk_create(
+        Hit(hitcount=olds[n % 1000], ip="x", session="x", user_agent="x") for n in range(10_000)
+    )
+    for row in rows:
+        row.created = at(rng.randrange(1, 20), rng.randrange(24))
+    Hit.objects.bulk_update(rows, ["created"], batch_size=300)
+    get_hits(articles)
+
+    def work():
+        import_hits(HitcountTables(EARLIER))
+
+    began = time.monotonic()
+    import_hits(HitcountTables(EARLIER), dry_run=True)
+    seconds = time.monotonic() - began
+    for _ in range(10):
+        pid = children.fork(work)
+        time.sleep(rng.uniform(0, 2.5 * seconds))  # Any moment will do.
+        children.kill(pid)
+    import_hits(HitcountTables(EARLIER))
+    flush_hits()
+
+    wanted = {article: old.hits for article, old in zip(articles, olds, strict=True)}
+    assert get_hits(articles) == wanted
+    assert slot_sums(articles[:50]) == daily_sums(articles[:50])
+
+
+def test_a_column_is_imported_on_a_named_day(buffer):
+    recipes = [Recipe.objects.create(title="x") for _ in range(5)]
+    Recipe.objects.filter(pk__in=[recipe.pk for recipe in recipes[1:]]).update(downloads=7)
+    record_hit(recipes[1], amount=2, at=EARLIER)
+
+    done = import_hits(Column("app.Recipe", "downloads", EARLIER, "downloads"))
+
+    assert done.import_id == "column app.recipe.downloads downloads"
+    assert [get_hits(recipe, counter="downloads") for recipe in recipes] == [0, 7, 7, 7, 7]
+    assert get_hits(recipes[1], counter="downloads", first_day=EARLIER, last_day=EARLIER) == 7
+
+
+def test_columns_of_models_with_other_keys(buffer):
+    photo = Photo.objects.create()
+    Remark.objects.create(content_type=ContentType.objects.get_for_model(Photo), object_id=7)
+    dish, menu = Dish.objects.create(), Menu.objects.create(path="/a:b ü")
+    Dish.objects.update(views=3)
+    Menu.objects.update(views=4)
+    cover = Cover.objects.create(photo=photo)
+
+    for model in ("app.Dish", "app.Menu"):
+        import_hits(Column(model, "views", EARLIER))
+    import_hits(Column("app.Remark", "object_id", EARLIER))
+
+    assert (get_hits(dish), get_hits(menu), get_hits(cover)) == (3, 4, 0)
+    assert get_hits(Remark.objects.get()) == 7
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("app.Photo", r"Invalid column: 'views' of app\.Photo"),
+        ("app.Nothing", r"Invalid model: 'app\.Nothing'"),
+        ("", "Invalid model: ''"),
+    ],
+)
+def test_a_column_that_is_not_there_is_an_error(buffer, model, message):
+    with pytest.raises(InvalidArgument, match=message):
+        import_hits(Column(model, "views", EARLIER))
+
+
+@pytest.mark.parametrize("column", ["title", "saved_at"])
+def test_a_column_without_numbers_is_an_error(buffer, column):
+    Recipe.objects.create(title="tea")
+
+    with pytest.raises(InvalidArgument, match="holds no numbers"):
+        import_hits(Column("app.Recipe", column, EARLIER))
