@@ -73,11 +73,11 @@ def _save_records(keys: Iterable[CounterKey]) -> list[MissedRecord]:
 
 def _discard_totals(keys: Iterable[CounterKey], records: Iterable[MissedRecord]) -> None:
     """Make Redis read totals again, and drop the records. Without Redis, do nothing."""
-    pks = [record.pk for record in records]
-    if not pks:
+    if not get_buffer().keeps_hits:
         return
     try:
         get_buffer().discard_totals([*dict.fromkeys(keys)])
+        pks = [record.pk for record in records]
         MissedRecord.objects.using(hits_alias()).filter(pk__in=pks).delete()
     except (BufferUnavailable, *DATABASE_ERRORS) as exc:
         logger.warning("The totals of an import are left to the next flush_hits: %s", exc)
@@ -86,14 +86,16 @@ def _discard_totals(keys: Iterable[CounterKey], records: Iterable[MissedRecord])
 def take_piece(made: Import, after: int) -> list[ImportedHits]:
     """Take the next rows of an import out of the tables, in one transaction. Return them."""
     using, choice = hits_alias(), slots.SlotChoice()
+    taken: dict[int, ImportedHits] = {}
     records: list[MissedRecord] = []
 
-    def take() -> list[ImportedHits]:
+    def take() -> None:
         with limit_waits(using, seconds=imports.LOCK_WAIT_SECONDS, is_at_begin=True):
-            taken = imports.take_piece(made, after, PIECE_SIZE, slot=choice.next(), using=using)
-            records[:] = _save_records(map(imports.key_of, taken))
-        return taken
+            rows = imports.take_piece(made, after, PIECE_SIZE, slot=choice.next(), using=using)
+            # If the answer to a COMMIT was lost, an earlier try has taken other rows.
+            taken.update({row.pk: row for row in rows})
+            records[:] = _save_records(map(imports.key_of, rows))
 
-    taken = _in_transaction(take)
-    _discard_totals(map(imports.key_of, taken), records)
-    return taken
+    _in_transaction(take)
+    _discard_totals(map(imports.key_of, taken.values()), records)
+    return [taken[pk] for pk in sorted(taken)]

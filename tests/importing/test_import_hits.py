@@ -9,7 +9,7 @@ from collections import Counter
 from unittest import mock
 
 import pytest
-from django.db import OperationalError, connection, transaction
+from django.db import connection, transaction
 
 from django_hitcount import (
     forget_hits,
@@ -38,6 +38,7 @@ from django_hitcount.importing.rows import SourceRow
 from django_hitcount.maintenance.compaction import compact, compact_hits
 from django_hitcount.maintenance.flushing import flush_hits
 from tests import children
+from tests.answers import lost_commit_answer
 from tests.app.models import Article, Page, Photo, Review, Small, Translation
 from tests.tables import daily_sums, slot_sums
 
@@ -45,7 +46,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 MODELS = {
     "int": lambda: Small.objects.create(),
-    "bigint": lambda: Article.objects.create(pk=2**40, title="Tea"),
+    "bigint": lambda: Article.objects.create(title="Tea"),
     "uuid": lambda: Photo.objects.create(),
     "string": lambda: Page.objects.create(path="=/a:b/%()\nü'"),
     "child": lambda: Review.objects.create(title="Tea"),
@@ -465,25 +466,25 @@ def test_progress_is_reported(buffer, many, monkeypatch):
     assert calls == [("undone", 20, 30), ("undone", 30, 30)]
 
 
-def test_a_lost_answer_to_a_commit_counts_once(buffer, article):
-    """The first COMMIT is done, but reported as a lost connection."""
-    commit, lost = connection.commit, []
+@pytest.mark.parametrize("strategy", running.STRATEGIES)
+def test_a_lost_answer_to_a_commit_counts_once(buffer, article, monkeypatch, strategy):
+    write, take = running.write_piece, running.take_piece
 
-    def lose(*args):
-        commit(*args)
-        if not lost and ImportedHits.objects.exists():
-            lost.append(True)
-            raise OperationalError(2013, "Lost connection")
+    def write_and_lose(*args):
+        with lost_commit_answer():
+            return write(*args)
 
-    with (
-        mock.patch.object(connection, "commit", lose),
-        mock.patch.object(connection, "is_usable", return_value=True),
-    ):
-        done = import_days((article, MAY, 3))
+    def take_and_lose(*args):
+        with lost_commit_answer():
+            return take(*args)
 
-    assert lost
-    assert done.hits == 3
+    monkeypatch.setattr(running, "write_piece", write_and_lose)
+    monkeypatch.setattr(running, "take_piece", take_and_lose)
+
+    assert import_days((article, MAY, 3), strategy=strategy).hits == 3
     assert get_hits(article) == 3
+    undo_import("old")
+    assert get_hits(article) == 0
 
 
 def test_totals_that_redis_cannot_drop_are_left_to_the_flush(redis_buffer, article):
