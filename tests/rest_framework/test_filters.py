@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from django.core.checks import run_checks
+from django.db.models import F
 from django.urls import include, path
 from rest_framework import filters, generics, views, viewsets
 from rest_framework.routers import SimpleRouter
@@ -102,6 +103,12 @@ def test_without_ordering_fields_those_of_the_serializer(articles):
     assert [article["hits"] for article in listed("/?ordering=-hits", Week)] == [3, 1, 1]
 
 
+def test_annotation_of_the_project_is_left_alone(articles):
+    found = ordered("hits", Article.objects.annotate(hits=-F("pk")))
+
+    assert [*found] == articles[::-1]
+
+
 def test_column_of_this_name_is_left_alone(buffer):
     """Its own table has the hits: django_hitcount.fields.HitCountField."""
 
@@ -143,6 +150,14 @@ def test_equal_hits_are_on_no_two_pages(buffer):
     ]
 
     assert len(found) == len({*found}) == 40
+    query = ordered("-hits", Article.objects.all()).query
+    assert query.order_by == ("-hits", "pk")  # SQLite has an order without it, too.
+
+
+def ordered(ordering: str, queryset):
+    """A queryset, as a request orders it."""
+    request = SimpleNamespace(query_params={"ordering": ordering})
+    return HitCountOrderingFilter().filter_queryset(request, queryset, ArticleViewSet())
 
 
 def test_ordered_list_is_one_read(redis_buffer, django_assert_num_queries):
