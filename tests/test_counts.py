@@ -14,6 +14,7 @@ from django.views import View
 from django.views.decorators.cache import cache_page
 
 from django_hitcount.exceptions import InvalidArgument, UnsavedObject
+from django_hitcount.models import Counter
 from django_hitcount.reading import get_hits
 from django_hitcount.views import counts
 from tests.app.models import Article, Plain
@@ -143,6 +144,14 @@ def test_counter(article):
     counts(find, counter="downloads")(lambda request, pk: HttpResponse())(get(), article.pk)
 
     assert (article.hits, get_hits(article, counter="downloads")) == (0, 1)
+
+
+def test_page_that_is_no_object(buffer):
+    view = counts(lambda request: Counter("imprint"))(lambda request: HttpResponse())
+    for _ in range(2):
+        view(get())
+
+    assert get_hits(Counter("imprint")) == 2
 
 
 def test_finder_may_return_none(article):

@@ -19,6 +19,7 @@ from django.test import RequestFactory
 from django_hitcount.downloads import begins_download, has_first_part
 from django_hitcount.exceptions import InvalidArgument, UnsavedObject
 from django_hitcount.maintenance.flushing import flush_hits
+from django_hitcount.models import Counter
 from django_hitcount.reading import get_hits
 from django_hitcount.refusals import bot
 from django_hitcount.status import get_refused_hits
@@ -44,13 +45,20 @@ SEQUENCES = {
         "bytes=65536-917503",
     ],
     "Chrome's viewer of PDF files": ["", "bytes=65536-131071", "bytes=934464-999999"],
-    "Chrome plays a video, and the reader jumps ahead": [
+    "Chromium plays a sound, and its reader jumps three times (recorded)": [
         "bytes=0-",
-        "bytes=983040-",
-        "bytes=32768-",
+        "bytes=26443776-39999999",
+        "bytes=26443776-39999999",
+        "bytes=10551296-26443775",
+        "bytes=35258368-39999999",
+        "bytes=35258368-39999999",
+        "bytes=10878976-26443775",
+        "bytes=35323904-35454975",
+        "bytes=35323904-39999999",
     ],
     "Firefox goes on after a pause": ["", "bytes=400000-"],
-    "curl -C - goes on twice": ["", "bytes=1000-", "bytes=700000-"],
+    "curl -C - goes on (recorded)": ["", "bytes=7336693-"],
+    "wget -c goes on (recorded)": ["", "bytes=5529088-"],
     "ten pieces at once": PIECES,
     "ten pieces in another order": PIECES[::-1],
     "a download manager that asks for the size": ["bytes=0-0", *PIECES],
@@ -58,7 +66,11 @@ SEQUENCES = {
     "several ranges in one request": ["bytes=0-99,500-599, -100", "bytes=100-499,600-999899"],
     "units in capitals": ["Bytes=0-99", "BYTES = 100-"],
 }
-"""The Range headers of programs that fetch one file; an empty text is none."""
+"""
+The Range headers of programs that fetch one file; an empty text is none.
+
+Those that say so were recorded of the programs. The others follow what is known of the programs.
+"""
 
 NOTHING = {
     "a probe of one byte": ["bytes=0-0"],
@@ -220,6 +232,14 @@ def test_another_counter(article):
     assert article.hits == 1
     with pytest.raises(InvalidArgument, match="'shares'"):
         count_download(article, request(), sent_by_django(), counter="shares")
+
+
+def test_file_that_is_no_object(buffer):
+    brochure = Counter("brochure.pdf")
+    for range_ in PIECES:
+        count_download(brochure, request(range_), sent_by_django())
+
+    assert get_hits(brochure, counter="downloads") == 1
 
 
 def test_object_that_is_not_saved():

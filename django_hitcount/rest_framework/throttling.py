@@ -31,8 +31,8 @@ class IntervalThrottle(BaseThrottle):
     Views with the same class share its intervals. While the server is away, and for a proxy that
     TRUSTED_PROXIES does not name, nobody is held up.
 
-    The name of the interval is a keyed hash, so no user and no address is stored. Costs what
-    Throttle.admit() costs.
+    The name of the interval is a hash keyed with SECRET_KEY, so no user and no address is stored.
+    Costs what Throttle.admit() costs.
     """
 
     seconds: ClassVar[float] = 1
