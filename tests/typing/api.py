@@ -117,7 +117,7 @@ def days(article: Article, day: datetime.date) -> None:
 
 def corrects(article: Article, day: datetime.date, user: User) -> None:
     assert_type(correct_hits(article, -1, day=day, reason="bot", user=user), Correction)
-    correct_hits(article, 1, day=day, reason="bot", user="ann")  # type: ignore[arg-type]
+    correct_hits(article, 1, day=day, reason="bot", user=5)  # type: ignore[arg-type]
     correct_hits(article, 1, day=day, user=user)  # type: ignore[call-arg]
 
 
