@@ -150,7 +150,7 @@ def _check_proxies() -> Iterator[CheckMessage]:
     implying = [name for name in names if getattr(settings, name)]
     config = conf.get_config()
     limited = [repr(name) for name, options in config.counters.items() if options.per_address]
-    if config.beacon_hits_per_minute and "django_hitcount" in get_resolver().namespace_dict:
+    if config.beacon_hits_per_minute and _takes_cached_pages():
         limited.append("all together with {% hit_beacon %}")
     if implying and limited and not config.trusted_proxies:
         yield CheckWarning(
@@ -162,6 +162,15 @@ def _check_proxies() -> Iterator[CheckMessage]:
             "If your server puts the client's address into REMOTE_ADDR, silence this check.",
             id="django_hitcount.W008",
         )
+
+
+def _takes_cached_pages() -> bool:
+    """Return whether the project's URLs include ours. A project of workers may have none."""
+    return _has_urls() and "django_hitcount" in get_resolver().namespace_dict
+
+
+def _has_urls() -> bool:
+    return bool(getattr(settings, "ROOT_URLCONF", None))
 
 
 def _check_database() -> Iterator[CheckMessage]:
@@ -223,7 +232,7 @@ def check_orderings(
     app_configs: Sequence[AppConfig] | None, **kwargs: Any
 ) -> Iterator[CheckMessage]:
     """E011: a view of Django REST framework cannot order by the hits that it names."""
-    if conf.find_setting_errors() or not apps.is_installed("rest_framework"):
+    if conf.find_setting_errors() or not _has_urls() or not apps.is_installed("rest_framework"):
         return
     from django_hitcount.rest_framework.filters import find_lost_orderings
 

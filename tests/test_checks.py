@@ -15,6 +15,7 @@ from django.core.management import call_command
 from django.core.management.base import SystemCheckError
 from django.db import connection
 
+from django_hitcount import checks as checks_of_projects
 from django_hitcount.buffers.redis import checks
 from tests.check_messages import hitcount_messages, ids, ids_with
 
@@ -118,6 +119,15 @@ def test_queryset_in_a_class_body_leaves_wrong_settings_to_the_checks(settings):
     sys.modules.pop("tests.listing_urls", None)
 
     assert ids(run_checks()) == ["E001"]
+
+
+def test_project_without_urls(settings, hitcount):
+    """Such as one that only has workers."""
+    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "rest_framework"]
+    del settings.ROOT_URLCONF
+
+    assert [*checks_of_projects.check_project(None)] == []
+    assert [*checks_of_projects.check_orderings(None)] == []
 
 
 def test_ids_are_used_once():
