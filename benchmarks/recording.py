@@ -1,7 +1,9 @@
-"""Measure how long it takes to record one hit and read the total."""
+"""Measure how long it takes to record one hit and read the total, also by a cached page."""
 
 from __future__ import annotations
 
+import json
+import secrets
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -20,6 +22,8 @@ from benchmarks.cores import apart
 from benchmarks.options import Options, buffer
 from benchmarks.report import Target, print_table, thousands, times
 from benchmarks.timing import Subject, time_calls
+from django_hitcount import beacon_token
+from django_hitcount.views import count_views
 from tests.browsers import BROWSER
 from tests.redis_server import round_trips
 
@@ -35,6 +39,9 @@ WITH_RULES_REPEAT = "RedisBuffer, all rules on: a repeat visitor"
 DATABASE = "DatabaseBuffer: record_hit().total"
 WITH_RULES_DATABASE = "DatabaseBuffer, all rules on: a new visitor"
 LIMITED_DATABASE = "DatabaseBuffer, all rules on: a new visitor, limit per address"
+
+BEACON = "RedisBuffer: the hit of a cached page"
+BEACON_DATABASE = "DatabaseBuffer: the hit of a cached page"
 
 IN_SERVER = {RECORD: 1.5, LIMITED: 2.5}
 """How many times as long as its commands alone a record may take in Redis."""
@@ -120,6 +127,7 @@ def _our_subjects(article: Article) -> list[Subject]:
     redis_with_limit = partial(buffer, "redis", **WITH_LIMIT)
     database_with_limit = partial(buffer, "database", **WITH_LIMIT)
     prepare = partial(_request, "10.0.0.1")
+    sent_hit = partial(_sent_hit, beacon_token(article))
     return [
         Subject(
             name=HINCRBY, run=lambda _: client.hincrby("benchmark", "field", 1), prepare=prepare
@@ -129,6 +137,8 @@ def _our_subjects(article: Article) -> list[Subject]:
         Subject(name=WITH_RULES, run=record, prepare=_newcomer, surroundings=redis_with_rules),
         Subject(name=LIMITED, run=record, prepare=_newcomer, surroundings=redis_with_limit),
         Subject(name=WITH_RULES_REPEAT, run=record, prepare=prepare, surroundings=redis_with_rules),
+        Subject(name=BEACON, run=count_views, prepare=sent_hit, surroundings=redis),
+        Subject(name=BEACON_DATABASE, run=count_views, prepare=sent_hit, surroundings=database),
         Subject(name=DATABASE, run=record, prepare=prepare, surroundings=database),
         Subject(
             name=WITH_RULES_DATABASE,
@@ -140,6 +150,13 @@ def _our_subjects(article: Article) -> list[Subject]:
             name=LIMITED_DATABASE, run=record, prepare=_newcomer, surroundings=database_with_limit
         ),
     ]
+
+
+def _sent_hit(token: str) -> HttpRequest:
+    """The request of a cached page, to count one hit and to show no number."""
+    body = json.dumps({"id": secrets.token_hex(16), "hit": [token], "show": []})
+    factory = RequestFactory(headers={**BROWSER, "Sec-Fetch-Site": "same-origin"})
+    return factory.post("/seen/", body, "text/plain", REMOTE_ADDR=peers.another_address())
 
 
 def _newcomer() -> HttpRequest:
