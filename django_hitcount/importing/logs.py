@@ -21,6 +21,7 @@ from django_hitcount.importing.csv_files import name_of_files, open_text
 from django_hitcount.importing.rows import Findings, SourceRow
 from django_hitcount.importing.spool import Seen
 from django_hitcount.importing.urls import Found, ObjectsOfUrls
+from django_hitcount.refusals.consents import lacks_consent
 from django_hitcount.refusals.registry import HitContext, find_refusal
 from django_hitcount.visitors import read_origin
 
@@ -137,7 +138,9 @@ class _Reader:
         As seen_visitors.refuse_repeats() does, but by the clock of the log.
         """
         options = self._options
-        origin = read_origin(request, options) if _needs_origin(options) else None
+        if not _needs_origin(options) or lacks_consent(request, self._counter):
+            return None, 0
+        origin = read_origin(request, options)
         if origin is None:
             return None, 0
         of_object, limited = obj.key, None

@@ -294,6 +294,18 @@ def test_visitors_of_a_log_are_only_numbers(rule, article, run):
     assert not DailyVisitors.objects.exists()
 
 
+@pytest.mark.parametrize(("refuses", "hits"), [("visitor", 2), ("hit", 0)])
+def test_nobody_in_a_log_has_given_consent(rule, article, run, settings, refuses, hits):
+    rule("daily", visitors=True)
+    options = {"predicate": lambda request: "agreed" in request.COOKIES, "refuses": refuses}
+    asking = {"NAME": "django_hitcount.refusals.consent", "OPTIONS": options}
+    settings.HITCOUNT = {**settings.HITCOUNT, "REFUSALS": [asking]}
+    run(line(), line(at="01/May/2024:12:00:05 +0000"))
+
+    assert get_hits(article) == hits
+    assert get_visitors(article, first_day=MAY, last_day=MAY) == 0
+
+
 def without_names(log):
     return [asked._replace(name=NOT_SENT) for asked in log]
 
