@@ -83,8 +83,11 @@ def make_named_row(obj: Model) -> None:
     Make the row of an object of ``named_models``, for lists and rankings.
 
     If a transaction is open, makes it after the COMMIT. Logs errors, and another hit then tries
-    again. Costs nothing if this process has done it within five minutes, else a statement.
+    again. Costs nothing if this process has done it within five minutes, or for objects of other
+    models, else a statement.
     """
+    if obj.__class__ not in named_models:
+        return
     key = using, model, pk = hits_alias(), obj._meta.model, obj.pk
     if not _made.recall(key):
         run_after_commit(partial(_make, model, pk, using), databases=[using])

@@ -29,7 +29,7 @@ from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, ObjectKe
 from django_hitcount.counters.numbers import forget_numbers
 from django_hitcount.counters.primary_keys import object_id_of
 from django_hitcount.db import daily_visitors, slots, sql
-from django_hitcount.db.counter_keys import content_type_id_of, counter_key
+from django_hitcount.db.counter_keys import content_type_id_of, counted_object, counter_key
 from django_hitcount.db.sql import Rows
 from django_hitcount.db.tables import (
     TABLES_OF_OBJECTS,
@@ -44,6 +44,7 @@ from django_hitcount.db.tables import (
 from django_hitcount.db.taking import take_rows
 from django_hitcount.db.transactions import in_transaction, limit_waits, take_write_lock
 from django_hitcount.exceptions import InvalidArgument
+from django_hitcount.known_rows import make_named_row
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.maintenance.forgetting import OBJECTS_AT_A_TIME
 from django_hitcount.outages.missed_records import make_record_of_slots
@@ -109,6 +110,7 @@ def move_hits(obj: Model, *, to: Model) -> None:
             break
     else:
         flush_hits([partition])
+    make_named_row(counted_object(to))
     for one in (obj, to):
         forget_numbers(one)
 

@@ -26,7 +26,7 @@ from django_hitcount.counters.days import day_of
 from django_hitcount.counters.hits import Hit, NewHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.numbers import FreshNumbers, Number, Wish, numbers_of
-from django_hitcount.db.counter_keys import counter_key
+from django_hitcount.db.counter_keys import counted_object, counter_key
 from django_hitcount.db.savepoints import DelayedWork
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.known_rows import make_named_row, named_models
@@ -97,8 +97,8 @@ def remember_results(
             memory[number] = result.total, now
         if delayed is None and result.total is not None:
             numbers_of(obj)[number] = result.total, now
-        if obj.__class__ in named_models and result.counted:
-            make_named_row(obj)
+        if result.counted and (obj.__class__ in named_models or hasattr(obj, "hit_count_object")):
+            make_named_row(counted_object(obj))
 
 
 @cached_for_settings("HITCOUNT", maxsize=1024)

@@ -20,7 +20,7 @@ from django_hitcount.db.tables import HitSlot
 from django_hitcount.exceptions import InvalidArgument, UnsavedObject
 from django_hitcount.maintenance.compaction import compact_hits
 from django_hitcount.maintenance.flushing import flush_hits
-from django_hitcount.models import with_hits, with_visitors
+from django_hitcount.models import Counter, with_hits, with_visitors
 from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hit
 from tests.app.models import Article, Photo, Translation
@@ -90,6 +90,13 @@ def test_token_is_that_of_the_other(article, translation):
     token = read_token(beacon_token(translation, show="visitors"))
     assert token
     assert (token.model, token.object_id) == (Article, str(article.pk))
+
+
+def test_hits_may_be_those_of_a_named_counter(translation, monkeypatch):
+    monkeypatch.setattr(Translation, "hit_count_object", lambda self: Counter("all"))
+    assert record_hit(translation).total == 1
+    assert get_hits(Counter("all")) == 1
+    assert [*Counter.objects.all()] == [Counter("all")]
 
 
 def test_object_may_count_for_itself(article):

@@ -29,6 +29,7 @@ from django_hitcount.db.tables import (
 from django_hitcount.exceptions import BufferUnavailable, InvalidArgument, UnsavedObject
 from django_hitcount.maintenance.compaction import compact_hits
 from django_hitcount.maintenance.flushing import flush_hits
+from django_hitcount.models import Counter as NamedCounter
 from django_hitcount.reading import get_hits, get_visitors
 from django_hitcount.recording import record_hit
 from django_hitcount.series import hits_by_day
@@ -179,6 +180,15 @@ class TestHits:
         assert [*popular(Recipe, 5)] == [new]
         compact_hits()
         assert [*Recipe.objects.order_by("pk").values_list("views", flat=True)] == [0, 3]
+
+    def test_named_counters_move_and_are_listed(self, buffer):
+        record_hit(NamedCounter("old"), amount=3)
+        move_hits(NamedCounter("old"), to=NamedCounter("new"))
+        assert get_hits(NamedCounter("new")) == 3
+        assert [*popular(NamedCounter, 5)] == [NamedCounter("new")]
+        article = Article.objects.create()
+        move_hits(NamedCounter("new"), to=article)
+        assert get_hits(article) == 3
 
     def test_deleted_object_then_leaves_nothing(self, pair):
         old, new = pair
