@@ -18,6 +18,7 @@ from benchmarks import servers
 GROUPS = (
     "recording",
     "pages",
+    "site",
     "writers",
     "flushing",
     "compaction",

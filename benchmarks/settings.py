@@ -26,6 +26,7 @@ INSTALLED_APPS = [
     "hitcount",
     "django_visit_count",
     "django_hitcount",
+    "django_hitcount.pages",
     "benchmarks.app",
 ]
 # What the admin asks for.

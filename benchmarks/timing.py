@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 CALLS_PER_TURN = 20
 """Calls in a row: enough to warm caches, too few for the machine's load to change."""
@@ -53,9 +55,9 @@ def seconds_of(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def alternate(measures: Mapping[str, Callable[[], float]], *, turns: int) -> dict[str, float]:
+def alternate(measures: Mapping[T, Callable[[], float]], *, turns: int) -> dict[T, float]:
     """Median figure by name; the measures take turns, in reverse order every other time."""
-    figures: dict[str, list[float]] = {name: [] for name in measures}
+    figures: dict[T, list[float]] = {name: [] for name in measures}
     for turn in range(turns):
         for name in [*measures][:: 1 if turn % 2 == 0 else -1]:
             figures[name].append(measures[name]())

@@ -169,18 +169,13 @@ def _record(
 
 
 def record_new_hits(
-    objs: Sequence[Model],
-    hits: Sequence[NewHits],
-    request: HttpRequest | None,
-    *,
-    with_totals: bool = True,
+    objs: Sequence[Model], hits: Sequence[NewHits], request: HttpRequest | None
 ) -> list[Hit]:
     """
     Record a hit on each of ``objs``, in the same order, all on one counter. See record_hits().
 
     If a transaction is open, the hits are recorded after its COMMIT. A Hit that waits has the total
-    as it will be, but without the hit if the buffer may find that it is a repeat. If nobody shows
-    totals, pass ``with_totals=False``: then they are not read.
+    as it will be, but without the hit if the buffer may find that it is a repeat.
     """
     if not hits:
         return []
@@ -207,13 +202,12 @@ def record_new_hits(
     try:
         opened = open_transactions(databases, autocommit_in=using)
         if opened:
-            work = partial(_record_now, objs, hits, request, origin, wanted, with_totals)
+            work = partial(_record_now, objs, hits, request, origin, wanted)
             delayed = DelayedWork(work, opened)
-            shown = [hit.key for hit in hits if with_totals]
-            before = read_totals(shown, request, wanted)
+            before = read_totals([hit.key for hit in hits], request, wanted)
             results = _foresee(hits, before, origin)
         else:
-            results = _record_now(objs, hits, request, origin, wanted, with_totals)
+            results = _record_now(objs, hits, request, origin, wanted)
     except TransactionManagementError as exc:
         results = _report_lost(hits, exc)
     finally:
@@ -228,7 +222,6 @@ def _record_now(
     request: HttpRequest | None,
     origin: RequestOrigin | None,
     wanted: tuple[Number, ...],
-    with_totals: bool,
 ) -> list[Hit]:
     """Record hits, and return a Hit for each. Also read what is ``wanted``, for the page."""
     began_at = time.monotonic()
@@ -252,8 +245,7 @@ def _record_now(
         return [Hit(True, None, recorded[0].total)]  # As most hits, which need nothing of the rest.
     # If an object is there twice, both of its hits have the total with both of them.
     totals = {Number(hit.key): result.total for hit, result in zip(hits, recorded, strict=True)}
-    missing = [number for number, total in totals.items() if total is None]
-    if missing and with_totals:
+    if missing := [number for number, total in totals.items() if total is None]:
         totals |= read_numbers(missing, known, on_page=True)
     refusals = [result.refusal for result in recorded]
     if any(refusals):

@@ -74,7 +74,7 @@ def _record(request: HttpRequest, response: HttpResponseBase, path: str) -> None
     key, day = counter_key(site, counter=counter), day_of()
     if refusal := find_refusal(HitContext(request, shown, counter)):
         log_refused([refusal], counter, request)
-        record_new_hits([shown], [NewHits(key, day, 1, refusal)], request, with_totals=False)
+        record_new_hits([shown], [NewHits(key, day, 1, refusal)], request)
         return
     objs: list[Model] = []
     hits: list[NewHits] = []
@@ -91,7 +91,7 @@ def _record(request: HttpRequest, response: HttpResponseBase, path: str) -> None
             hits.append(NewHits(key, day, 1, PATH_LIMIT))
     except (BufferUnavailable, *DATABASE_ERRORS) as exc:
         logger.error("A page is only counted for the whole site: %s", exc)
-    record_new_hits(objs, hits, request, with_totals=False)
+    record_new_hits(objs, hits, request)
 
 
 def _find_or_make(site_id: int, path: str, purpose: str) -> Page | None:
