@@ -59,7 +59,8 @@ class HitCountMixin(models.Model):
         article.record_hit(request)
         article.hits
 
-    It adds no field, so it needs no migration. Deleting an object deletes its counts.
+    It adds no field, so it needs no migration. Deleting an object deletes its counts. If the model
+    has a method ``hit_count_object()``, the hits are those of the object that it returns.
 
     These functions are its methods, without their first argument: record_hit(), get_hits(),
     get_visitors(), hits_by_day(), hits_by_week(), hits_by_month(), visitors_by_day(), and their

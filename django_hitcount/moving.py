@@ -77,8 +77,10 @@ def move_hits(obj: Model, *, to: Model) -> None:
         duplicate.delete()
 
     Moves the hits of all counters and days, those that wait in Redis, visitors and corrections. The
-    objects may be of different models. Their sum is the same at any time. A visitor of both objects
-    counts as two, and ``is_distinct`` says so: nobody can tell who visited both.
+    objects may be of different models. In the tables, their sum is the same at any time; totals
+    that Redis keeps follow a moment later, or if the process was killed, with the next flush. A
+    visitor of both objects counts as two, and ``is_distinct`` says so: nobody can tell who visited
+    both.
 
     Call it again if it raises, or if its process was killed: it moves what is left. Hits that are
     recorded on ``obj`` meanwhile, or later, stay there until the next call.
@@ -90,10 +92,11 @@ def move_hits(obj: Model, *, to: Model) -> None:
 
     Raises InvalidArgument if the objects are the same or one is not saved, RuntimeError within a
     transaction, BufferUnavailable and what flush_hits() raises if Redis is away, and the database's
-    error. Totals that Redis keeps are right after the call; if that is killed, after a flush.
+    error.
 
-    Costs two flushes of the partition of ``obj``, five queries, and for each 500 rows of ``obj`` a
-    transaction of four to eight statements. With Redis, also costs a round trip or two.
+    Costs two flushes of the partition of ``obj``, twelve queries, and for each 500 rows of a table a
+    transaction of three to eight statements. With Redis, also costs two queries, and two round
+    trips or more.
     """
     source: ObjectKey = content_type_id_of(obj), object_id_of(obj)
     target: ObjectKey = counter_key(to, counter=DEFAULT_COUNTER)[:2]
