@@ -94,8 +94,8 @@ def move_hits(obj: Model, *, to: Model) -> None:
     transaction, BufferUnavailable and what flush_hits() raises if Redis is away, and the database's
     error.
 
-    Costs two flushes of the partition of ``obj``, twelve queries, and for each 500 rows of a table a
-    transaction of three to eight statements. With Redis, also costs two queries, and two round
+    Costs two flushes of the partition of ``obj``, twelve queries, and for each 500 rows of a table
+    a transaction of three to eight statements. With Redis, also costs two queries, and two round
     trips or more.
     """
     source: ObjectKey = content_type_id_of(obj), object_id_of(obj)
