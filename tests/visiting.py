@@ -10,6 +10,13 @@ from django.test import RequestFactory
 
 from django_hitcount.buffers import Buffer, get_buffer
 from django_hitcount.counters.days import day_of
+from django_hitcount.db.tables import (
+    Admission,
+    CountedAddress,
+    DailyVisitors,
+    SeenVisitor,
+    VisitorSalt,
+)
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import HitCountMixin
 from django_hitcount.status import get_refused_hits
@@ -59,3 +66,16 @@ def forget_keys() -> None:
     """Forget all visitor keys, as a process that begins."""
     hashing._read_key.cache_clear()
     hashing._read_keys_of_day.cache_clear()
+
+
+def kept_of_visitors(redis) -> list[object]:
+    """What Redis and the tables keep of visitors, without the ids that pages have made up."""
+    keys = [key.decode() for key in redis.keys("*")]
+    kinds = ("repeat", "seen", "addresses", "visitors", "sketches_of")
+    tables = (VisitorSalt, SeenVisitor, DailyVisitors, CountedAddress)
+    rows = [row for table in tables for row in table.objects.all()]
+    return [
+        *[key for key in keys if any(f":{kind}:" in key for kind in kinds)],
+        *rows,
+        *Admission.objects.exclude(name__startswith="throttle:view:"),
+    ]

@@ -18,7 +18,7 @@ from django_hitcount.testing import AsyncBrowserClient
 from tests.browsers import BROWSER
 from tests.pages.site import counts
 from tests.redis_server import sends
-from tests.visiting import refused_today
+from tests.visiting import kept_of_visitors, refused_today
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -216,3 +216,20 @@ def test_they_are_ranked_as_any_objects(browser):
 
     assert [(page.path, page.hits) for page in popular(Page, 5)] == [("/mate/", 2), ("/tea/", 1)]
     assert [(str(site), site.hits) for site in popular(WholeSite, 5)] == [("The whole site", 3)]
+
+
+@pytest.mark.parametrize(("refuses", "hits"), [("visitor", 3), ("hit", 1)])
+def test_without_consent_nothing_of_a_visitor_is_kept(
+    browser, counted, settings, redis, refuses, hits
+):
+    browser.get("/tea/")
+    kept = kept_of_visitors(redis)  # The number of new paths of this hour.
+    counted(views={"repeat": "daily", "visitors": True})
+    options = {"predicate": lambda request: "agreed" in request.COOKIES, "refuses": refuses}
+    asking = {"NAME": "django_hitcount.refusals.consent", "OPTIONS": options}
+    settings.HITCOUNT = {**settings.HITCOUNT, "REFUSALS": [asking]}
+    browser.get("/tea/")
+    browser.get("/tea/")
+
+    assert counts() == {"/tea/": hits, "": hits}
+    assert kept_of_visitors(redis) == kept

@@ -9,13 +9,6 @@ from django.db import transaction
 from django.test import Client
 
 from django_hitcount import arecord_hit, flush_hits, get_hits, get_visitors
-from django_hitcount.db.tables import (
-    Admission,
-    CountedAddress,
-    DailyVisitors,
-    SeenVisitor,
-    VisitorSalt,
-)
 from django_hitcount.exceptions import TransactionLost
 from django_hitcount.refusals import consent, get_refusals
 from django_hitcount.refusals.consents import lacks_consent
@@ -23,7 +16,7 @@ from tests.app.models import Article
 from tests.beacon.sending import send
 from tests.browsers import BROWSER
 from tests.refusals.reasons import BUILT_IN, get, reason
-from tests.visiting import forget_keys, refused_today
+from tests.visiting import forget_keys, kept_of_visitors, refused_today
 
 CONSENT = f"{BUILT_IN}consent"
 AGREED, DECLINED, UNDECIDED = {"Cookie": "agreed=yes"}, {"Cookie": "agreed=no"}, {}
@@ -64,19 +57,6 @@ def beacon(article, headers) -> None:
     """Send the hit of a page that a cache has served."""
     view_id = f"view-{get_hits(article):08}"
     assert send([article], view_id=view_id, client=Client(headers=headers)).status_code == 200
-
-
-def kept_of_visitors(redis) -> list[object]:
-    """What Redis and the tables keep of visitors, without the ids that pages have made up."""
-    keys = [key.decode() for key in redis.keys("*")]
-    kinds = ("repeat", "seen", "addresses", "visitors", "sketches_of")
-    tables = (VisitorSalt, SeenVisitor, DailyVisitors, CountedAddress)
-    rows = [row for table in tables for row in table.objects.all()]
-    return [
-        *[key for key in keys if any(f":{kind}:" in key for kind in kinds)],
-        *rows,
-        *Admission.objects.exclude(name__startswith="throttle:view:"),
-    ]
 
 
 @pytest.fixture
