@@ -5,6 +5,9 @@ from __future__ import annotations
 from django.test import TestCase
 
 from blog.models import Article, Page
+from django_hitcount.models import Counter
+from django_hitcount.pages.models import Page as CountedPage
+from django_hitcount.pages.models import WholeSite
 from django_hitcount.testing import BrowserClient, assert_hits, override_hitcount
 
 
@@ -56,3 +59,18 @@ class CountingTests(TestCase):
         self.client.get("/-/pages/about")
 
         assert_hits(Page.objects.get(pk="about"), 1)
+
+    def test_button_is_counted_by_its_name(self) -> None:
+        self.client.post("/-/thanks")
+
+        assert_hits(Counter("thanks"), 1)
+        assert "Say thanks <span>1</span>" in self.client.get("/-/pages/about").content.decode()
+
+    def test_all_pages_count_for_the_site(self) -> None:
+        self.client.get("/tea")
+        self.client.get("/admin/login/")
+        page = self.client.get("/").content.decode()
+
+        assert "visited 1 time today, by 1 visitor." in page
+        assert_hits(WholeSite(), 2, counter="page_views")
+        assert_hits(CountedPage.objects.get(path="/tea"), 1, counter="page_views")

@@ -10,6 +10,7 @@ app_name = "blog"
 # An article may have any path, so what the site needs for itself is below "/-/".
 urlpatterns = [
     path("", views.ArticleListView.as_view(), name="list"),
+    path("-/thanks", views.thank, name="thank"),
     path("-/pages/<slug:pk>", views.PageView.as_view(), name="page"),
     path(
         "-/articles/<int:pk>/cached",

@@ -13,7 +13,8 @@ from django.views.generic import DetailView, ListView
 
 from blog.models import Article, Page
 from blog.paths import clean_path
-from django_hitcount import arecord_hit, record_hits
+from django_hitcount import arecord_hit, record_hit, record_hits
+from django_hitcount.models import Counter
 from django_hitcount.views import HitCountDetailMixin
 
 ORDERS = {"newest": "Newest", "popular": "Most hits"}
@@ -70,6 +71,9 @@ class PageView(HitCountDetailMixin, DetailView):
     model = Page
     template_name = "blog/page_detail.html"
 
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(thanks=Counter("thanks"), **kwargs)
+
 
 def download(request: HttpRequest, pk: int) -> HttpResponse:
     """A second counter on the same object."""
@@ -89,3 +93,10 @@ async def applaud(request: HttpRequest, pk: int) -> HttpResponse:
     article = await aget_object_or_404(Article, pk=pk)
     await arecord_hit(article, counter="applause")
     return redirect(f"{article.get_absolute_url()}#applause")
+
+
+@require_POST
+def thank(request: HttpRequest) -> HttpResponse:
+    """A button is no object: it has a name, under which it is counted."""
+    record_hit(Counter("thanks"))
+    return redirect("blog:page", pk="about")

@@ -30,11 +30,13 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django.contrib.humanize",
     "django_hitcount",
+    "django_hitcount.pages",
     "blog",
     "demo",
 ]
 
 MIDDLEWARE = [
+    "django_hitcount.pages.middleware.PageHitsMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
@@ -86,7 +88,15 @@ CACHES: dict[str, dict[str, Any]] = {
 
 HITCOUNT: dict[str, Any] = {
     # "views" exists by default. It is listed to count its visitors, too.
-    "COUNTERS": {"views": {"visitors": True}, "downloads": {}, "applause": {}, "impressions": {}},
+    "COUNTERS": {
+        "views": {"visitors": True},
+        "page_views": {"visitors": True},
+        "downloads": {},
+        "applause": {},
+        "impressions": {},
+    },
+    # In a replay, all pages would count today, and not on the days of the log.
+    "PAGES": {"counter": "page_views", "exclude": ["/"] if REPLAY else ["/admin/"]},
     "TRUSTED_PROXIES": int(os.environ.get("EXAMPLE_PROXIES", "0")),
 }
 
