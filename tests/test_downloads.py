@@ -141,6 +141,8 @@ def test_who_does_not_fetch_the_file_is_neither_counted_nor_refused(article, ran
         "bytes=500-,",
         f"bytes={'9' * 5000}-",
         "5-",
+        f"bytes={' ' * 100_000}",
+        "bytes=5 - 6",
     ],
 )
 def test_a_server_sends_all_of_it_if_a_range_is_wrong(header):
