@@ -22,6 +22,7 @@ GROUPS = (
     "writers",
     "flushing",
     "compaction",
+    "importing",
     "memory",
     "visitors",
     "rankings",

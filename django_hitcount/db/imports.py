@@ -6,7 +6,7 @@ import datetime
 import secrets
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import IntegrityError, models
 from django.utils import timezone
@@ -27,8 +27,8 @@ LOCK_WAIT_SECONDS = 1.0
 KEYS_AT_A_TIME = 500
 """Counters of one query: few enough for the 999 parameters of an old SQLite."""
 
-Days = list[tuple[int, str, str, str]]
-"""Content types and counters, each with the first and the last day of its hits."""
+Days = list[tuple[int, str, str, str, int]]
+"""Content types and counters, each with the first and the last day of its hits, and visitors."""
 
 
 class Row(NamedTuple):
@@ -80,13 +80,25 @@ def check_import(name: str, days: Days | None = None) -> None:
 
 
 def _find_common_days(days: Days, others: Days) -> str | None:
-    for content_type_id, counter, first, last in days:
-        for other_type_id, other_counter, other_first, other_last in others:
+    for content_type_id, counter, first, last, _ in days:
+        for other_type_id, other_counter, other_first, other_last, _ in others:
             if (content_type_id, counter) == (other_type_id, other_counter):
                 begin, end = max(first, other_first), min(last, other_last)
                 if begin <= end:
                     return f"{counter!r} on days from {begin} to {end}"
     return None
+
+
+def _unite_days(days: Iterable[Sequence[Any]]) -> Days:
+    """Unite those of a model and counter: a source may have changed since the import began."""
+    found: dict[tuple[int, str], list[Sequence[Any]]] = {}
+    for row in days:
+        found.setdefault((row[0], row[1]), []).append(row)
+    united: Days = []
+    for key, rows in found.items():
+        _, _, first_days, last_days, visitors = zip(*rows, strict=True)
+        united.append((*key, min(first_days), max(last_days), sum(visitors)))
+    return united
 
 
 def begin_import(name: str, strategy: str, days: Days) -> Import:
@@ -101,7 +113,8 @@ def begin_import(name: str, strategy: str, days: Days) -> Import:
         take_write_lock(using, Import)
         check_import(name, days)
         found = Import.objects.using(using).filter(name=name).first()
-        made = found or Import(name=name, strategy=strategy, days=days)
+        made = found or Import(name=name, strategy=strategy)
+        made.days = _unite_days([*(made.days or []), *days])
         if made.strategy != strategy:
             raise ImportRefused(
                 f"The import {name!r} has begun with the strategy {made.strategy!r}, not "
@@ -260,8 +273,9 @@ def take_piece(made: Import, after: int, size: int, *, slot: int, using: str) ->
         return []
     rows = [Row(key_of(row), row.day, -row.hits) for row in taken]
     add_rows(rows, slot=slot, using=using)
-    _delete_visitors(made, rows, using)
-    sql.delete_by_id(ImportedHits, [row.pk for row in taken], using)
+    if any(visitors for *_, visitors in made.days):
+        _delete_visitors(made, rows, using)
+    found.filter(pk__lte=taken[-1].pk)._raw_delete(using)
     return taken
 
 

@@ -17,9 +17,9 @@ from django_hitcount.db.transactions import DATABASE_ERRORS, in_transaction, lim
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.missed_records import make_record_of_slots
 
-PIECE_SIZE = 1000
+PIECE_SIZE = 5000
 """Rows that one transaction writes: many enough that the COMMITs take little time, and few enough
-to hold locks for some 50 ms."""
+to hold locks for a fraction of a second. Pages that meet one write into another slot."""
 
 KEYS_PER_RECORD = 500
 """Counters of one MissedRecord: as many as one record command has."""

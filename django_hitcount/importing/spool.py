@@ -63,7 +63,10 @@ WHERE content_type_id = ? AND object_id = ?
 ON CONFLICT DO UPDATE SET hits = hits + excluded.hits, visitors = visitors + excluded.visitors
 """
 
-DAYS = "SELECT content_type_id, counter, MIN(day), MAX(day) FROM hits GROUP BY 1, 2 ORDER BY 1, 2"
+DAYS = """
+SELECT content_type_id, counter, MIN(day), MAX(day), SUM(visitors) FROM hits
+GROUP BY 1, 2 ORDER BY 1, 2
+"""
 
 OBJECTS = """
 SELECT content_type_id, object_id, MIN(place), COUNT(*) FROM hits
@@ -124,7 +127,7 @@ class Spool:
         return int(number)
 
     def days(self) -> Days:
-        """Return the first and the last day of each content type and counter."""
+        """Return the first and the last day of each content type and counter, and visitors."""
         return [*self._database.execute(DAYS)]
 
     def rows_after(self, last_row: Iterable[Any] | None, size: int) -> list[Row]:

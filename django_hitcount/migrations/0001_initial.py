@@ -254,7 +254,7 @@ class Migration(migrations.Migration):
                 ('day', models.DateField()),
                 ('import_id', models.BigIntegerField()),
                 ('hits', models.BigIntegerField()),
-                ('content_type', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='contenttypes.contenttype')),
+                ('content_type', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='contenttypes.contenttype')),
             ],
             options={
                 'default_permissions': (),

@@ -174,4 +174,4 @@ def test_elsewhere_there_are_few_lines(buffer):
 
 
 def test_the_size_of_pieces_is_that_of_a_statement():
-    assert running.PIECE_SIZE == pieces.PIECE_SIZE == 1000
+    assert running.PIECE_SIZE == pieces.PIECE_SIZE == 5000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 import random
 import time
 
@@ -10,14 +11,16 @@ import pytest
 from django.contrib.contenttypes.models import ContentType
 from django.core.management import call_command
 from django.db import connection
+from django.db.models import Sum
 
 from django_hitcount import get_hits, import_hits, record_hit, undo_import
+from django_hitcount.db.tables import DailyHitSlot, HitSlot, Import
 from django_hitcount.exceptions import InvalidArgument
-from django_hitcount.importing import Column, HitcountTables, pieces, running, tables
+from django_hitcount.importing import Column, HitcountTables, running, tables
 from django_hitcount.maintenance.flushing import flush_hits
 from tests import children
 from tests.app.models import Article, Cover, Dish, Menu, Photo, Recipe, Remark, Review, Small
-from tests.tables import daily_sums, slot_sums
+from tests.servers import wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis")]
 
@@ -147,28 +150,38 @@ def test_rows_are_read_in_pieces(buffer, installed, monkeypatch):
     assert [get_hits(article) for article in articles] == [*range(2, 12)]
 
 
+def pieces_done():
+    return Import.objects.values_list("pieces", flat=True).first() or 0
+
+
 @pytest.mark.long
 def test_killed_and_started_again_all_totals_are_equal(buffer, installed, monkeypatch):
+    """HITCOUNT_TEST_IMPORTED may name another number of objects, which have ten hits each."""
     from hitcount.models import Hit, HitCount
 
+    number = int(os.environ.get("HITCOUNT_TEST_IMPORTED", "1000"))
     seed = random.randrange(10**6)
     print(f"seed {seed}")
     rng = random.Random(seed)
-    monkeypatch.setattr(running, "PIECE_SIZE", 100)
-    monkeypatch.setattr(pieces, "PIECE_SIZE", 100)
-    articles = Article.objects.bulk_create(Article() for _ in range(1000))
+    if number <= 1000:
+        monkeypatch.setattr(running, "PIECE_SIZE", 30)
+    monkeypatch.setattr(Hit._meta.get_field("created"), "auto_now_add", False)
+    Article.objects.bulk_create((Article() for _ in range(number)), batch_size=1000)
+    pks = [*Article.objects.order_by("pk").values_list("pk", flat=True)]
     model = ContentType.objects.get_for_model(Article)
-    olds = HitCount.objects.bulk_create(
-        HitCount(content_type=model, object_pk=article.pk, hits=rng.randrange(10, 50))
-        for article in articles
-    )
-    rows = Hit.objects.bulk_create(
-        Hit(hitcount=olds[n % 1000], ip="x", session="x", user_agent="x") for n in range(10_000)
-    )
-    for row in rows:
-        row.created = at(rng.randrange(1, 20), rng.randrange(24))
-    Hit.objects.bulk_update(rows, ["created"], batch_size=300)
-    get_hits(articles)
+    rows = [HitCount(content_type=model, object_pk=pk, hits=rng.randrange(10, 50)) for pk in pks]
+    wanted = {str(row.object_pk): row.hits for row in rows}
+    HitCount.objects.bulk_create(rows, batch_size=1000)
+    olds = [*HitCount.objects.values_list("pk", flat=True)]
+    for _ in range(10):
+        hits = [
+            Hit(hitcount_id=old, ip="x", session="x", user_agent="x")
+            for old in rng.sample(olds, len(olds))
+        ]
+        for hit in hits:
+            hit.created = at(rng.randrange(1, 29), rng.randrange(24))
+        Hit.objects.bulk_create(hits, batch_size=1000)
+    get_hits(Article.objects.order_by("pk")[:500])  # With Redis, it now keeps these totals.
 
     def work():
         import_hits(HitcountTables(EARLIER))
@@ -176,16 +189,29 @@ def test_killed_and_started_again_all_totals_are_equal(buffer, installed, monkey
     began = time.monotonic()
     import_hits(HitcountTables(EARLIER), dry_run=True)
     seconds = time.monotonic() - began
-    for _ in range(10):
+    killed = []
+    for turn in range(10):
+        done = pieces_done()
         pid = children.fork(work)
-        time.sleep(rng.uniform(0, 2.5 * seconds))  # Any moment will do.
+        if turn % 2:  # While it writes.
+            wait_until(lambda done=done: pieces_done() > done, "a piece")
+            time.sleep(rng.uniform(0, 0.1))
+        else:
+            time.sleep(rng.uniform(0, 2) * seconds)  # Any moment will do.
         children.kill(pid)
+        killed.append(pieces_done())
+    assert Import.objects.get().is_open
+    began = time.monotonic()
     import_hits(HitcountTables(EARLIER))
+    print(f"read in {seconds:.1f} s; killed at pieces {killed}; {time.monotonic() - began:.1f} s")
+    assert import_hits(HitcountTables(EARLIER)).was_finished
     flush_hits()
 
-    wanted = {article: old.hits for article, old in zip(articles, olds, strict=True)}
-    assert get_hits(articles) == wanted
-    assert slot_sums(articles[:50]) == daily_sums(articles[:50])
+    some = Article.objects.order_by("pk")[:500]
+    assert get_hits(some) == {article: wanted[str(article.pk)] for article in some}
+    for table in (HitSlot, DailyHitSlot):
+        found = table.objects.order_by().values_list("object_id").annotate(Sum("hits"))
+        assert {pk: int(hits) for pk, hits in found} == wanted
 
 
 def test_a_column_is_imported_on_a_named_day(buffer):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.contrib.contenttypes.models import ContentType
 from django.db import models
 from django.utils import timezone
 
@@ -33,7 +34,7 @@ class Import(Row):
     """The key and the day that the last piece ends with."""
 
     days = models.JSONField()
-    """The first and the last day of each content type and counter."""
+    """The first and the last day of each content type and counter, and how many visitors."""
 
     refused = models.JSONField(default=list)
     """Refused hits by day, counter and reason."""
@@ -50,6 +51,14 @@ class Import(Row):
 class ImportedHits(CounterRow):
     """What an import has added to a counter on one day, so that it can be undone."""
 
+    content_type = models.ForeignKey(
+        ContentType,
+        on_delete=models.CASCADE,
+        related_name="+",
+        db_index=False,
+        # The rows of hits that are written with these ones have the constraint.
+        db_constraint=False,
+    )
     day = models.DateField()
     import_id = models.BigIntegerField()
     hits = models.BigIntegerField()
