@@ -6,12 +6,12 @@ import datetime
 import secrets
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, NamedTuple
 
 from django.db import IntegrityError, models
 from django.utils import timezone
 
 from django_hitcount.counters import split
+from django_hitcount.counters.imports import Days, Row, find_common_days, unite_days
 from django_hitcount.counters.keys import CounterKey, RefusedKey
 from django_hitcount.db import daily_visitors, slots, sql, sums
 from django_hitcount.db.tables import DailyVisitors, Import, ImportedHits, hits_alias
@@ -26,18 +26,6 @@ LOCK_WAIT_SECONDS = 1.0
 
 KEYS_AT_A_TIME = 500
 """Counters of one query: few enough for the 999 parameters of an old SQLite."""
-
-Days = list[tuple[int, str, str, str, int]]
-"""Content types and counters, each with the first and the last day of its hits, and visitors."""
-
-
-class Row(NamedTuple):
-    """The hits of a counter on one day. Rows sort in the order in which they are written."""
-
-    key: CounterKey
-    day: datetime.date
-    hits: int
-    visitors: int = 0
 
 
 def read_import(name: str) -> Import | None:
@@ -72,33 +60,11 @@ def check_import(name: str, days: Days | None = None) -> None:
                 f"The import {other.name!r} is not finished. Only one import runs at a time: run "
                 "that one again, or undo it."
             )
-        elif common := _find_common_days(days or [], other.days):
+        elif common := find_common_days(days or [], other.days):
             raise ImportRefused(
                 f"The import {other.name!r} has already imported hits of {common}. Leave these "
                 "days out, undo that import, or import both sources at once."
             )
-
-
-def _find_common_days(days: Days, others: Days) -> str | None:
-    for content_type_id, counter, first, last, _ in days:
-        for other_type_id, other_counter, other_first, other_last, _ in others:
-            if (content_type_id, counter) == (other_type_id, other_counter):
-                begin, end = max(first, other_first), min(last, other_last)
-                if begin <= end:
-                    return f"{counter!r} on days from {begin} to {end}"
-    return None
-
-
-def _unite_days(days: Iterable[Sequence[Any]]) -> Days:
-    """Unite those of a model and counter: a source may have changed since the import began."""
-    found: dict[tuple[int, str], list[Sequence[Any]]] = {}
-    for row in days:
-        found.setdefault((row[0], row[1]), []).append(row)
-    united: Days = []
-    for key, rows in found.items():
-        _, _, first_days, last_days, visitors = zip(*rows, strict=True)
-        united.append((*key, min(first_days), max(last_days), sum(visitors)))
-    return united
 
 
 def begin_import(name: str, strategy: str, days: Days) -> Import:
@@ -114,7 +80,7 @@ def begin_import(name: str, strategy: str, days: Days) -> Import:
         check_import(name, days)
         found = Import.objects.using(using).filter(name=name).first()
         made = found or Import(name=name, strategy=strategy)
-        made.days = _unite_days([*(made.days or []), *days])
+        made.days = unite_days([*(made.days or []), *days])
         if made.strategy != strategy:
             raise ImportRefused(
                 f"The import {name!r} has begun with the strategy {made.strategy!r}, not "

@@ -10,6 +10,7 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.counters import split
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.hits import NewHits
+from django_hitcount.counters.imports import Row
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db import imports, slots
 from django_hitcount.db.tables import Import, ImportedHits, MissedRecord, hits_alias
@@ -30,11 +31,11 @@ logger = logging.getLogger("django_hitcount")
 
 
 def write_piece(
-    made: Import, rows: Sequence[imports.Row], last_row: Sequence[object], strategy: str
-) -> list[imports.Row]:
+    made: Import, rows: Sequence[Row], last_row: Sequence[object], strategy: str
+) -> list[Row]:
     """Write what the tables lack of some rows, in one transaction. Return it."""
     using, choice = hits_alias(), slots.SlotChoice()
-    missing: list[imports.Row] = []
+    missing: list[Row] = []
     records: list[MissedRecord] = []
 
     def write() -> None:

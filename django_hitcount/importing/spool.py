@@ -17,8 +17,8 @@ from hashlib import blake2b
 from typing import Any
 
 from django_hitcount.conf import get_config
+from django_hitcount.counters.imports import Days, Row
 from django_hitcount.counters.keys import CounterKey, ObjectKey
-from django_hitcount.db.imports import Days, Row
 from django_hitcount.importing.rows import Findings, SourceRow
 
 MOST_HITS = 10**15

@@ -360,7 +360,7 @@ def test_strategies_never_lower_visitors(rule, article, strategy, visitors):
     rule(visitors=True)
     import_hits(WithVisitors((article, MAY, 9, 4), (article, JUNE, 9, 1)), import_id="a")
     undone = [(article, MAY, 3, 3), (article, JUNE, 2, 2)]
-    with mock.patch.object(imports, "_find_common_days", return_value=None):
+    with mock.patch.object(imports, "find_common_days", return_value=None):
         import_hits(WithVisitors(*undone), import_id="b", strategy=strategy)
 
     assert visitors_on(article, MAY) == visitors
