@@ -45,11 +45,10 @@ from django_hitcount.counters.hits import (
 )
 from django_hitcount.counters.keys import CounterKey, valid_visitor_counter
 from django_hitcount.counters.numbers import Number, Wish
-from django_hitcount.counters.primary_keys import find_by_texts, object_id_of
+from django_hitcount.counters.primary_keys import find_by_texts, named_models, object_id_of
 from django_hitcount.db.counter_keys import content_type_id_of, counted_object, counter_key
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable, InvalidArgument
-from django_hitcount.known_rows import named_models
 from django_hitcount.numbers import read_numbers
 from django_hitcount.recording import record_new_hits
 from django_hitcount.refusals.consents import lacks_consent

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from django.db.models import Model
 
+from django_hitcount.counters.primary_keys import named_models
 from django_hitcount.db import sql
 from django_hitcount.db.savepoints import run_after_commit, savepoint
 from django_hitcount.db.tables import hits_alias
@@ -67,14 +68,11 @@ class KnownRows(Generic[T]):
             self._rows.clear()
 
 
-named_models: set[type[Model]] = set()
-"""The models whose objects can be counted before they have a row: the primary key is all of it."""
-
 _made: KnownRows[bool] = KnownRows()
 
 
-def clear_known_rows() -> None:
-    """Forget which rows there are, as after ``migrate`` and ``flush``."""
+def clear_known_rows(**kwargs: object) -> None:
+    """Forget which rows there are, as after ``migrate`` and ``flush``, and when one is deleted."""
     _made.clear()
 
 
@@ -88,8 +86,8 @@ def make_named_row(obj: Model) -> None:
     """
     if obj.__class__ not in named_models:
         return
-    key = using, model, pk = hits_alias(), obj._meta.model, obj.pk
-    if not _made.recall(key):
+    model, pk, using = obj._meta.model, obj.pk, hits_alias()
+    if not _made.recall((using, model, pk)):
         run_after_commit(partial(_make, model, pk, using), databases=[using])
 
 

@@ -9,12 +9,13 @@ from typing import Any, Self
 from django.core.checks import CheckMessage, Error
 from django.db import models
 from django.db.models.fields.reverse_related import ForeignObjectRel
-from django.db.models.signals import class_prepared
+from django.db.models.signals import class_prepared, post_delete
 from django.utils.translation import gettext_lazy as _
 
 from django_hitcount import deletion, known_rows, reading, recording, series
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.numbers import HitsOfObject, Number, forget_numbers, numbers_of
+from django_hitcount.counters.primary_keys import named_models
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.expressions import HitCountSum
 from django_hitcount.db.tables import (
@@ -170,7 +171,8 @@ def _on_class_prepared(sender: type[models.Model], **kwargs: Any) -> None:
         _replace_manager(sender)
         deletion.register(sender)
     if issubclass(sender, NamedModel):
-        known_rows.named_models.add(sender)
+        named_models.add(sender)
+        post_delete.connect(known_rows.clear_known_rows, sender=sender)
 
 
 def _replace_manager(sender: type[models.Model]) -> None:

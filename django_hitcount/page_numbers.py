@@ -26,10 +26,11 @@ from django_hitcount.counters.days import day_of
 from django_hitcount.counters.hits import Hit, NewHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.numbers import FreshNumbers, Number, Wish, numbers_of
+from django_hitcount.counters.primary_keys import named_models
 from django_hitcount.db.counter_keys import counted_object, counter_key
 from django_hitcount.db.savepoints import DelayedWork
 from django_hitcount.db.transactions import DATABASE_ERRORS
-from django_hitcount.known_rows import make_named_row, named_models
+from django_hitcount.known_rows import make_named_row
 from django_hitcount.numbers import read_numbers
 
 MOST_WISHES = 20

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
+import time_machine
 from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.template import Context, Template
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 from django.utils.translation import gettext_lazy
 
 from django_hitcount import (
@@ -24,7 +28,7 @@ from django_hitcount import (
     record_hits,
 )
 from django_hitcount.counters.days import day_of
-from django_hitcount.db.tables import HitSlot
+from django_hitcount.db.tables import DeletedObject, HitSlot
 from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.maintenance.compaction import compact_hits
 from django_hitcount.models import Counter
@@ -171,6 +175,35 @@ def test_deleting_one_deletes_its_hits(buffer):
     assert names() == set()
     assert get_hits(Counter("newsletter")) == 0
     assert not HitSlot.objects.exists()
+
+
+def test_one_that_is_counted_after_its_deletion_begins_at_zero_and_keeps_its_hits(buffer):
+    record_hit(Counter("newsletter"), amount=3)
+    Counter("newsletter").delete()
+    flush_hits()
+    compact_hits()
+
+    record_hit(Counter("newsletter"))
+    assert names() == {"newsletter"}
+    Counter.objects.all()._raw_delete("default")  # Another process does not know of the deletion.
+    for minutes in (5, 70):
+        with time_machine.travel(timezone.now() + timedelta(minutes=minutes), tick=False):
+            flush_hits()
+            compact_hits()
+
+    assert get_hits(Counter("newsletter")) == 1
+    assert not DeletedObject.objects.exists()
+
+
+def test_deletion_that_is_not_committed_deletes_no_hits(buffer):
+    record_hit(Counter("newsletter"))
+    with pytest.raises(ZeroDivisionError), transaction.atomic():
+        Counter("newsletter").delete()
+        raise ZeroDivisionError
+    flush_hits()
+    compact_hits()
+
+    assert get_hits(Counter("newsletter")) == 1
 
 
 def test_cached_page_counts_one_that_has_no_row_yet(buffer):

@@ -28,6 +28,9 @@ from django_hitcount.exceptions import UnsavedObject
 
 Field: TypeAlias = "models.Field[Any, Any]"
 
+named_models: set[type[Model]] = set()
+"""The models whose objects can be counted before they have a row: the primary key is all of it."""
+
 
 class KeyType(Enum):
     """The type of a primary key's column, by the type of its values in Python."""

@@ -3,7 +3,8 @@ Forget deleted objects: delete their counts, then their rows of DeletedObject.
 
 A row is deleted only when nothing is left of its object, so a process may die at any time. Hits
 from before the deletion are deleted, unless the object was moved to another database. Hits that a
-page records after the deletion are deleted unless an object with the same key exists.
+page records after the deletion are deleted unless an object with the same key exists. Objects of
+``named_models`` exist again at once: they are counted before they have a row.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from django.utils import timezone
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import get_config
 from django_hitcount.counters.keys import CounterKey, InvalidKey, ObjectKey
-from django_hitcount.counters.primary_keys import convert_key, find_by_texts
+from django_hitcount.counters.primary_keys import convert_key, find_by_texts, named_models
 from django_hitcount.db import slots
 from django_hitcount.db.counter_keys import find_model
 from django_hitcount.db.savepoints import savepoint
@@ -220,7 +221,7 @@ def _find_existing(
     try:
         with savepoint(database):
             found = find_by_texts(model, [row.object_id for row in rows], using=database)
-            return {convert_key(model, pk) for pk in found.values_list("pk", flat=True)}
+            existing = {convert_key(model, pk) for pk in found.values_list("pk", flat=True)}
     except InvalidKey:
         return set()  # The model has a primary key of another type now.
     except DATABASE_ERRORS as exc:
@@ -233,6 +234,9 @@ def _find_existing(
             exc,
         )
         return None
+    if model in named_models:
+        existing |= {row.object_id for row in rows if row.is_forgotten}
+    return existing
 
 
 def _locations_of(row: DeletedObject) -> set[Location]:
