@@ -12,12 +12,12 @@ from collections.abc import Hashable
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from django.db import router
 from django.db.models import Model
 
 from django_hitcount.counters.primary_keys import named_models
 from django_hitcount.db import sql
 from django_hitcount.db.savepoints import run_after_commit, savepoint
-from django_hitcount.db.tables import hits_alias
 from django_hitcount.db.transactions import (
     DATABASE_ERRORS,
     in_transaction,
@@ -86,7 +86,8 @@ def make_named_row(obj: Model) -> None:
     """
     if obj.__class__ not in named_models:
         return
-    model, pk, using = obj._meta.model, obj.pk, hits_alias()
+    model, pk = obj._meta.model, obj.pk
+    using = router.db_for_write(model)
     if not _made.recall((using, model, pk)):
         run_after_commit(partial(_make, model, pk, using), databases=[using])
 

@@ -185,6 +185,22 @@ def test_page_that_was_deleted_elsewhere_is_found_again(browser, monkeypatch):
     assert counts()[""] == 2
 
 
+@pytest.mark.django_db(transaction=True, databases=["default", "elsewhere"])
+def test_counts_may_be_in_a_database_of_their_own(browser, settings):
+    settings.DATABASE_ROUTERS = ["tests.routers.Elsewhere"]
+    for path in ("/tea/", "/mate/", "/tea/"):
+        browser.get(path)
+    flush_hits()
+
+    assert counts() == {"/tea/": 2, "/mate/": 1, "": 3}
+    assert popular(WholeSite, 5) == [WholeSite()]
+    assert not WholeSite.objects.using("elsewhere").exists()
+    Page.objects.all().delete()
+    browser.get("/tea/")
+    flush_hits()
+    assert counts() == {"/tea/": 1, "": 4}
+
+
 def test_table_of_pages_that_is_away_costs_the_site_no_hit(browser, monkeypatch, caplog):
     browser.get("/mate/")
 
