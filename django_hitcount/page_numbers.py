@@ -71,10 +71,16 @@ class PageMemory(FreshNumbers):
 
 
 def memory_of(request: HttpRequest) -> PageMemory:
-    """Return the memory of a request. Creates it at first use."""
+    """
+    Return the memory of a request. Creates it at first use.
+
+    The request of Django REST framework shares that of Django's, which it wraps.
+    """
     memory: PageMemory | None = request.__dict__.get(_ON_REQUEST)
     if memory is None:
-        memory = request.__dict__[_ON_REQUEST] = PageMemory()
+        wrapped = request.__dict__.get("_request")
+        memory = PageMemory() if wrapped is None else memory_of(wrapped)
+        request.__dict__[_ON_REQUEST] = memory
     return memory
 
 

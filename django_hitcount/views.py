@@ -12,14 +12,13 @@ import json
 import logging
 import re
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable
 from functools import wraps
 from inspect import isawaitable
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from asgiref.sync import iscoroutinefunction, sync_to_async
+from asgiref.sync import async_to_sync, iscoroutinefunction, markcoroutinefunction, sync_to_async
 from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import ObjectDoesNotExist, RequestDataTooBig
 from django.db import transaction
@@ -44,10 +43,10 @@ from django_hitcount.counters.hits import BAD_TOKEN, OTHER_SITE
 from django_hitcount.db.savepoints import protect_transactions
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.downloads import acount_download, count_download
-from django_hitcount.exceptions import InvalidArgument, TransactionLost
+from django_hitcount.exceptions import TransactionLost
 from django_hitcount.outages.waits import CurrentPage
-from django_hitcount.recording import arecord_hit, record_hit
-from django_hitcount.refusals.registry import GivenRefusal
+from django_hitcount.recording import record_hit
+from django_hitcount.refusals.registry import GivenRefusal, check_refusals
 
 __all__ = ["HitCountDetailMixin", "acount_download", "count_download", "counts"]
 
@@ -113,70 +112,61 @@ def counts(
     Args:
         find: a function that gets the arguments of the view, and returns the object, or None to
             count nothing. If it finds no object, nothing is counted, either; any other exception is
-            logged. For an async view, it may be async, too.
+            logged. It may be async, too.
         counter: the name of a counter in HITCOUNT["COUNTERS"].
         refusals: see record_hit().
 
-    Costs what ``find`` and record_hit() cost. Raises InvalidArgument if ``find`` is async and the
-    view is not.
+    For a class, use method_decorator(): its ``dispatch()`` may be async, too. Costs what ``find``
+    and record_hit() cost. Raises InvalidArgument if ``refusals`` are invalid.
     """
+    options: dict[str, Any] = {"counter": counter, "once_per_request": True}
+    options["refusals"] = None if refusals is None else check_refusals(refusals)
+
+    def count(response: Any, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        if getattr(response, "status_code", None) in ANSWERS_THAT_COUNT:
+            obj = _find(find, request, *args, **kwargs)
+            if obj is not None:
+                record_hit(obj, request, **options)
+        return response
+
+    async def acount(response: Awaitable[Any], *args: Any, **kwargs: Any) -> Any:
+        return await sync_to_async(count)(await response, *args, **kwargs)
 
     def decorate(view: ViewT) -> ViewT:
-        options: dict[str, Any] = {"counter": counter, "refusals": refusals}
-
         @wraps(view)
-        def count(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-            response = view(request, *args, **kwargs)
-            if response.status_code in ANSWERS_THAT_COUNT:
-                obj = _find(find, request, *args, **kwargs)
-                if obj is not None:
-                    record_hit(obj, request, once_per_request=True, **options)
-            return response
-
-        @wraps(view)
-        async def acount(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-            response = await view(request, *args, **kwargs)
-            if response.status_code in ANSWERS_THAT_COUNT:
-                obj = await _afind(find, request, *args, **kwargs)
-                if obj is not None:
-                    await arecord_hit(obj, request, once_per_request=True, **options)
-            return response
+        def counting(*args: Any, **kwargs: Any) -> Any:
+            response = view(*args, **kwargs)
+            # Not iscoroutinefunction(view): dispatch() of an async view is none.
+            return (acount if isawaitable(response) else count)(response, *args, **kwargs)
 
         if iscoroutinefunction(view):
-            return acount  # type: ignore[return-value]
-        if iscoroutinefunction(find):
-            raise InvalidArgument(f"{find!r} is async, and {view!r} is not. Use a plain function.")
-        return count  # type: ignore[return-value]
+            markcoroutinefunction(counting)
+        return counting  # type: ignore[return-value]
 
     return decorate
 
 
-@contextmanager
-def _finding(find: Callable[..., Any]) -> Iterator[None]:
-    """Let no error of ``find`` break the page."""
+def _find(find: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """
+    Return what ``find`` finds, or None.
+
+    Its errors do not break the page, and its queries do not break the transaction of the page.
+    """
     try:
-        yield
+        with protect_transactions():
+            found = find(*args, **kwargs)
+            return async_to_sync(_wait_for)(found) if isawaitable(found) else found
     except (ObjectDoesNotExist, Http404):
-        pass
+        return None
     except TransactionLost:
         raise
     except Exception:
         logger.exception("A hit is not counted: %r failed", find)
+        return None
 
 
-def _find(find: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Return what ``find`` finds, or None. Its queries do not break the transaction of the page."""
-    with _finding(find), protect_transactions():
-        return find(*args, **kwargs)
-
-
-async def _afind(find: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """See _find(). ``find`` may be async, or return something to await."""
-    with _finding(find):
-        if iscoroutinefunction(find):
-            return await find(*args, **kwargs)
-        found = await sync_to_async(_find)(find, *args, **kwargs)
-        return await found if isawaitable(found) else found
+async def _wait_for(found: Awaitable[Any]) -> Any:
+    return await found
 
 
 @csrf_exempt

@@ -16,6 +16,7 @@ from django.views.decorators.cache import cache_page
 from django_hitcount.exceptions import InvalidArgument, UnsavedObject
 from django_hitcount.models import Counter
 from django_hitcount.reading import get_hits
+from django_hitcount.refusals import bot
 from django_hitcount.views import counts
 from tests.app.models import Article, Plain
 from tests.browsers import BROWSER
@@ -51,11 +52,9 @@ FINDERS = {
     "lambda that returns a coroutine": lambda request, pk: Article.objects.aget(pk=pk),
     "async that may raise 404": lambda request, pk: aget_object_or_404(Article, pk=pk),
 }
-SYNC_FINDERS = {name: finder for name, finder in FINDERS.items() if name[:4] != "asyn"}
-del SYNC_FINDERS["lambda that returns a coroutine"]
 
 
-@pytest.mark.parametrize("finder", SYNC_FINDERS.values(), ids=SYNC_FINDERS)
+@pytest.mark.parametrize("finder", FINDERS.values(), ids=FINDERS)
 class TestSync:
     def test_counts(self, article, finder):
         @counts(finder)
@@ -206,14 +205,37 @@ def test_above_cache_page_it_counts_every_visit(article):
     assert (len(shown), article.hits) == (1, 3)
 
 
-def test_class_based_view(article):
-    @method_decorator(counts(find), name="dispatch")
-    class ArticleView(View):
-        def get(self, request: HttpRequest, pk: int) -> HttpResponse:
-            return HttpResponse("Tea")
+def test_refusals_may_be_an_iterator(article):
+    """It is read once, and not by the first request."""
+    view = counts(find, refusals=iter([bot]))(lambda request, pk: HttpResponse())
+    for _ in range(3):
+        view(RequestFactory().get("/"), article.pk)
 
-    assert ArticleView.as_view()(get(), pk=article.pk).content == b"Tea"
-    assert article.hits == 1
+    assert article.hits == 0
+
+
+@pytest.mark.parametrize("name", ["dispatch", "get"])
+@pytest.mark.parametrize("finder", FINDERS.values(), ids=FINDERS)
+class TestClassBasedView:
+    def test_sync(self, article, finder, name):
+        @method_decorator(counts(finder), name=name)
+        class ArticleView(View):
+            def get(self, request: HttpRequest, pk: int) -> HttpResponse:
+                return HttpResponse("Tea")
+
+        assert ArticleView.as_view()(get(), pk=article.pk).content == b"Tea"
+        assert article.hits == 1
+
+    async def test_async(self, buffer, finder, name):
+        article = await Article.objects.acreate(title="Tea")
+
+        @method_decorator(counts(finder), name=name)
+        class ArticleView(View):
+            async def get(self, request: HttpRequest, pk: int) -> HttpResponse:
+                return HttpResponse("Tea")
+
+        assert (await ArticleView.as_view()(get(), pk=article.pk)).content == b"Tea"
+        assert await article.aget_hits() == 1
 
 
 class TestErrors:
@@ -256,9 +278,9 @@ class TestErrors:
         with pytest.raises(UnsavedObject):
             counts(lambda request: "5")(lambda request: HttpResponse())(get())
 
-    def test_async_finder_of_a_sync_view(self):
-        with pytest.raises(InvalidArgument, match="Use a plain function"):
-            counts(afind)(lambda request: HttpResponse())
+    def test_wrong_refusals_are_an_error_when_the_view_is_decorated(self):
+        with pytest.raises(InvalidArgument, match="'bot'"):
+            counts(find, refusals=["bot"])
 
 
 async def test_async_view_in_which_the_tag_counts(buffer):

@@ -128,11 +128,11 @@ AnyRefusal = Refusal | _Caller
 
 
 def check_refusals(given: object) -> tuple[AnyRefusal, ...]:
-    """Return what a caller passes in ``refusals``, as refusals. Raises InvalidArgument."""
+    """Return ``refusals`` of a call, or what this has returned. Raises InvalidArgument."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise InvalidArgument(f"Invalid refusals: {given!r}. Pass a list of refusals.")
     return tuple(
-        item if isinstance(item, Refusal) else _Caller(_check_function(item)) for item in given
+        item if isinstance(item, AnyRefusal) else _Caller(_check_function(item)) for item in given
     )
 
 

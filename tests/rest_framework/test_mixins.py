@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.auth.models import User
+from rest_framework.renderers import TemplateHTMLRenderer
+from rest_framework.response import Response
 from rest_framework.test import force_authenticate
 
 from django_hitcount.maintenance.flushing import flush_hits
@@ -106,3 +108,20 @@ def test_refusals_know_who_is_logged_in_by_the_api(article, settings):
 
     assert VIEW(asked, pk=article.pk).data["hits"] == 0
     assert VIEW(request(), pk=article.pk).data["hits"] == 1
+
+
+def test_tag_in_a_template_of_the_api_counts_no_second_hit(article):
+    """DRF gives the template its own request, which wraps that of Django."""
+
+    class InTemplate(ArticleViewSet):
+        renderer_classes = [TemplateHTMLRenderer]
+        template_name = "article.html"
+
+        def retrieve(self, request, *args, **kwargs):
+            super().retrieve(request, *args, **kwargs)
+            return Response({"article": Article.objects.get(pk=kwargs["pk"])})
+
+    response = InTemplate.as_view({"get": "retrieve"})(request(), pk=article.pk)
+
+    assert response.render().content == b"1\n"
+    assert article.hits == 1
