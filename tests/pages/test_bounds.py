@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -29,10 +30,15 @@ def visit(number: int) -> None:
 
 
 def flood(requests: int, threads: int = 4) -> None:
+    barrier = threading.Barrier(threads, timeout=60)
+
+    def close(_: int) -> None:
+        barrier.wait()  # So that each thread closes its own.
+        connections.close_all()
+
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(visit, range(requests)))
-        for _ in range(threads):
-            pool.submit(connections.close_all).result()
+        list(pool.map(close, range(threads)))
 
 
 @pytest.mark.parametrize(
@@ -103,3 +109,19 @@ def test_while_redis_is_away_the_database_keeps_the_bound(
             browser.get(f"/{number}/")
 
     assert Page.objects.count() == 2
+
+
+def test_many_who_see_a_new_page_first_make_it_once(counted, browser):
+    barrier = threading.Barrier(8, timeout=60)
+
+    def see(number: int) -> int:
+        browser = Client(headers=BROWSER)
+        barrier.wait()
+        status = browser.get("/tea/").status_code
+        connections.close_all()
+        return status
+
+    with ThreadPoolExecutor(8) as pool:
+        assert {*pool.map(see, range(8))} == {200}
+
+    assert counts() == {"/tea/": 8, "": 8}

@@ -176,7 +176,7 @@ def test_with_redis_a_known_page_costs_one_round_trip_and_no_query(
     assert trips() == 1
 
 
-def test_page_that_was_deleted_elsewhere_is_found_again(browser, monkeypatch):
+def test_page_that_was_deleted_is_made_again(browser):
     browser.get("/tea/")
     Page.objects.all().delete()
     browser.get("/tea/")

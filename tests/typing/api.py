@@ -59,6 +59,7 @@ from django_hitcount.models import (
     HitCountSum,
     with_hits,
 )
+from django_hitcount.pages.models import Page, WholeSite
 from django_hitcount.status import FlushStatus
 from django_hitcount.testing import BrowserClient, assert_hits, override_hitcount
 from django_hitcount.views import count_download, counts
@@ -129,6 +130,8 @@ def records(article: Article, request: HttpRequest) -> None:
     assert_type(record_hit(Counter("newsletter"), request), Hit)
     assert_type(get_hits([Counter("newsletter")]), dict[Counter, int])
     assert_type(Counter.objects.popular(3), list[Counter])
+    assert_type(Page.objects.popular(3, days=7), list[Page])
+    assert_type(WholeSite().get_visitors(), Visitors)
     assert_type(record_hit(article).refusal, str | None)
     record_hit(article, request, refusals=[refusals.bot, lambda context: context.obj == article])
     record_hit(article, request, refusals=["bot"])  # type: ignore[list-item]
