@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import gzip
 from collections import Counter
+from urllib.parse import unquote
 
 import pytest
 from django.core.exceptions import PermissionDenied
@@ -74,6 +75,10 @@ urlpatterns = [
 ]
 
 PAGES: dict[str, Article] = {}
+"""The objects of the pages of a log, by path."""
+
+DECODED: dict[str, Article] = {}
+"""The same by path, as a request has it."""
 
 
 def find_page(request):
@@ -82,7 +87,7 @@ def find_page(request):
         return Article.objects.get(pk=request.path.split("/")[2])
     if request.path == "/missing/":
         raise Http404
-    return PAGES.get(request.path)
+    return DECODED.get(request.path)
 
 
 async def find_async(request):
@@ -168,7 +173,7 @@ def test_a_resolver_finds_other_objects(buffer, article, run):
     ("resolver", "message"),
     [
         ("nowhere.find", "cannot be imported"),
-        (f"{__name__}.PAGES", "is not a plain function"),
+        (f"{__name__}.DECODED", "is not a plain function"),
         (f"{__name__}.find_async", "is not a plain function"),
     ],
 )
@@ -329,6 +334,8 @@ def imported(log_file, settings, *, counters=counts.COUNTERS):
         Article.objects.bulk_create(Article(pk=n) for n in range(1, len(pages) + 1))
     ):
         PAGES[pages[number]] = article
+    DECODED.update({unquote(page): article for page, article in PAGES.items()})
+    assert len(DECODED) == len(PAGES)
     for counter in counters:
         import_hits(LogFiles([name], counter, f"{__name__}.find_page"))
     flush_hits()
@@ -343,6 +350,7 @@ def refused_on(days):
 
 def test_an_imported_log_has_what_a_few_lines_count(buffer, settings, log_file):
     PAGES.clear()
+    DECODED.clear()
     pages = imported(log_file, settings)
     due = counts.due(log_file[1])
     found = ImportedHits.objects.values_list("object_id", "counter", "day", "hits")
@@ -386,6 +394,7 @@ def test_an_imported_log_equals_its_replay(buffer, redis, settings, log_file):
     Article.objects.all()._raw_delete("default")
     settings.ROOT_URLCONF = __name__
     PAGES.clear()
+    DECODED.clear()
     imported(log_file, settings, counters=counters)
 
     articles = dict(PAGES)
