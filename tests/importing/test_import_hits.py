@@ -243,6 +243,20 @@ def test_who_starts_the_same_import_again_takes_it_over(buffer, many, monkeypatc
     assert set(get_hits(many).values()) == {4}
 
 
+def test_who_takes_it_over_stops_the_other_before_its_next_piece(buffer, article, monkeypatch):
+    write = running.write_piece
+
+    def take_over_and_write(*args):
+        imports.begin_import("old", "add", [])
+        return write(*args)
+
+    monkeypatch.setattr(running, "write_piece", take_over_and_write)
+
+    with pytest.raises(ImportRefused, match="Another process has continued or undone"):
+        import_days((article, MAY, 3))
+    assert get_hits(article) == 0
+
+
 def test_an_undo_stops_an_import_that_runs(buffer, many, monkeypatch):
     monkeypatch.setattr(running, "PIECE_SIZE", 10)
     hits = [(obj, MAY, 4) for obj in many]
