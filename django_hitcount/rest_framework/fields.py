@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, ValuesView
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from typing import Any
 
 from django.core.exceptions import ObjectDoesNotExist
 from django.core.paginator import Page
 from django.db.models import Manager, Model, QuerySet
+from django.db.models.query import RawQuerySet
 from django.http import HttpRequest
 from rest_framework import serializers
+from rest_framework.fields import get_attribute
 
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import find_range
@@ -32,13 +37,17 @@ class HitCountField(serializers.IntegerField):
     Redis in one round trip, and at most one query; without Redis in a query for the hits of all
     time, and one for those of each number of days.
 
-    A list is a list, a page or a queryset. So are the lists of nested serializers, if their
-    objects were read by prefetch_related() or select_related(); if not, each of their objects is
-    read by itself. A number that cannot be read now is null, as is that of an unsaved object.
+    A list is a list, a page, a queryset, a set, or the values of a dict. So are the lists of nested
+    serializers in dicts and attributes, and in relations that were read by prefetch_related() or
+    select_related(); objects of other relations, and of generators, are each read by themselves. A
+    number that cannot be read now is null, as is that of an unsaved object. Rows of values() show
+    what they have under this name.
 
     Args:
         counter: the name of a counter in HITCOUNT["COUNTERS"].
         days: only count the hits of so many days, today included.
+        source: as for all fields, if they are the hits of another object: ``"author.hits"``, or
+            ``"author"``. The last name may be any, if it is no relation.
     """
 
     def __init__(
@@ -48,38 +57,57 @@ class HitCountField(serializers.IntegerField):
         self.counter = counter
         self.days = days
         self._unread: set[Number] = set()
+        self._is_read_singly = False
+        """Whether the objects of the list are not loaded before they are shown."""
 
     def get_attribute(self, instance: Any) -> int | None:
         """Return the hits of an object, or None. See Field.get_attribute()."""
-        if is_unsaved(instance):
+        obj = self._find_object(instance)
+        if obj is None or is_unsaved(obj):
             return None
-        number = self._number_of(instance)
-        hits: int | None = numbers_of(instance).recall(number)
+        if not isinstance(obj, Model):
+            with suppress(KeyError, AttributeError):
+                value: int | None = get_attribute(obj, self.source_attrs[-1:])
+                return value
+        number = self._number_of(obj)
+        hits: int | None = numbers_of(obj).recall(number)
         if hits is None and number not in self._unread:
             self._read_all(instance)
-            hits = numbers_of(instance).recall(number)
+            hits = numbers_of(obj).recall(number)
         return hits
+
+    def _find_object(self, instance: Any) -> Any:
+        """Return the object that the source leads to, from what the serializer shows."""
+        *path, last = self.source_attrs or [""]
+        obj = get_attribute(instance, path)
+        return get_attribute(obj, [last]) if _is_object(obj, last) else obj
 
     def _number_of(self, obj: Model) -> Number:
         days = find_range(self.days, None, None) or (None, None)
         return Number(counter_key(obj, counter=self.counter), *days)
 
-    def _read_all(self, instance: Model) -> None:
-        """Read the numbers of all objects that are shown beside ``instance``, for all fields."""
+    def _read_all(self, instance: Any) -> None:
+        """Read the numbers of all that is shown beside ``instance``, for all fields."""
         fields = getattr(self.parent, "fields", {}).values()
         beside = [field for field in fields if isinstance(field, HitCountField)] or [self]
-        objs = [instance, *(obj for obj in _find_shown(self) if not is_unsaved(obj))]
-        numbers = {(field, id(obj)): field._number_of(obj) for field in beside for obj in objs}
+        missing: list[tuple[Model, Number]] = []
+        for field in beside:
+            shown = () if self._is_read_singly else _find_shown(field)
+            for obj in (field._find_object(instance), *shown):
+                if isinstance(obj, Model) and not is_unsaved(obj):
+                    number = field._number_of(obj)
+                    if numbers_of(obj).recall(number) is None:
+                        missing.append((obj, number))
+        self._is_read_singly = len({id(obj) for obj, _ in missing}) <= 1
         request = _django_request(self.context.get("request"))
         with CurrentPage(request):
-            found = read_numbers({*numbers.values()}, on_page=True, for_later_pages=True)
+            wanted = {number for _, number in missing}
+            found = read_numbers(wanted, on_page=True, for_later_pages=True)
         for field in beside:
-            mine = {id(obj): numbers[field, id(obj)] for obj in objs}
-            field._unread = {*mine.values()} - found.keys()
-            for obj in objs:
-                number = mine[id(obj)]
-                if number in found:
-                    numbers_of(obj).remember({number: found[number]})
+            field._unread |= wanted - found.keys()
+        for obj, number in missing:
+            if number in found:
+                numbers_of(obj).remember({number: found[number]})
 
 
 def _django_request(request: Any) -> HttpRequest | None:
@@ -87,44 +115,63 @@ def _django_request(request: Any) -> HttpRequest | None:
     return found
 
 
-def _find_shown(field: serializers.Field) -> list[Model]:
+def _is_object(obj: object, name: str) -> bool:
+    """Return whether ``name`` of ``obj`` is an object, and not a number."""
+    if isinstance(obj, Mapping):
+        return isinstance(obj.get(name), Model)
+    return hasattr(getattr(type(obj), name, None), "is_cached")
+
+
+def _find_shown(field: HitCountField) -> list[Any]:
     """
-    Return the objects that the whole answer shows in a field, as far as they are loaded.
+    Return the objects whose hits the whole answer shows in a field, as far as they are loaded.
 
     Follows the serializers from the outermost one to that of the field. Costs no query.
     """
-    path = [field.parent]
+    path: list[Any] = [field.parent]
     while getattr(path[-1], "parent", None) is not None:
         path.append(path[-1].parent)
-    objs = _loaded(getattr(path[-1], "instance", None))
+    items = _list_loaded(getattr(path[-1], "instance", None))
     for outer, inner in zip(path[:0:-1], path[-2::-1], strict=True):
         if getattr(outer, "child", None) is not inner:  # The items of a list are shown as they are.
             for name in inner.source_attrs:
-                objs = [found for obj in objs for found in _loaded_relation(obj, name)]
-    return objs
+                items = _follow(items, name)
+    *names, last = field.source_attrs or [""]
+    for name in names:
+        items = _follow(items, name)
+    return [
+        found
+        for item in items
+        for found in (_follow([item], last) if _is_object(item, last) else [item])
+    ]
 
 
-def _loaded(value: object) -> list[Model]:
-    """Return the objects of a value that a serializer shows, if getting them costs no query."""
+def _list_loaded(value: object) -> list[Any]:
+    """Return what a serializer shows of a value, if getting it costs no query."""
     if isinstance(value, Manager):  # Only a prefetched one has its objects after this.
         value = value.all()
-    if isinstance(value, QuerySet):
-        value = value._result_cache
+    if isinstance(value, QuerySet | RawQuerySet):
+        value = vars(value)["_result_cache"]
     if isinstance(value, Page):
-        return _loaded(value.object_list)
-    items = value if isinstance(value, list | tuple) else [value]
-    return [item for item in items if isinstance(item, Model)]
+        return _list_loaded(value.object_list)
+    return [*value] if isinstance(value, list | tuple | AbstractSet | ValuesView) else [value]
 
 
-def _loaded_relation(obj: Model, name: str) -> list[Model]:
-    """Return the objects that a relation leads to, if they are loaded."""
-    if name in vars(obj):  # Prefetch(to_attr=...)
-        return _loaded(vars(obj)[name])
-    relation: Any = getattr(type(obj), name, None)
-    is_one = hasattr(relation, "is_cached") and relation.is_cached(obj)
+def _follow(items: Iterable[Any], name: str) -> list[Any]:
+    """Return what ``name`` of each item is, if getting that costs no query."""
+    return [found for item in items for found in _list_loaded(_loaded_value(item, name))]
+
+
+def _loaded_value(item: Any, name: str) -> object:
+    if isinstance(item, Mapping):
+        return item.get(name)
+    if name in getattr(item, "__dict__", ()):  # For instance by Prefetch(to_attr=...).
+        return vars(item)[name]
+    relation: Any = getattr(type(item), name, None)
+    is_one = hasattr(relation, "is_cached") and relation.is_cached(item)
     if not is_one and not hasattr(relation, "related_manager_cls"):
-        return []
+        return None
     try:
-        return _loaded(getattr(obj, name))
+        return getattr(item, name)
     except ObjectDoesNotExist:
-        return []
+        return None

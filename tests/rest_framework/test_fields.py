@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from django.core.paginator import Paginator
 from django.db import connection
@@ -10,9 +12,10 @@ from django.test.utils import CaptureQueriesContext
 from rest_framework import serializers
 
 from django_hitcount import outages
-from django_hitcount.exceptions import InvalidArgument
+from django_hitcount.exceptions import InvalidArgument, UnsavedObject
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import with_hits
+from django_hitcount.numbers import read_numbers
 from django_hitcount.prefetching import prefetch_hits
 from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hit, record_hits
@@ -82,8 +85,11 @@ def test_a_page_of_an_api_that_forgot_the_hits(articles, costs, read):
         (tuple, 0),
         (lambda objs: Paginator(objs, 100).page(1), 1),
         (lambda objs: Paginator([*objs], 100).page(1), 0),
+        (lambda objs: Article.objects.raw(str(objs.query)), 1),
+        (lambda objs: {obj.pk: obj for obj in objs}.values(), 0),
+        (lambda objs: dict.fromkeys(objs).keys(), 0),
     ],
-    ids=["queryset", "list", "tuple", "page", "page of a list"],
+    ids=["queryset", "list", "tuple", "page", "page of a list", "raw", "values", "set"],
 )
 def test_any_list_is_one_read(articles, costs, read, make, own):
     """``own``: the queries of the list itself."""
@@ -194,6 +200,90 @@ def test_same_object_twice(articles, costs, read):
 
     assert [article["hits"] for article in found] == [2, 2, 2]
     assert (queries, trips) == read
+
+
+@pytest.mark.parametrize("make", [dict, SimpleNamespace], ids=["dict", "attributes"])
+def test_lists_that_belong_to_no_object(articles, costs, read, make):
+    class Feed(serializers.Serializer):
+        top = ArticleSerializer(many=True)
+        newest = ArticleSerializer()
+
+    objs = [*Article.objects.order_by("pk")]
+    found, queries, trips = costs(lambda: Feed(make(top=objs, newest=objs[-1])).data)
+
+    assert [article["hits"] for article in found["top"]] == HITS
+    assert found["newest"]["hits"] == 3
+    assert (queries, trips) == read
+
+
+def test_rows_show_what_they_have(articles):
+    flush_hits()
+    rows = with_hits(Article.objects.order_by("pk")).values("hits")[:3]
+
+    assert shown(rows, serializer_of(Article)) == [{"hits": 1}, {"hits": 2}, {"hits": 3}]
+    with pytest.raises(UnsavedObject, match="'title'"):
+        shown(Article.objects.values("title"), serializer_of(Article))
+
+
+class TestSource:
+    """The hits are those of another object than the one that is shown."""
+
+    @pytest.fixture
+    def replies(self, buffer) -> list[Reply]:
+        stories = [Story.objects.create(section=Section.objects.create()) for _ in range(3)]
+        replies = [Reply.objects.create(story=story) for story in stories]
+        record_hits(stories, amount=7)
+        record_hits(replies)
+        get_hits(stories)
+        get_hits(replies)
+        return replies
+
+    @pytest.mark.parametrize("source", ["story.hits", "story.anything", "story"])
+    def test_one_read(self, replies, costs, read, source):
+        class Serializer(serializers.Serializer):
+            of_story = HitCountField(source=source)
+            own = HitCountField(source="hits")
+
+        objs = [*Reply.objects.select_related("story")]
+        found, queries, trips = costs(shown, objs, Serializer)
+
+        assert found == [{"of_story": 7, "own": 1}] * 3
+        assert (queries, trips) == read
+
+    def test_row_that_has_the_object(self, replies, costs, read):
+        class Serializer(serializers.Serializer):
+            reply = HitCountField()
+            rank = serializers.IntegerField()
+
+        rows = [{"reply": reply, "rank": n} for n, reply in enumerate(Reply.objects.all())]
+        found, queries, trips = costs(shown, rows, Serializer)
+
+        assert found == [{"reply": 1, "rank": n} for n in range(3)]
+        assert (queries, trips) == read
+
+    def test_relation_that_leads_nowhere(self, buffer):
+        class Serializer(serializers.Serializer):
+            cover = HitCountField()
+            views = HitCountField(source="cover.hits")
+
+        assert Serializer(Photo.objects.create()).data == {"cover": None, "views": None}
+
+    def test_relation_that_was_not_joined_is_read_once(self, replies, monkeypatch):
+        """And not again for each row that follows."""
+
+        class Serializer(serializers.Serializer):
+            story = serializer_of(Story)()
+
+        sizes = []
+
+        def count(numbers, **options):
+            sizes.append(len(numbers))
+            return read_numbers(numbers, **options)
+
+        monkeypatch.setattr("django_hitcount.rest_framework.fields.read_numbers", count)
+
+        assert shown(Reply.objects.all(), Serializer) == [{"story": {"hits": 7}}] * 3
+        assert sizes == [1, 1, 1]
 
 
 class TestNested:
