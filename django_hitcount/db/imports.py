@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime
 import secrets
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from django.db import IntegrityError, models
 from django.utils import timezone
@@ -27,6 +28,9 @@ LOCK_WAIT_SECONDS = 1.0
 KEYS_AT_A_TIME = 500
 """Counters of one query: few enough for the 999 parameters of an old SQLite."""
 
+Added = ImportedHits | DailyVisitors
+"""A row of what an import has added."""
+
 
 def read_import(name: str) -> Import | None:
     """Read an import. Costs a query."""
@@ -36,11 +40,6 @@ def read_import(name: str) -> Import | None:
 def read_imports() -> list[Import]:
     """Read all imports, in the order in which they began. Costs a query."""
     return [*Import.objects.using(hits_alias()).order_by("pk")]
-
-
-def count_rows(made: Import) -> int:
-    """Return how many rows an import has written. Costs a query that reads all imported rows."""
-    return ImportedHits.objects.using(hits_alias()).filter(import_id=made.pk).count()
 
 
 def check_import(name: str, days: Days | None = None) -> None:
@@ -224,40 +223,46 @@ def begin_undo(name: str) -> Import | None:
     return rows.first()
 
 
-def take_piece(made: Import, after: int, size: int, *, slot: int, using: str) -> list[ImportedHits]:
+def find_added(made: Import) -> list[models.QuerySet[Any, Any]]:
     """
-    Take the next rows of an import out of the slots and of the visitors.
+    Return the rows of what an import has added: of hits, and of visitors if it had some.
 
-    Returns the rows that are taken out, of those with ids above ``after``. The caller opens the
-    transaction. Costs an update, a read, two statements per thousand rows, and three deletions.
+    Neither table has an index for it, so a query reads the table.
+    """
+    using = hits_alias()
+    found: list[models.QuerySet[Any, Any]] = [
+        ImportedHits.objects.using(using).filter(import_id=made.pk)
+    ]
+    if any(visitors for *_, visitors in made.days):
+        own = models.Q(visitor_key__endswith=f"-{made.pk}")
+        moved = models.Q(visitor_key__contains=f"-{made.pk}+")
+        visitors = DailyVisitors.objects.using(using)
+        found.append(visitors.filter(own | moved, visitor_key__startswith="i-"))
+    return found
+
+
+def take_piece(
+    made: Import, added: models.QuerySet[Any, Any], after: int, size: int, *, slot: int, using: str
+) -> list[Added]:
+    """
+    Take the next rows of ``added`` out of the tables, of those with ids above ``after``.
+
+    Returns them. The caller opens the transaction. Costs an update, a read, a deletion, and for
+    hits two statements per thousand rows.
     """
     # Two that undo the same import wait for each other here.
     Import.objects.using(using).filter(pk=made.pk).update(pieces=models.F("pieces") + 1)
-    found = ImportedHits.objects.using(using).filter(import_id=made.pk, pk__gt=after)
-    taken = [*found.order_by("pk")[:size]]
-    if not taken:
-        return []
-    rows = [Row(key_of(row), row.day, -row.hits) for row in taken]
-    add_rows(rows, slot=slot, using=using)
-    if any(visitors for *_, visitors in made.days):
-        _delete_visitors(made, rows, using)
-    found.filter(pk__lte=taken[-1].pk)._raw_delete(using)
+    # Locked: move_hits() may be writing them under the key of another object.
+    taken = [*added.filter(pk__gt=after).order_by("pk").select_for_update()[:size]]
+    hits = [Row(key_of(row), row.day, -row.hits) for row in taken if isinstance(row, ImportedHits)]
+    add_rows(hits, slot=slot, using=using)
+    sql.delete_by_id(added.model, [row.pk for row in taken], using)
     return taken
 
 
-def key_of(row: ImportedHits) -> CounterKey:
+def key_of(row: Added) -> CounterKey:
     """Return the counter of a row."""
     return CounterKey(row.content_type_id, row.object_id, row.counter)
-
-
-def _delete_visitors(made: Import, rows: Collection[Row], using: str) -> None:
-    days = min(row.day for row in rows), max(row.day for row in rows)
-    for keys in split([*dict.fromkeys(row.key for row in rows)], KEYS_AT_A_TIME):
-        own = models.Q(visitor_key__endswith=f"-{made.pk}")
-        moved = models.Q(visitor_key__contains=f"-{made.pk}+")
-        DailyVisitors.objects.using(using).filter(
-            slots.match_counters(keys), own | moved, day__range=days, visitor_key__startswith="i-"
-        ).delete()
 
 
 def finish_undo(made: Import) -> None:

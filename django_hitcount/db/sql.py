@@ -233,11 +233,15 @@ def lock_by_id(
 
 def delete_by_id(model: type[models.Model], pks: Sequence[int], using: str) -> None:
     """Delete rows that this transaction has locked. Costs a statement."""
-    if connections[using].vendor != "mysql":
-        model._default_manager.using(using).filter(pk__in=pks)._raw_delete(using)
-    elif pks:
-        with connections[using].cursor() as cursor:
-            cursor.execute(f"DELETE hit FROM {_look_up(model, pks, using)}")
+    if not pks:
+        return
+    connection = connections[using]
+    table = connection.ops.quote_name(model._meta.db_table)
+    delete = f"DELETE FROM {table} WHERE {match_rows(pks)}"  # noqa: S608 - our own names
+    if connection.vendor == "mysql":
+        delete = f"DELETE hit FROM {_look_up(model, pks, using)}"
+    with connection.cursor() as cursor:
+        cursor.execute(delete)
 
 
 def _look_up(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from django.db import models
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters import split
@@ -13,7 +15,7 @@ from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.imports import Row
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db import imports, slots
-from django_hitcount.db.tables import Import, ImportedHits, MissedRecord, hits_alias
+from django_hitcount.db.tables import Import, MissedRecord, hits_alias
 from django_hitcount.db.transactions import DATABASE_ERRORS, in_transaction, limit_waits
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.missed_records import make_record_of_slots
@@ -84,15 +86,16 @@ def _discard_totals(keys: Iterable[CounterKey], records: Iterable[MissedRecord])
         logger.warning("The totals of an import are left to the next flush_hits: %s", exc)
 
 
-def take_piece(made: Import, after: int) -> list[ImportedHits]:
-    """Take the next rows of an import out of the tables, in one transaction. Return them."""
+def take_piece(made: Import, added: models.QuerySet[Any, Any], after: int) -> list[imports.Added]:
+    """Take the next rows of ``added`` out of the tables, in one transaction. Return them."""
     using, choice = hits_alias(), slots.SlotChoice()
-    taken: dict[int, ImportedHits] = {}
+    taken: dict[int, imports.Added] = {}
     records: list[MissedRecord] = []
 
     def take() -> None:
         with limit_waits(using, seconds=imports.LOCK_WAIT_SECONDS, is_at_begin=True):
-            rows = imports.take_piece(made, after, PIECE_SIZE, slot=choice.next(), using=using)
+            slot = choice.next()
+            rows = imports.take_piece(made, added, after, PIECE_SIZE, slot=slot, using=using)
             # If the answer to a COMMIT was lost, an earlier try has taken other rows.
             taken.update({row.pk: row for row in rows})
             records[:] = _save_records(map(imports.key_of, rows))

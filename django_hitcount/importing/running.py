@@ -23,7 +23,7 @@ from django_hitcount.counters.keys import ObjectKey
 from django_hitcount.counters.primary_keys import convert_key, find_by_texts
 from django_hitcount.db import imports
 from django_hitcount.db.counter_keys import counter_key, find_model
-from django_hitcount.db.tables import Import, hits_alias
+from django_hitcount.db.tables import Import, ImportedHits, hits_alias
 from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.importing.pieces import PIECE_SIZE, take_piece, write_piece
 from django_hitcount.importing.rows import Findings, Source, SourceRow
@@ -265,21 +265,28 @@ def undo_import(import_id: str, *, progress: Progress | None = None) -> int:
 
     If the import is not finished, its process stops. If this process dies, call it again. After
     that, the same source can be imported again. What was deleted since, with its object, stays so.
+    What move_hits() has moved since is taken from the other object.
 
     Raises InvalidArgument if there is no such import, RuntimeError within a transaction, and the
     errors of the database.
 
-    Costs per thousand rows a transaction of seven statements; with Redis, also two round trips and
-    three statements.
+    Costs per thousand rows a transaction of six statements; with Redis, also two round trips and
+    three statements. Reads the table of imported hits three times, and if the import had visitors
+    that of the visitors of each day, too.
     """
     made, progress = imports.begin_undo(import_id), progress or _say_nothing
     if made is None:
         names = ", ".join(repr(found.name) for found in imports.read_imports()) or "none"
         raise InvalidArgument(f"Unknown import: {import_id!r}. The imports are: {names}.")
-    total, done, hits, after = imports.count_rows(made), 0, 0, 0
-    while taken := take_piece(made, after):
-        after, done = taken[-1].pk, done + len(taken)
-        hits += sum(row.hits for row in taken)
-        progress("undone", done, total)
+    found = imports.find_added(made)
+    total, done, hits = sum(added.count() for added in found), 0, 0
+    for added in found:
+        # Reads without a lock find a row that is being moved, under the old key or the new one.
+        while added.exists():
+            after = 0
+            while taken := take_piece(made, added, after):
+                after, done = taken[-1].pk, done + len(taken)
+                hits += sum(row.hits for row in taken if isinstance(row, ImportedHits))
+                progress("undone", done, total)
     imports.finish_undo(made)
     return hits
