@@ -32,22 +32,22 @@ def path_of(request: HttpRequest) -> str | None:
     """
     Return the path that a page is counted under; None if it is excluded. The rules, in order:
 
-    - characters that no table stores, and a ``?`` that is part of the path, are quoted;
     - several slashes are one;
     - ``strip_slash``, ``lower_case`` and ``exclude`` of HITCOUNT["PAGES"];
+    - characters that no table stores, and a ``?`` that is part of the path, are quoted;
     - of the query, only the parameters remain that ``query`` names, in that order.
     """
     options = get_config().pages
-    path = request.path.replace("\0", "%00").replace("?", "%3F")
+    path, excluded = _single_slashes(request.path), options.exclude
     if not path.isascii():
         path = path.encode(errors="replace").decode()
-    path, excluded = _single_slashes(path), options.exclude
     if options.strip_slash:
         path = path.rstrip("/") or "/"
     if options.lower_case:
         path, excluded = path.lower(), tuple(map(str.lower, excluded))
     if f"{path}/".startswith(excluded):
         return None
+    path = path.replace("\0", "%00").replace("?", "%3F")
     if options.query:
         given = [(name, request.GET.get(name)) for name in options.query]
         if kept := [(name, value) for name, value in given if value]:
