@@ -69,6 +69,13 @@ def test_tags_record_nothing(counted):
     assert get_hits(WholeSite()) == 0
 
 
+def test_forged_request_gets_its_page(counted, browser, settings):
+    counted(query=["page"])
+    settings.DATA_UPLOAD_MAX_NUMBER_FIELDS = 1
+
+    assert browser.get("/shown/?page=1&b=2").content.decode() == "  0 0"
+
+
 def test_number_that_cannot_be_read_breaks_no_page(counted, browser, monkeypatch):
     def fail(*args: object) -> None:
         raise BufferUnavailable("away")

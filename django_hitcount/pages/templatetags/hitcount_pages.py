@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from django import template
+from django.core.exceptions import SuspiciousOperation
 from django.db.models import Model
 from django.http import HttpRequest
 
@@ -27,7 +29,8 @@ def page_hits(context: template.Context, *, days: int | None = None) -> Any:
     Print the hits of this page, of all time, or of the last ``days``: 1 is today.
 
     The view that is being answered is not among them: it counts after that. Prints 0 for a page
-    that was never counted, and nothing without a request, or if the number cannot be read now.
+    that was never counted, and nothing without a request or for a forged one, or if the number
+    cannot be read now.
     Costs what ``{% hits %}`` costs, and a query if the process does not know the page.
     """
     return _number(context, _page, days=days)
@@ -75,7 +78,11 @@ def _number(
     if request is None:
         return ""
     found = None
-    with CurrentPage(request), errors_logged("The hits of a page cannot be read"):
+    with (
+        CurrentPage(request),
+        errors_logged("The hits of a page cannot be read"),
+        suppress(SuspiciousOperation),  # The host or the query is forged.
+    ):
         obj = find(request)
         if obj is None:
             return 0
