@@ -169,10 +169,16 @@ def _record(
 
 
 def record_new_hits(
-    objs: Sequence[Model], hits: Sequence[NewHits], request: HttpRequest | None
+    objs: Sequence[Model],
+    hits: Sequence[NewHits],
+    request: HttpRequest | None,
+    *,
+    with_totals: bool = True,
 ) -> list[Hit]:
     """
     Record a hit on each of ``objs``, in the same order, all on one counter. See record_hits().
+
+    Without totals, reads none: a Hit has its total only if the buffer tells it.
 
     If a transaction is open, the hits are recorded after its COMMIT. A Hit that waits has the total
     as it will be, but without the hit if the buffer may find that it is a repeat.
@@ -202,14 +208,15 @@ def record_new_hits(
     try:
         opened = open_transactions(databases, autocommit_in=using)
         if opened:
-            work = partial(_record_now, objs, hits, request, origin, wanted)
+            work = partial(_record_now, objs, hits, request, origin, wanted, with_totals)
             delayed = DelayedWork(work, opened)
-            before = read_totals([hit.key for hit in hits], request, wanted)
+            keys = [hit.key for hit in hits]
+            before = read_totals(keys, request, wanted) if with_totals else {}
             results = _foresee(hits, before, origin)
         else:
-            results = _record_now(objs, hits, request, origin, wanted)
+            results = _record_now(objs, hits, request, origin, wanted, with_totals)
     except TransactionManagementError as exc:
-        results = _report_lost(hits, exc)
+        results = _report_lost(hits, exc, with_totals)
     finally:
         current_page.reset(page)
     remember_results(objs, hits, results, memory, delayed)
@@ -222,6 +229,7 @@ def _record_now(
     request: HttpRequest | None,
     origin: RequestOrigin | None,
     wanted: tuple[Number, ...],
+    with_totals: bool,
 ) -> list[Hit]:
     """Record hits, and return a Hit for each. Also read what is ``wanted``, for the page."""
     began_at = time.monotonic()
@@ -238,14 +246,15 @@ def _record_now(
         if isinstance(exc, IntegrityError):
             # Another process has deleted the content type. The next hit finds the current one.
             clear_content_types()
-        return _report_lost(hits, exc)
+        return _report_lost(hits, exc, with_totals)
     if wanted and request is not None:
         memory_of(request).remember(known.values)
     if len(recorded) == 1 and recorded[0].total is not None and not recorded[0].refusal:
         return [Hit(True, None, recorded[0].total)]  # As most hits, which need nothing of the rest.
     # If an object is there twice, both of its hits have the total with both of them.
     totals = {Number(hit.key): result.total for hit, result in zip(hits, recorded, strict=True)}
-    if missing := [number for number, total in totals.items() if total is None]:
+    missing = [number for number, total in totals.items() if total is None]
+    if missing and with_totals:
         totals |= read_numbers(missing, known, on_page=True)
     refusals = [result.refusal for result in recorded]
     if any(refusals):
@@ -273,10 +282,11 @@ def _foresee(
     return found
 
 
-def _report_lost(hits: Sequence[NewHits], error: Exception) -> list[Hit]:
+def _report_lost(hits: Sequence[NewHits], error: Exception, with_totals: bool) -> list[Hit]:
     """Log that hits are lost. Return their results, with totals if these can be read."""
     logger.error("%d hits are not counted: %s", len(hits), error)
-    known = read_numbers([Number(hit.key) for hit in hits], on_page=True)
+    numbers = [Number(hit.key) for hit in hits] if with_totals else []
+    known = read_numbers(numbers, on_page=True)
     return [Hit(False, hit.refusal or UNAVAILABLE, known.get(Number(hit.key))) for hit in hits]
 
 

@@ -51,7 +51,8 @@ def record_page(request: HttpRequest, response: HttpResponseBase) -> None:
 
     With Redis, costs one round trip for a page that this process has counted within five minutes.
     Costs a query for another one; for a new one also a round trip, a transaction of one statement
-    and a query. Without Redis, costs what record_hits() costs for two objects.
+    and a query. Without Redis, costs two statements, BEGIN and COMMIT in place of the round trip,
+    and what visitors cost, see record_hit().
     """
     try:
         path = path_of(request)
@@ -74,7 +75,7 @@ def _record(request: HttpRequest, response: HttpResponseBase, path: str) -> None
     key, day = counter_key(site, counter=counter), day_of()
     if refusal := find_refusal(HitContext(request, shown, counter)):
         log_refused([refusal], counter, request)
-        record_new_hits([shown], [NewHits(key, day, 1, refusal)], request)
+        record_new_hits([shown], [NewHits(key, day, 1, refusal)], request, with_totals=False)
         return
     objs: list[Model] = []
     hits: list[NewHits] = []
@@ -91,7 +92,7 @@ def _record(request: HttpRequest, response: HttpResponseBase, path: str) -> None
             hits.append(NewHits(key, day, 1, PATH_LIMIT))
     except (BufferUnavailable, *DATABASE_ERRORS) as exc:
         logger.error("A page is only counted for the whole site: %s", exc)
-    record_new_hits(objs, hits, request)
+    record_new_hits(objs, hits, request, with_totals=False)
 
 
 def _find_or_make(site_id: int, path: str, purpose: str) -> Page | None:

@@ -169,11 +169,30 @@ def test_with_redis_a_known_page_costs_one_round_trip_and_no_query(
 ):
     if settings.HITCOUNT["REDIS"] is None:
         pytest.skip("This is about Redis.")
+    counted(new_per_hour=2)
     browser = Client(headers=BROWSER)
     browser.get("/tea/")
     with sends() as trips, django_assert_num_queries(0):
         browser.get("/tea/")
     assert trips() == 1
+    with sends() as trips, django_assert_num_queries(5):  # Two of them are BEGIN and COMMIT.
+        browser.get("/mate/")
+    assert trips() == 2
+    browser.get("/one-too-many/")
+    with sends() as trips, django_assert_num_queries(1):
+        browser.get("/another/")
+    assert trips() == 1
+
+
+def test_without_redis_a_known_page_costs_a_transaction_of_two_statements(
+    counted, settings, django_assert_num_queries
+):
+    settings.HITCOUNT = {**settings.HITCOUNT, "REDIS": None}
+    browser = Client(headers=BROWSER)
+    browser.get("/tea/")
+
+    with django_assert_num_queries(4):  # With BEGIN and COMMIT.
+        browser.get("/tea/")
 
 
 def test_page_that_was_deleted_is_made_again(browser):
