@@ -6,11 +6,15 @@ import datetime
 import time
 
 import pytest
+from django.db import connection
 from django.db.models import Sum
 
+from django_hitcount import import_hits, moving, undo_import
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import day_of
+from django_hitcount.db import imports
 from django_hitcount.db.tables import DailyModelHits
+from django_hitcount.importing import Objects
 from django_hitcount.maintenance.compaction import compact_hits
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.moving import move_hits
@@ -77,3 +81,27 @@ def test_moving_meanwhile_loses_and_doubles_nothing(objects, redis):
     assert get_visitors(old, days=2) == 0
     # With Redis, it is an estimate.
     assert abs(get_visitors(new, days=2) - EACH * WRITERS) <= 4 * get_buffer().keeps_hits
+
+
+def test_undo_of_an_import_meanwhile_takes_each_hit_back_once(rule, monkeypatch):
+    """The undo has read the imported rows when somebody tries to move them."""
+    if connection.vendor == "sqlite":
+        pytest.skip("SQLite has one writer at a time.")
+    rule("always")
+    old, new = Article.objects.create(), Page.objects.create(path="new")
+    import_hits(Objects([(old, LATE, 5)]), import_id="old")
+    for name in ("PATIENCE_SECONDS", "LOCK_WAIT_SECONDS"):
+        monkeypatch.setattr(moving, name, 0.2)
+    add, codes = imports.add_rows, []
+
+    def move_first(*args, **kwargs):
+        codes.append(children.run(lambda: move_hits(old, to=new)))
+        add(*args, **kwargs)
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(imports, "add_rows", move_first)
+        assert undo_import("old") == 5
+    assert codes == [1]  # It has met the locks of the undo.
+
+    move_hits(old, to=new)
+    assert slot_sums([old, new]) == daily_sums([old, new]) == {old: 0, new: 0}
