@@ -15,8 +15,10 @@ from typing import Any, Generic, TypeVar
 from django.db import router
 from django.db.models import Model
 
+from django_hitcount.counters.keys import ObjectKey
 from django_hitcount.counters.primary_keys import named_models
 from django_hitcount.db import sql
+from django_hitcount.db.counter_keys import find_model
 from django_hitcount.db.savepoints import run_after_commit, savepoint
 from django_hitcount.db.transactions import (
     DATABASE_ERRORS,
@@ -76,7 +78,7 @@ def clear_known_rows(**kwargs: object) -> None:
     _made.clear()
 
 
-def make_named_row(obj: Model) -> None:
+def make_named_row(key: ObjectKey) -> None:
     """
     Make the row of an object of ``named_models``, for lists and rankings.
 
@@ -84,9 +86,10 @@ def make_named_row(obj: Model) -> None:
     again. Costs nothing if this process has done it within five minutes, or for objects of other
     models, else a statement.
     """
-    if obj.__class__ not in named_models:
+    model = find_model(key[0])
+    if model not in named_models:
         return
-    model, pk = obj._meta.model, obj.pk
+    pk = model._meta.pk.to_python(key[1])
     using = router.db_for_write(model)
     if not _made.recall((using, model, pk)):
         run_after_commit(partial(_make, model, pk, using), databases=[using])

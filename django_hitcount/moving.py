@@ -29,7 +29,7 @@ from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, ObjectKe
 from django_hitcount.counters.numbers import forget_numbers
 from django_hitcount.counters.primary_keys import object_id_of
 from django_hitcount.db import daily_visitors, slots, sql
-from django_hitcount.db.counter_keys import content_type_id_of, counted_object, counter_key
+from django_hitcount.db.counter_keys import content_type_id_of, counter_key
 from django_hitcount.db.sql import Rows
 from django_hitcount.db.tables import (
     TABLES_OF_OBJECTS,
@@ -113,7 +113,7 @@ def move_hits(obj: Model, *, to: Model) -> None:
             break
     else:
         flush_hits([partition])
-    make_named_row(counted_object(to))
+    make_named_row(target)
     for one in (obj, to):
         forget_numbers(one)
 

@@ -27,7 +27,7 @@ from django_hitcount.counters.hits import Hit, NewHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.numbers import FreshNumbers, Number, Wish, numbers_of
 from django_hitcount.counters.primary_keys import named_models
-from django_hitcount.db.counter_keys import counted_object, counter_key
+from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.savepoints import DelayedWork
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.known_rows import make_named_row
@@ -105,7 +105,7 @@ def remember_results(
         if delayed is None and result.total is not None:
             numbers_of(obj)[number] = result.total, now
         if result.counted and (obj.__class__ in named_models or hasattr(obj, "hit_count_object")):
-            make_named_row(counted_object(obj))
+            make_named_row(hit.key[:2])
 
 
 @cached_for_settings("HITCOUNT", maxsize=1024)
