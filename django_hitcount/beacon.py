@@ -101,9 +101,9 @@ def beacon_token(
     Raises InvalidArgument if an argument is invalid. Costs what record_hit() costs before it
     records: a query at the first call of a process for a model.
     """
+    obj = counted_object(obj)
     counter_key(obj, counter=counter)  # Checks both, as the next one checks the days.
     last_days(days)
-    obj = counted_object(obj)
     if show not in {None, HITS, VISITORS}:
         raise InvalidArgument(
             f"Invalid show: {show!r}. Pass 'hits' or 'visitors', or leave it out."
@@ -176,7 +176,7 @@ def count_tokens(request: HttpRequest, tokens: Iterable[Token], view_id: str | N
     refused_tokens.write()
     hits = [_make_hit(request, token, obj) for token, obj in objs.items()]
     counting = [hit for hit in hits if not hit.refusal]
-    refusals = iter(_refuse_repeats_and_floods(request, counting, view_id))
+    refusals = iter(_refuse_repeats_and_floods(request, counting, view_id) if counting else ())
     hits = [hit if hit.refusal else hit._replace(refusal=next(refusals)) for hit in hits]
     pairs, done = zip(objs.values(), hits, strict=True), list[Hit]()
     for counter, some in group_items([hit.key.counter for hit in hits], pairs).items():
@@ -217,8 +217,6 @@ def _refuse_repeats_and_floods(
     The id of the view comes last: if something fails before, the page may try again with it. Costs
     two round trips with Redis. Without it, and while it is away, costs five queries at most.
     """
-    if not hits:
-        return []
     limit, amount = get_config().beacon_hits_per_minute, len(hits)
     address = _find_address(request, {hit.key.counter for hit in hits}) if limit else None
     for buffer in (get_buffer(), DatabaseBuffer()):
@@ -227,7 +225,8 @@ def _refuse_repeats_and_floods(
             if limit and address:
                 counted = buffer.count_of_address(address, amount, milliseconds=MINUTE_MILLISECONDS)
                 allowed = limit - (counted - amount)
-            if view_id and not buffer.admit(f"view:{view_id}", milliseconds=VIEW_MILLISECONDS):
+            view = view_id if allowed > 0 else None  # Nothing is kept of more views of a flood.
+            if view and not buffer.admit(f"view:{view}", milliseconds=VIEW_MILLISECONDS):
                 return [REPEAT] * amount
             return [None if place < allowed else ADDRESS_LIMIT for place in range(amount)]
     return [None] * amount

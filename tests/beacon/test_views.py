@@ -17,6 +17,7 @@ from django.test.utils import CaptureQueriesContext
 
 from django_hitcount import beacon_token, flush_hits, get_hits, record_hit
 from django_hitcount.beacon import SALT, refused_tokens
+from django_hitcount.db.tables import Admission
 from django_hitcount.testing import override_hitcount
 from tests.app.models import Article, Page, Photo, Plain
 from tests.beacon.sending import send, send_text
@@ -227,6 +228,18 @@ def test_flood_of_one_address_is_bounded(article):
     with override_hitcount(BEACON_HITS_PER_MINUTE=15), time_machine.travel("2026-03-10 12:01:10"):
         send([article], view_id="view-later")
         assert article.hits == 4
+
+
+def test_nothing_is_kept_of_more_views_of_a_flood(article, redis):
+    with override_hitcount(BEACON_HITS_PER_MINUTE=2), time_machine.travel("2026-03-10 12:00:10"):
+        for number in range(5):
+            assert send([article], view_id=f"view-{number}000").status_code == 200
+        flush_hits()
+        assert refused_today() == {("views", "address_limit"): 3}
+        kept = len(redis.keys("*view-*"))
+
+    assert article.hits == 2
+    assert kept + Admission.objects.filter(name__contains="view-").count() == 2
 
 
 def test_refused_hits_do_not_use_up_the_limit(article):
