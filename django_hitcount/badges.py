@@ -21,6 +21,7 @@ from django.utils.html import format_html
 from django.views.decorators.http import require_safe
 
 from django_hitcount.beacon import HIT, VISITORS, read_shown, read_token
+from django_hitcount.numbers import errors_logged
 from django_hitcount.outages.waits import CurrentPage
 from django_hitcount.templatetags.hitcount import format_short
 
@@ -60,7 +61,8 @@ def show_badge(request: HttpRequest, token: str, kind: str) -> HttpResponse:
     found = read_token(token)
     if found is None or found.purpose == HIT:
         return HttpResponseNotFound()
-    with CurrentPage(request):
+    number = None
+    with CurrentPage(request), errors_logged("The number of a badge cannot be read"):
         number = read_shown({token: found})[token]
     if number is None:
         return HttpResponse(status=503)

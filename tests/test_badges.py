@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from unittest import mock
 from xml.etree import ElementTree
 
 import pytest
+from django.db import OperationalError
 from django.test import Client
 from django.urls import NoReverseMatch, include, path, reverse
 from django.utils import translation
 
-from django_hitcount import badges, beacon_token
+from django_hitcount import beacon, beacon_token
 from django_hitcount.badges import draw_badge
 from django_hitcount.recording import record_hit
 from tests.app.models import Article, Page, Photo
@@ -115,9 +117,12 @@ def test_other_tokens_are_not_found(article, client, django_assert_num_queries):
     assert client.head(url).status_code == 200
 
 
-def test_number_that_cannot_be_read(article, client, monkeypatch):
-    monkeypatch.setattr(badges, "read_shown", lambda tokens: dict.fromkeys(tokens))
-    response = client.get(url_of(article))
+@pytest.mark.parametrize("away", ["content_type_id_of", "read_numbers"])
+def test_number_that_cannot_be_read(article, client, monkeypatch, away):
+    """A process that has just started does not know the content type of the model either."""
+    url = url_of(article)
+    monkeypatch.setattr(beacon, away, mock.Mock(side_effect=OperationalError("gone away")))
+    response = client.get(url)
     assert response.status_code == 503
     assert not response.has_header("Cache-Control")
 
