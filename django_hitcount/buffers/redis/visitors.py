@@ -197,11 +197,6 @@ def drop_sketches(redis: RedisServer, of: ObjectKey, read: ReadSketches, partiti
         )
 
 
-def _build_drop(names: RunKeys, key: DailyVisitorsKey, known: bytes) -> ScriptCall:
-    keys = [names.epoch, *names.scratch, names.sketch(key.text)]
-    return ScriptCall("drop_sketch", keys, [known])
-
-
 def count_merged(redis: RedisServer, merges: Iterable[MergedDays], partitions: int) -> list[int]:
     """Count the different visitors of days that are counted together."""
     return [count for count, _ in _merge(redis, merges, partitions, seconds=0)]
