@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
+from django.db.models import QuerySet
+from django.db.models.functions import Coalesce
+from django.db.models.manager import BaseManager
 from django.urls import URLPattern, URLResolver, get_resolver
 from rest_framework import filters
 from rest_framework.generics import GenericAPIView
+from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
-from django_hitcount.querysets import with_hits
+from django_hitcount.db.expressions import HitsInTables
 from django_hitcount.rest_framework.fields import HitCountField
+
+IN_TABLES = "_in_tables"
+"""The end of the names of annotations that only order."""
+
+KNOWN_PACKAGES = ("rest_framework.", "django_filters.")
+"""Packages whose filters do not order by hits."""
+
+CHANGEABLE = {"filter_backends", "ordering", "ordering_fields", "queryset", "serializer_class"}
+"""Attributes that as_view() may change, and that say how a view orders."""
 
 
 class HitCountOrderingFilter(filters.OrderingFilter):
@@ -27,36 +41,79 @@ class HitCountOrderingFilter(filters.OrderingFilter):
     HitCountField of the serializer without ``days`` is known by its own name, too. Objects with
     equal hits are ordered by primary key, so that pages have no object twice.
 
-    Orders as with_hits() does, by the hits in the tables, and costs its subquery for every object
-    of the queryset. For many objects, order by a column: django_hitcount.fields.HitCountField.
+    With ``ordering_fields = "__all__"``, those fields are allowed beside all columns. Costs a
+    subquery for every object of the queryset, and orders by the hits in the tables: with Redis, by
+    all hits up to the last flush. For many objects, order by a column:
+    django_hitcount.fields.HitCountField.
     """
+
+    def get_ordering(self, request: Request, queryset: Any, view: Any) -> Any:
+        """Return the terms to order by. CursorPagination asks for those of an ordered queryset."""
+        ordering = super().get_ordering(request, queryset, view)
+        if ordering and any(name.endswith(IN_TABLES) for name in queryset.query.annotations):
+            return _make_terms(queryset, ordering, view)[1]
+        return ordering
+
+    def get_valid_fields(self, queryset: Any, view: Any, context: Any = None) -> Any:
+        """Return the names that a request may order by, and their labels."""
+        found = [*super().get_valid_fields(queryset, view, context or {})]
+        if getattr(view, "ordering_fields", self.ordering_fields) == "__all__":
+            names = [name for name in _find_fields(view) if _counter_of(name, queryset, view)]
+            found += [(name, name) for name in names if name not in dict(found)]
+        return found
 
     def get_default_valid_fields(self, queryset: Any, view: Any, context: Any = None) -> Any:
         """Without ``ordering_fields``: those of the serializer, but not the hits of some days."""
-        declared = _declared_fields(view)
+        ours = {
+            (field.source or name).replace(".", "__"): name
+            for name, field in _find_fields(view).items()
+        }
         return [
-            (name, label)
-            for name, label in super().get_default_valid_fields(queryset, view, context or {})
-            if not isinstance(declared.get(name), HitCountField)
-            or _counter_of(name, queryset, view)
+            (ours.get(source, source), label)
+            for source, label in super().get_default_valid_fields(queryset, view, context or {})
+            if source not in ours or _counter_of(ours[source], queryset, view)
         ]
 
     def filter_queryset(self, request: Request, queryset: Any, view: Any) -> Any:
-        """Order a queryset as the request asks for, and annotate it with the hits for that."""
+        """Order a queryset as the request asks for."""
         ordering = self.get_ordering(request, queryset, view)
         if not ordering:
             return queryset
-        terms: list[Any] = []
-        is_by_hits = False
-        for term in ordering:
-            name = term.removeprefix("-") if isinstance(term, str) else ""
-            if counter := _counter_of(name, queryset, view):
-                alias = _name_of(counter)
-                if alias not in queryset.query.annotations:
-                    queryset = with_hits(queryset, counter=counter)
-                is_by_hits, term = True, term.replace(name, alias)
-            terms.append(term)
-        return queryset.order_by(*terms, "pk") if is_by_hits else queryset.order_by(*terms)
+        queryset, terms = _make_terms(queryset, ordering, view)
+        return queryset.order_by(*terms)
+
+
+def _make_terms(queryset: Any, ordering: Iterable[Any], view: Any) -> tuple[Any, list[Any]]:
+    """Return a queryset that knows the hits that it is ordered by, and the terms of the order."""
+    terms: list[Any] = []
+    is_by_hits = False
+    for term in ordering:
+        name = term.removeprefix("-") if isinstance(term, str) else ""
+        if counter := _counter_of(name, queryset, view):
+            queryset, known = _add_hits(queryset, counter, view)
+            is_by_hits, term = True, f"-{known}" if term.startswith("-") else known
+        terms.append(term)
+    return queryset, [*terms, "pk"] if is_by_hits else terms
+
+
+def _add_hits(queryset: Any, counter: str, view: Any) -> tuple[Any, str]:
+    """Return a queryset that knows the hits of a counter in the tables, and under which name."""
+    name = _name_of(counter)
+    # The position of a cursor must be the number that the query compares, not the exact one.
+    has_cursor = _has_cursor(view)
+    if name in queryset.query.annotations and not has_cursor:
+        return queryset, name
+    name += IN_TABLES
+    if name in queryset.query.annotations:
+        return queryset, name
+    add = queryset.annotate if has_cursor else queryset.alias
+    # An expression around it, so that no iterable makes the number exact.
+    return add(**{name: Coalesce(HitsInTables(queryset.model, counter=counter), 0)}), name
+
+
+def _has_cursor(view: Any) -> bool:
+    paginator = getattr(view, "pagination_class", None)
+    return isinstance(paginator, type) and issubclass(paginator, CursorPagination)
 
 
 def _name_of(counter: str) -> str:
@@ -69,9 +126,9 @@ def _counter_of(name: str, queryset: Any, view: Any) -> str | None:
     columns = {field.name for field in queryset.model._meta.get_fields()}
     if name in columns or (name in queryset.query.annotations and name not in _names_of_hits()):
         return None
-    field = _declared_fields(view).get(name)
-    if isinstance(field, HitCountField):
-        return field.counter if field.days is None else None
+    if field := _find_fields(view).get(name):
+        is_own = field.days is None and "." not in (field.source or "")
+        return field.counter if is_own and field.source not in columns else None
     return _names_of_hits().get(name)
 
 
@@ -80,15 +137,14 @@ def _names_of_hits() -> dict[str, str]:
     return {_name_of(counter): counter for counter in get_config().counters}
 
 
-def _declared_fields(view: Any) -> dict[str, Any]:
-    """Return the fields that the serializer of a view, or of a class of views, declares."""
-    serializer = None
-    if isinstance(view, type):
-        serializer = getattr(view, "serializer_class", None)
-    elif hasattr(view, "get_serializer_class"):
-        serializer = view.get_serializer_class()
-    found: dict[str, Any] = getattr(serializer, "_declared_fields", {})
-    return found
+def _find_fields(view: Any) -> dict[str, HitCountField]:
+    """Return the fields with hits that the serializer of a view, or of a class of views, has."""
+    serializer = getattr(view, "serializer_class", None)
+    if not isinstance(view, type) and hasattr(view, "get_serializer_class"):
+        with suppress(AssertionError):  # As DRF says that the view has none.
+            serializer = view.get_serializer_class()
+    declared: dict[str, Any] = getattr(serializer, "_declared_fields", {})
+    return {name: each for name, each in declared.items() if isinstance(each, HitCountField)}
 
 
 def find_lost_orderings() -> Iterator[tuple[type[GenericAPIView], list[str]]]:
@@ -99,42 +155,46 @@ def find_lost_orderings() -> Iterator[tuple[type[GenericAPIView], list[str]]]:
 
 
 def _find_views(resolver: URLResolver) -> Iterator[type[GenericAPIView]]:
+    """Yield the classes of all views, as as_view() has changed them."""
     for pattern in resolver.url_patterns:
         if isinstance(pattern, URLResolver):
             yield from _find_views(pattern)
         elif isinstance(pattern, URLPattern):
             view = getattr(pattern.callback, "cls", None)
             if isinstance(view, type) and issubclass(view, GenericAPIView):
-                yield view
+                given = getattr(pattern.callback, "initkwargs", {})
+                changed = {name: given[name] for name in CHANGEABLE & given.keys()}
+                yield type(view.__name__, (view,), changed) if changed else view
 
 
 def _lost_orderings(view: Any) -> list[str]:
     """
     Return the names of hits that a view wants to order by, if it has no filter that does it.
 
-    A view that makes its queryset itself may annotate it, so that a filter of DRF is enough.
+    A view or a filter that does more than those of DRF may order by itself.
     """
-    backends = [each for each in view.filter_backends if isinstance(each, type)]
-    if any(issubclass(each, HitCountOrderingFilter) for each in backends):
+    queryset, backends = view.queryset, view.filter_backends
+    if isinstance(queryset, BaseManager):
+        queryset = queryset.all()
+    if not isinstance(queryset, QuerySet) or not isinstance(backends, list | tuple):
         return []
-    is_ordered = any(issubclass(each, filters.OrderingFilter) for each in backends)
-    if is_ordered and (view.queryset is None or view.get_queryset != GenericAPIView.get_queryset):
+    functions = [view.get_queryset, view.filter_queryset]
+    functions += [getattr(each, "filter_queryset", each) for each in backends]
+    if not all(each.__module__.startswith(KNOWN_PACKAGES) for each in functions):
         return []
-    default = getattr(view, "ordering", None) or ()
-    wanted = [*([default] if isinstance(default, str) else default)]
-    allowed = getattr(view, "ordering_fields", None)
-    if allowed is None and is_ordered:
-        declared = _declared_fields(view)
-        wanted += [name for name, field in declared.items() if isinstance(field, HitCountField)]
-    elif isinstance(allowed, list | tuple):
-        wanted += [item if isinstance(item, str) else item[0] for item in allowed]
-    names = [name.removeprefix("-") for name in wanted if isinstance(name, str)]
-    return [name for name in dict.fromkeys(names) if _is_lost(name, view)]
+    default, allowed = getattr(view, "ordering", None), getattr(view, "ordering_fields", None)
+    wanted = [*_listed([default] if isinstance(default, str) else default), *_listed(allowed)]
+    if allowed is None and any(issubclass(each, filters.OrderingFilter) for each in backends):
+        wanted += _find_fields(view)
+    names = [item if isinstance(item, str) else item[0] for item in wanted]
+    own = [name.removeprefix("-") for name in names if isinstance(name, str)]
+    known = queryset.query.annotations
+    return [
+        name
+        for name in dict.fromkeys(own)
+        if name not in known and _counter_of(name, queryset, view)
+    ]
 
 
-def _is_lost(name: str, view: Any) -> bool:
-    if view.queryset is None:
-        return name in _names_of_hits()
-    if name in view.queryset.query.annotations:
-        return False
-    return _counter_of(name, view.queryset, view) is not None
+def _listed(value: object) -> list[Any]:
+    return [*value] if isinstance(value, list | tuple) else []

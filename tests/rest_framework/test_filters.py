@@ -6,18 +6,26 @@ from types import SimpleNamespace
 
 import pytest
 from django.core.checks import run_checks
-from django.db.models import F
+from django.db.models import Count, F
 from django.urls import include, path
-from rest_framework import filters, generics, views, viewsets
+from rest_framework import filters, generics, serializers, views, viewsets
+from rest_framework.pagination import CursorPagination
+from rest_framework.response import Response
 from rest_framework.routers import SimpleRouter
 
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import with_hits
 from django_hitcount.recording import record_hits
 from django_hitcount.rest_framework import HitCountField, HitCountOrderingFilter
-from tests.app.models import Article, Plain, Recipe
+from tests.app.models import Article, Plain, Recipe, Reply
 from tests.redis_server import sends
-from tests.rest_framework.api import ArticleSerializer, ArticleViewSet, WeekSerializer, listed
+from tests.rest_framework.api import (
+    ArticleSerializer,
+    ArticleViewSet,
+    WeekSerializer,
+    listed,
+    request,
+)
 from tests.rest_framework.test_fields import serializer_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -103,6 +111,112 @@ def test_without_ordering_fields_those_of_the_serializer(articles):
     assert [article["hits"] for article in listed("/?ordering=-hits", Week)] == [3, 1, 1]
 
 
+def test_all_columns_and_the_hits(articles):
+    class Free(ArticleViewSet):
+        ordering_fields = "__all__"
+
+    names = ("-hits", "-downloads", "title", "downloads_hits")
+    assert [titles(name, Free) for name in names] == ["acb", "cba", "abc", "cab"]
+
+
+def test_field_of_the_serializer_with_another_name(articles):
+    class Serializer(serializers.ModelSerializer):
+        reads = HitCountField(source="hits")
+        copies = HitCountField(counter="downloads", source="anything")
+
+        class Meta:
+            model = Article
+            fields = ["title", "reads", "copies"]
+
+    class Free(ArticleViewSet):
+        serializer_class = Serializer
+        ordering_fields = None
+
+    class View(Free):
+        ordering_fields = ["reads", "copies"]
+
+    for view in (Free, View):
+        assert [titles(name, view) for name in ("-reads", "-copies")] == ["acb", "cba"]
+
+
+def test_hits_of_other_objects_are_no_order(settings):
+    class Serializer(serializers.ModelSerializer):
+        own = HitCountField()
+        week = HitCountField(days=7)
+        of_story = HitCountField(source="story.hits")
+        of_same = HitCountField(source="story")
+        story = HitCountField()
+
+        class Meta:
+            model = Reply
+            fields = ["own", "week", "of_story", "of_same", "story"]
+
+    class View(ArticleViewSet):
+        serializer_class = Serializer
+        ordering_fields = None
+
+    found = HitCountOrderingFilter().get_valid_fields(Reply.objects.all(), View())
+    assert [name for name, _ in found] == ["own"]
+
+
+def test_view_without_a_serializer(articles):
+    class View(generics.GenericAPIView):
+        queryset = Article.objects.all()
+        filter_backends = [HitCountOrderingFilter]
+        ordering_fields = ["hits"]
+
+        def get(self, request):
+            return Response([obj.title for obj in self.filter_queryset(self.get_queryset())])
+
+    assert View.as_view()(request(path="/?ordering=-hits")).data == ["a", "c", "b"]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        Article.objects.distinct,
+        lambda: Article.objects.annotate(reviews=Count("review")),
+        lambda: with_hits(Article.objects.filter(title="a")).union(
+            with_hits(Article.objects.all())
+        ),
+    ],
+    ids=["distinct", "aggregate", "union of querysets that have the hits"],
+)
+def test_other_queries(articles, make):
+    assert [obj.title for obj in ordered("-hits", make())] == ["a", "c", "b"]
+
+
+@pytest.mark.parametrize(
+    "queryset",
+    [Article.objects.all(), with_hits(Article.objects.all())],
+    ids=["plain", "with_hits"],
+)
+@pytest.mark.parametrize("name", ["hits", "downloads"])
+@pytest.mark.parametrize(("sign", "expected"), [("", "0123456"), ("-", "6452301")])
+def test_cursor_pagination(buffer, queryset, name, sign, expected):
+    """The position is the number that the query compares: with Redis, not the exact one."""
+
+    class Short(ArticleViewSet):
+        pagination_class = type("Pages", (CursorPagination,), {"page_size": 2})
+
+    Short.queryset = queryset
+    counter = "views" if name == "hits" else name
+    articles = [Article.objects.create(title=str(n)) for n in range(7)]
+    for n, article in enumerate(articles):
+        record_hits([article] * (n // 2), counter=counter)
+    flush_hits()
+    if buffer.keeps_hits:
+        record_hits(articles[2:4], counter=counter, amount=10)
+    found, address = [], f"/?ordering={sign}{name}"
+    while address:
+        page = Short.as_view({"get": "list"})(request(path=address)).data
+        found += [(article["title"], article[name]) for article in page["results"]]
+        address = page["next"]
+
+    assert "".join(title for title, _ in found) == expected
+    assert dict(found)["3"] == (11 if buffer.keeps_hits else 1)  # It is shown exactly.
+
+
 def test_annotation_of_the_project_is_left_alone(articles):
     found = ordered("hits", Article.objects.annotate(hits=-F("pk")))
 
@@ -151,7 +265,7 @@ def test_equal_hits_are_on_no_two_pages(buffer):
 
     assert len(found) == len({*found}) == 40
     query = ordered("-hits", Article.objects.all()).query
-    assert query.order_by == ("-hits", "pk")  # SQLite has an order without it, too.
+    assert query.order_by == ("-hits_in_tables", "pk")  # SQLite has an order without it, too.
 
 
 def ordered(ordering: str, queryset):
@@ -167,7 +281,21 @@ def test_ordered_list_is_one_read(redis_buffer, django_assert_num_queries):
     with sends() as trips, django_assert_num_queries(2):
         assert {article["hits"] for article in listed("/?ordering=-hits")} == {1}
 
-    assert trips() == 2  # The downloads are the other one.
+    assert trips() == 1
+
+
+class OwnFilter(filters.BaseFilterBackend):
+    """A filter of a project, which may annotate the queryset for the next one."""
+
+    def filter_queryset(self, request, queryset, view):
+        return with_hits(queryset)
+
+
+class OwnOrdering(filters.OrderingFilter):
+    """The same in one."""
+
+    def filter_queryset(self, request, queryset, view):
+        return super().filter_queryset(request, with_hits(queryset), view)
 
 
 # Django's checks of fields may query each database.
@@ -212,7 +340,11 @@ class TestCheck:
             {"ordering": "-hits"},
             {"ordering": ["title", "-hits"]},
             {"ordering_fields": ["hits"], "filter_backends": []},
-            {"ordering_fields": ["hits"], "filter_backends": [], "queryset": None},
+            {"ordering_fields": ["hits"], "queryset": Article.objects},
+            {
+                "ordering_fields": ["hits"],
+                "filter_backends": [type("F", (filters.OrderingFilter,), {})],
+            },
             {"serializer_class": serializer_of(Article), "ordering_fields": None},
         ],
     )
@@ -242,10 +374,26 @@ class TestCheck:
             {"ordering_fields": ["downloads"], "queryset": Recipe.objects.all()},
             {"filter_backends": []},
             {"ordering_fields": None, "serializer_class": None},
+            {"ordering_fields": ["hits"], "queryset": property(lambda self: Article.objects.all())},
+            {"ordering_fields": property(lambda self: ["hits"])},
+            {"ordering": property(lambda self: "-hits")},
+            {"ordering_fields": ["hits"], "filter_backends": property(lambda self: [])},
+            {"ordering_fields": ["hits"], "filter_queryset": lambda self, queryset: queryset},
+            {"ordering_fields": ["hits"], "filter_backends": [OwnFilter, filters.OrderingFilter]},
+            {"ordering_fields": ["hits"], "filter_backends": [OwnOrdering]},
         ],
     )
     def test_fine(self, found, attributes):
         assert found(**attributes) == []
+
+    def test_as_view_may_change_a_view(self, settings):
+        fine = self.View.as_view(ordering_fields=["hits"], filter_backends=[HitCountOrderingFilter])
+        lost = self.View.as_view(ordering_fields=["hits"])
+        settings.ROOT_URLCONF = (path("a/", fine), path("b/", lost))
+
+        assert [
+            message.msg for message in run_checks() if message.id == "django_hitcount.E011"
+        ] == ["View cannot order by 'hits': no filter of it knows hits."]
 
     def test_lost_only_if_the_column_is_missing(self, found):
         fields = {"views": HitCountField(), "Meta": serializer_of(Recipe).Meta}
