@@ -121,9 +121,10 @@ def import_hits(
     or the source cannot be read; RuntimeError within a transaction; BufferUnavailable and the
     errors of the database. Then call it again.
 
-    Costs a temporary file, a query per 500 objects, and per thousand rows a transaction of five
-    statements. With "replace" or "larger", costs two to four queries more per thousand rows; with
-    Redis, costs a flush with these, and two round trips and three statements per thousand rows.
+    Costs a temporary file, a query per 500 objects, a transaction per 5,000 rows, and in it three
+    statements per thousand rows, or four with visitors. "replace" and "larger" also cost a query
+    per 500 counters, or two with visitors, and with Redis a flush. With Redis, all cost a statement
+    and a round trip per 500 counters, and another statement per 5,000 rows.
     """
     name, progress = _check_name(import_id or source.name), progress or _say_nothing
     if strategy not in STRATEGIES:
@@ -270,9 +271,9 @@ def undo_import(import_id: str, *, progress: Progress | None = None) -> int:
     Raises InvalidArgument if there is no such import, RuntimeError within a transaction, and the
     errors of the database.
 
-    Costs per thousand rows a transaction of six statements; with Redis, also two round trips and
-    three statements. Reads the table of imported hits three times, and if the import had visitors
-    that of the visitors of each day, too.
+    Costs per 5,000 rows a transaction of three statements, and in it two per thousand rows; with
+    Redis, also a statement and a round trip per 500 counters. Reads the table of imported hits
+    three times, and if the import had visitors that of the visitors of each day, too.
     """
     made, progress = imports.begin_undo(import_id), progress or _say_nothing
     if made is None:
