@@ -29,6 +29,9 @@ GIVES_THE_FILE = {200, 206, 302, 303, 307}
 PROBE_BYTES = 2
 """Safari asks for two bytes, and others for one, to learn whether a server knows ranges."""
 
+ENDLESS = 10**18
+"""The size of a range without an end: more than any file has."""
+
 _RANGES = re.compile(r"\s*bytes\s*=(.*)", re.IGNORECASE | re.DOTALL)
 
 # No file has more bytes than 18 digits can say. Blanks are stripped before: two optional groups of
@@ -85,7 +88,7 @@ def has_first_part(header: str) -> bool:
     """Return whether a Range includes the first byte and is no probe. Wrong ones mean the file."""
     if not (found := _RANGES.fullmatch(header)):
         return True
-    is_first = False
+    is_first, size = False, 0
     for text in found[1].split(","):
         match = _RANGE.fullmatch(text.strip())
         if not match or not (match[1] or match[2]):
@@ -93,18 +96,21 @@ def has_first_part(header: str) -> bool:
         first, last = match.groups()
         if first and last and int(last) < int(first):
             return True
-        is_first |= first != "" and int(first) == 0 and not (last and int(last) < PROBE_BYTES)
-    return is_first
+        is_first |= first != "" and int(first) == 0
+        size += int(last) - int(first or 1) + 1 if last else ENDLESS
+    return is_first and size > PROBE_BYTES
 
 
 def _has_copy(request: HttpRequest, response: HttpResponseBase) -> bool:
     """Return whether the client has the file already, as far as that can be known."""
-    if request.META.keys().isdisjoint({"HTTP_IF_NONE_MATCH", "HTTP_IF_MODIFIED_SINCE"}):
-        return False
     etag = response.get("ETag")
     modified = parse_http_date_safe(response.get("Last-Modified", ""))
+    if etag is None and "HTTP_IF_NONE_MATCH" in request.META:
+        # A front server has told the client, and will compare. Files rarely change.
+        since = parse_http_date_safe(request.META.get("HTTP_IF_MODIFIED_SINCE", ""))
+        return not (modified and since and modified > since)
     if etag is None and modified is None:
-        return True  # A front server has told the client, and will compare. Files rarely change.
+        return "HTTP_IF_MODIFIED_SINCE" in request.META  # As above.
     return get_conditional_response(request, etag=etag, last_modified=modified) is not None
 
 

@@ -64,6 +64,8 @@ SEQUENCES = {
     "a download manager that asks for the size": ["bytes=0-0", *PIECES],
     "a reader of ZIP files that wants it all": ["bytes=-22", "bytes=-65557", "bytes=0-999977"],
     "several ranges in one request": ["bytes=0-99,500-599, -100", "bytes=100-499,600-999899"],
+    "several ranges, the first one of which is short": ["bytes=0-1,2-999999"],
+    "a probe, and several ranges": ["bytes=0-0,-1", "bytes=-500,0-0", "bytes=1-999499"],
     "units in capitals": ["Bytes=0-99", "BYTES = 100-"],
 }
 """
@@ -76,6 +78,7 @@ NOTHING = {
     "a probe of one byte": ["bytes=0-0"],
     "Safari's probe": [FIRST_BYTES],
     "a probe of both ends": ["bytes=0-0,-1"],
+    "two ranges that are a probe": ["bytes=0-0,1-1"],
     "the end only": ["bytes=-500"],
     "the rest only": ["bytes=500-"],
 }
@@ -196,6 +199,11 @@ class TestCopy:
             ({"If-None-Match": '"tea-0"'}, 1),
             ({"If-Modified-Since": DATE}, 0),
             ({"If-Modified-Since": EARLIER}, 1),
+            ({"If-None-Match": ETAG, "If-Modified-Since": EARLIER}, 0),
+            ({"If-None-Match": '"tea-0"', "If-Modified-Since": DATE}, 1),
+            ({"If-Match": ETAG}, 1),
+            ({"If-Match": '"tea-0"'}, 0),
+            ({"If-Unmodified-Since": EARLIER}, 0),
             ({"If-Range": ETAG}, 1),
         ],
     )
@@ -210,6 +218,21 @@ class TestCopy:
         answer = ConditionalGetMiddleware(view)(asked)
         assert (answer.status_code == 200) == bool(downloads)
         assert get_hits(article, counter="downloads") == downloads
+
+    @pytest.mark.parametrize(
+        ("headers", "downloads"),
+        [
+            ({"If-None-Match": '"of nginx"'}, 0),
+            ({"If-None-Match": '"of nginx"', "If-Modified-Since": DATE}, 0),
+            ({"If-None-Match": '"of nginx"', "If-Modified-Since": EARLIER}, 1),
+        ],
+    )
+    def test_front_server_knows_the_etag_and_django_the_date(self, article, headers, downloads):
+        def send() -> HttpResponse:
+            redirect = {"X-Accel-Redirect": "/protected/tea.pdf"}
+            return HttpResponse(headers={**redirect, "Last-Modified": DATE})
+
+        assert fetch(article, request(**headers), send=send) == downloads
 
     def test_view_knows(self, article):
         asked = request(**{"If-None-Match": ETAG})
