@@ -42,7 +42,7 @@ def read_imports() -> list[Import]:
     return [*Import.objects.using(hits_alias()).order_by("pk")]
 
 
-def check_import(name: str, days: Days | None = None) -> None:
+def check_import(name: str, strategy: str, days: Days | None = None) -> None:
     """
     Raise ImportRefused if ``name`` may not be begun or continued now. Costs a query.
 
@@ -53,6 +53,11 @@ def check_import(name: str, days: Days | None = None) -> None:
             if other.is_undone:
                 raise ImportRefused(
                     f"An undo of the import {name!r} has begun. Finish it: undo it again."
+                )
+            if other.is_open and other.strategy != strategy:
+                raise ImportRefused(
+                    f"The import {name!r} has begun with the strategy {other.strategy!r}, not "
+                    f"{strategy!r}. Finish it with that one, or undo it."
                 )
         elif other.is_open:
             raise ImportRefused(
@@ -76,15 +81,10 @@ def begin_import(name: str, strategy: str, days: Days) -> Import:
 
     def begin() -> Import:
         take_write_lock(using, Import)
-        check_import(name, days)
+        check_import(name, strategy, days)
         found = Import.objects.using(using).filter(name=name).first()
         made = found or Import(name=name, strategy=strategy)
         made.days = unite_days([*(made.days or []), *days])
-        if made.strategy != strategy:
-            raise ImportRefused(
-                f"The import {name!r} has begun with the strategy {made.strategy!r}, not "
-                f"{strategy!r}. Finish it with that one, or undo it."
-            )
         made.runner = secrets.token_hex(16)
         made.save(using=using)
         return made

@@ -6,16 +6,18 @@ import csv
 import datetime
 import gzip
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any
 
 from django.http import HttpRequest
 
-from django_hitcount.conf import DEFAULT_COUNTER
+from django_hitcount.conf import DEFAULT_COUNTER, IMPORT_ID_MAX_LENGTH
 from django_hitcount.counters.keys import check_counter
 from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.importing.rows import Findings, ObjectNames, SourceRow
@@ -35,6 +37,9 @@ _FORMULA = re.compile(_BEGINS_CELL.format("", ""))
 
 _PROTECTED = re.compile(_BEGINS_CELL.format("'", "'"))
 
+NAME_START = 80
+"""Characters that are kept of the name of an import of many files: the rest says little."""
+
 Record = Mapping[str, str]
 """A line of a CSV file, by column."""
 
@@ -46,7 +51,7 @@ def open_text(path: Path) -> Iterator[IO[str]]:
     try:
         with opened(path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
             yield file
-    except (OSError, EOFError, csv.Error) as exc:
+    except (OSError, EOFError, zlib.error, csv.Error) as exc:
         raise InvalidArgument(f"Cannot read {path}: {exc}.") from exc
 
 
@@ -61,9 +66,17 @@ def unprotect(text: str) -> str:
 
 
 def name_of_files(kind: str, paths: Iterable[Path], counter: str = DEFAULT_COUNTER) -> str:
-    """Return the name of an import of files: the kind, the names of the files, the counter."""
+    """
+    Return the name of an import of files: the kind, the names of the files, the counter.
+
+    If it is too long, its end becomes a hash.
+    """
     names = [kind, *(path.name for path in paths)]
-    return " ".join(names if counter == DEFAULT_COUNTER else [*names, counter])
+    name = " ".join(names if counter == DEFAULT_COUNTER else [*names, counter])
+    if len(name) <= IMPORT_ID_MAX_LENGTH:
+        return name
+    end = blake2b(name.encode(errors="backslashreplace"), digest_size=8).hexdigest()
+    return f"{name[:NAME_START]}... {end}"
 
 
 def read_records(paths: Sequence[Path], needed: Sequence[str]) -> Iterator[tuple[str, Record]]:

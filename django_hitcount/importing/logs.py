@@ -26,7 +26,8 @@ from django_hitcount.refusals.registry import HitContext, find_refusal
 from django_hitcount.visitors import read_origin
 
 LINE = re.compile(
-    r'(?P<address>\S+) \S+ .*?\[(?P<at>[^]]+)\] "(?:(?P<method>[A-Z]+) (?P<url>\S+)[^"]*|[^"]*)"'
+    r'(?P<address>\S+) \S+ .*?\[(?P<at>[^][]+)\] "'
+    r'(?:(?P<method>[A-Z]+) (?P<url>\S+?)(?: (?:[^"\\]|\\.)*+)?|[^"]*+)"'
     r' (?P<status>\d{3}) \S+ "(?P<referer>(?:[^"\\]|\\.)*)" "(?P<agent>(?:[^"\\]|\\.)*)"'
 )
 

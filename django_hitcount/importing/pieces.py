@@ -18,6 +18,7 @@ from django_hitcount.db import imports, slots
 from django_hitcount.db.tables import Import, MissedRecord, hits_alias
 from django_hitcount.db.transactions import DATABASE_ERRORS, in_transaction, limit_waits
 from django_hitcount.exceptions import BufferUnavailable
+from django_hitcount.importing.existing import make_named_rows
 from django_hitcount.outages.missed_records import make_record_of_slots
 
 PIECE_SIZE = 5000
@@ -35,7 +36,12 @@ logger = logging.getLogger("django_hitcount")
 def write_piece(
     made: Import, rows: Sequence[Row], last_row: Sequence[object], strategy: str
 ) -> list[Row]:
-    """Write what the tables lack of some rows, in one transaction. Return it."""
+    """
+    Write what the tables lack of some rows, in one transaction. Return it.
+
+    Before that, makes the rows of named objects among them.
+    """
+    make_named_rows({row.key[:2] for row in rows})
     using, choice = hits_alias(), slots.SlotChoice()
     missing: list[Row] = []
     records: list[MissedRecord] = []

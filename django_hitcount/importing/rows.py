@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 from django.apps import apps
+from django.db.models import Model
 
 from django_hitcount.counters.keys import InvalidKey, ObjectKey
 from django_hitcount.counters.primary_keys import check_object_id, key_type
@@ -16,6 +17,9 @@ from django_hitcount.exceptions import InvalidArgument
 
 SHOWN_PROBLEMS = 20
 """How many problems are kept to be shown. All are counted."""
+
+KEY_BITS = 64
+"""Bits of the largest integer key, with its sign. SQLite raises OverflowError for larger ones."""
 
 
 class SourceRow(NamedTuple):
@@ -69,11 +73,19 @@ class Source(Protocol):
         """
 
 
+def read_object_id(model: type[Model], text: object) -> str:
+    """Return the primary key that a source has as ``text``. Raises ValueError or InvalidKey."""
+    key = key_type(model).parse(text)
+    if isinstance(key, int) and key.bit_length() >= KEY_BITS:
+        raise ValueError(f"has more than {KEY_BITS} bits")
+    return check_object_id(str(key))
+
+
 class ObjectNames:
     """Reads objects as they are written in files: ``app.model:pk``."""
 
     def __init__(self) -> None:
-        self._types: dict[str, tuple[int, type]] = {}
+        self._types: dict[str, tuple[int, type[Model]]] = {}
 
     def find(self, text: str) -> ObjectKey:
         """Return the object that ``text`` names, which may not exist. Raises InvalidArgument."""
@@ -82,11 +94,11 @@ class ObjectNames:
             self._types[label] = self._find_type(label, text)
         content_type_id, model = self._types[label]
         try:
-            return content_type_id, check_object_id(str(key_type(model).parse(pk)))
+            return content_type_id, read_object_id(model, pk)
         except (ValueError, InvalidKey):
             raise InvalidArgument(f"invalid primary key {pk[:80]!r} of {label}") from None
 
-    def _find_type(self, label: str, text: str) -> tuple[int, type]:
+    def _find_type(self, label: str, text: str) -> tuple[int, type[Model]]:
         try:
             model = apps.get_model(label)
         except (LookupError, ValueError):

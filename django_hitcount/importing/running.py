@@ -14,17 +14,13 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from django.db import router
-
 from django_hitcount import conf
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import day_of
-from django_hitcount.counters.keys import ObjectKey
-from django_hitcount.counters.primary_keys import convert_key, find_by_texts
 from django_hitcount.db import imports
-from django_hitcount.db.counter_keys import counter_key, find_model
 from django_hitcount.db.tables import Import, ImportedHits, hits_alias
 from django_hitcount.exceptions import InvalidArgument
+from django_hitcount.importing.existing import drop_unknown_objects
 from django_hitcount.importing.pieces import PIECE_SIZE, take_piece, write_piece
 from django_hitcount.importing.rows import Findings, Source, SourceRow
 from django_hitcount.importing.spool import Spool
@@ -132,7 +128,7 @@ def import_hits(
             f"Invalid strategy: {strategy!r}. Pass one of {', '.join(map(repr, STRATEGIES))}."
         )
     found = imports.read_import(name)
-    imports.check_import(name)
+    imports.check_import(name, strategy)
     if found and not found.is_open:
         return ImportSummary(import_id=name, was_finished=True)
     findings = Findings()
@@ -144,7 +140,7 @@ def import_hits(
             last_day=last_day or datetime.date.max,
             latest_day=day_of() - datetime.timedelta(days=0 if strategy == "add" else 1),
         )
-        objects = _drop_unknown_objects(spool, findings)
+        objects = drop_unknown_objects(spool, findings)
         if strict and findings.problems:
             raise InvalidArgument(
                 f"{findings.problems} rows have a problem, so nothing was imported.\n"
@@ -152,7 +148,7 @@ def import_hits(
             )
         summary = _summarize(name, spool, findings, objects)
         if spool.count() or findings.refused:
-            imports.check_import(name, spool.days())
+            imports.check_import(name, strategy, spool.days())
             if strategy != "add" and get_buffer().keeps_hits:
                 flush_hits()
             _write_all(summary, spool, findings, strategy, progress, found, dry_run=dry_run)
@@ -175,40 +171,6 @@ def _report(rows: Iterable[SourceRow], progress: Progress) -> Iterator[SourceRow
         if number % ROWS_PER_REPORT == 0:
             progress("read", number, 0)
     progress("read", number, 0)
-
-
-def _drop_unknown_objects(spool: Spool, findings: Findings) -> int:
-    """Leave out objects that do not exist. Return how many do. Costs a query per 500 objects."""
-    known = 0
-    for some in spool.objects():
-        by_model: dict[int, list[str]] = {}
-        for (content_type_id, object_id), *_ in some:
-            by_model.setdefault(content_type_id, []).append(object_id)
-        existing = {of: to for item in by_model.items() for of, to in _find_existing(*item)}
-        known += len(existing)
-        spool.move({of: to for of, to in existing.items() if of != to})
-        unknown = [item for item in some if item[0] not in existing]
-        for obj, place, rows in unknown:
-            model = find_model(obj[0])
-            label = model._meta.label_lower if model else f"content type {obj[0]}"
-            findings.add_problem(place, f"unknown object {label}:{obj[1][:80]}", rows)
-        spool.drop(obj for obj, *_ in unknown)
-    return known
-
-
-def _find_existing(content_type_id: int, texts: list[str]) -> Iterator[tuple[ObjectKey, ObjectKey]]:
-    """Yield each object that exists, and the one whose hits its own are."""
-    model = find_model(content_type_id)
-    if not model:
-        return
-    found = find_by_texts(model, texts, using=router.db_for_write(model))
-    if hasattr(model, "hit_count_object"):
-        for obj in found:
-            own = content_type_id, convert_key(model, obj.pk)
-            yield own, counter_key(obj, counter=conf.DEFAULT_COUNTER)[:2]
-    else:
-        for pk in found.values_list("pk", flat=True):
-            yield ((content_type_id, convert_key(model, pk)),) * 2
 
 
 def _summarize(name: str, spool: Spool, findings: Findings, objects: int) -> ImportSummary:

@@ -21,8 +21,8 @@ from django_hitcount.counters.imports import Days, Row
 from django_hitcount.counters.keys import CounterKey, ObjectKey
 from django_hitcount.importing.rows import Findings, SourceRow
 
-MOST_HITS = 10**15
-"""Hits of one row: thousands of such rows still fit a bigint."""
+MOST_HITS = 10**12
+"""Hits of one row: millions of such rows still fit a bigint."""
 
 FIRST_DAY = datetime.date(1970, 1, 1)
 """What is dated before it is a mistake, such as year 24."""

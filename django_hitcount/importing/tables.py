@@ -18,10 +18,10 @@ from django.db import DEFAULT_DB_ALIAS, connections, models, router
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.keys import InvalidKey, ObjectKey, check_counter
-from django_hitcount.counters.primary_keys import convert_key, key_type
+from django_hitcount.counters.primary_keys import convert_key
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.exceptions import InvalidArgument
-from django_hitcount.importing.rows import Findings, SourceRow
+from django_hitcount.importing.rows import Findings, SourceRow, read_object_id
 
 ROWS_AT_A_TIME = 10_000
 """Rows that are read at a time: few enough for memory, and not held by the database meanwhile."""
@@ -67,14 +67,15 @@ class Column:
         counter, content_type_id = check_counter(self.counter), content_type_id_of(model)
         objects: models.QuerySet[Any, Any] = models.QuerySet(model, using=router.db_for_read(model))
         try:
-            for pk, hits in read_in_pieces(objects.exclude(**{self.column: 0}), self.column):
+            counted = objects.exclude(**{self.column: 0}).exclude(**{self.column: None})
+            for pk, hits in read_in_pieces(counted, self.column):
                 place = f"{model._meta.label_lower}:{pk}"
-                if isinstance(hits, bool) or hits is None or int(hits) != hits:
+                if isinstance(hits, bool) or int(hits) != hits:
                     findings.add_problem(place, f"{self.column} is {hits!r}, not a whole number")
                     continue
                 key = content_type_id, convert_key(model, pk)
                 yield SourceRow(place, key, counter, self.day, int(hits))
-        except (FieldError, FieldDoesNotExist, ValueError, TypeError) as exc:
+        except (FieldError, FieldDoesNotExist, ValueError, TypeError, OverflowError) as exc:
             raise InvalidArgument(
                 f"Invalid column: {self.column!r} of {model._meta.label} holds no numbers: {exc}"
             ) from exc
@@ -151,8 +152,7 @@ class HitcountTables:
                 findings.add_problem(place, f"unknown model {label}")
                 continue
             try:
-                text = str(key_type(model).parse(object_pk))
-                objects[pk] = content_type_id_of(model), text
+                objects[pk] = content_type_id_of(model), read_object_id(model, object_pk)
             except (InvalidKey, ValueError) as exc:
                 findings.add_problem(place, f"invalid primary key {object_pk!r}: {exc}")
         return objects

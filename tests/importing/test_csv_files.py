@@ -25,6 +25,8 @@ from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.importing import CsvFiles
 from django_hitcount.importing.csv_files import protect, unprotect
 from django_hitcount.maintenance.compaction import compact_hits
+from django_hitcount.models import Counter as NamedCounter
+from django_hitcount.pages.models import WholeSite
 from django_hitcount.reports.rows import defuse
 from tests.app.models import Article, Page, Photo, Review, Small
 from tests.visiting import visit
@@ -82,6 +84,8 @@ def test_an_export_can_be_imported_elsewhere(rule, write, is_compacted):
         *(Article.objects.create(), Small.objects.create(), Photo.objects.create()),
         *(Page.objects.create(path=path) for path in ("/a:b", "=1+1", "\n;=ü", "'=x", " ", "a,b")),
         Review.objects.create(),
+        NamedCounter("newsletter"),
+        WholeSite(),
     ]
     for number, obj in enumerate(objs, 1):
         visit(obj, [1, 2])
@@ -91,6 +95,7 @@ def test_an_export_can_be_imported_elsewhere(rule, write, is_compacted):
     text = export()
     totals, visitors = get_hits(objs), get_visitors(objs, days=1)
     assert set(visitors.values()) == {2}
+    NamedCounter.objects.all().delete()
     for obj in objs:
         forget_hits(obj)
     flush_hits()
@@ -105,6 +110,7 @@ def test_an_export_can_be_imported_elsewhere(rule, write, is_compacted):
     assert get_hits(objs) == totals
     assert get_visitors(objs, days=1) == visitors
     assert sorted(export().splitlines()) == sorted(text.splitlines())
+    assert NamedCounter.objects.popular(1)[0].hits == totals[NamedCounter("newsletter")]
 
 
 @given(st.text(alphabet="'=+-@;\t\r\n \"a\uff1d"))
@@ -135,12 +141,24 @@ def test_files_may_be_compressed_and_several(buffer, redis, tmp_path):
     assert get_hits(article) == 9
 
 
+def test_names_of_many_files_become_an_id_that_differs():
+    names = [f"access-2024-05-{day:02}.csv.gz" for day in range(1, 31)]
+
+    first, second = CsvFiles(names).name, CsvFiles(names[:-1]).name
+
+    assert first.startswith("csv access-2024-05-01.csv.gz access-2024-05-02.csv.gz")
+    assert len(first) == len(second) == 100
+    assert first != second
+
+
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
         ("2024-05-01,app.article:999,views,3,", "unknown object app.article:999"),
         ("2024-05-01,app.article:x,views,3,", "invalid primary key 'x' of app.article"),
+        ("2024-05-01,app.article:1" + "0" * 20 + ",views,3,", "invalid primary key '1000"),
+        ("2024-05-01,django_hitcount.counter:A B,views,3,", "unknown object django_hitcount.c"),
         ("2024-05-01,app.photo:12,views,3,", "invalid primary key '12' of app.photo"),
         ("2024-05-01,app.nothing:1,views,3,", "unknown object 'app.nothing:1', not app.model:pk"),
         ("2024-05-01,5,views,3,", "unknown object '5', not app.model:pk"),
@@ -193,6 +211,9 @@ def test_a_file_that_cannot_be_read_is_an_error(tmp_path):
     (tmp_path / "bad.csv.gz").write_text("not compressed")
     with pytest.raises(InvalidArgument, match=r"Cannot read .*bad\.csv\.gz"):
         import_hits(CsvFiles([tmp_path / "bad.csv.gz"]))
+    (tmp_path / "broken.csv.gz").write_bytes(gzip.compress(b"")[:10] + b"\xff" * 20)
+    with pytest.raises(InvalidArgument, match=r"Cannot read .*broken\.csv\.gz"):
+        import_hits(CsvFiles([tmp_path / "broken.csv.gz"]))
     (tmp_path / "long.csv").write_text("date,object,hits\n" + "x" * 200_000)
     with pytest.raises(InvalidArgument, match=r"Cannot read .*long\.csv.*field larger"):
         import_hits(CsvFiles([tmp_path / "long.csv"]))

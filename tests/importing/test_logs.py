@@ -24,6 +24,7 @@ from django_hitcount.db.tables import (
 )
 from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.importing import LogFiles, PlausibleFiles, find_object, urls
+from django_hitcount.importing.logs import LINE
 from django_hitcount.maintenance.flushing import flush_hits
 from tests.app.models import Article, Page
 from tests.replay import counts, site
@@ -258,6 +259,20 @@ def test_nonsense_of_clients_is_no_problem(buffer, article, run):
     done = run(*rows, line(agent=rf"{FIREFOX} \"quoted\" \\"), line(user="ann smith"))
 
     assert (done.hits, done.problems) == (3, 0)
+
+
+@pytest.mark.parametrize("text", ["[", "\\", "[a]"])
+def test_a_long_line_takes_no_longer_than_short_ones(text):
+    """So clients cannot make an import slow. Quadratic time would be hours."""
+    start = '203.0.113.1 - - [01/May/2024:12:00:00 +0000] "GET /'
+
+    assert LINE.match(start + text * 1_000_000) is None
+
+
+def test_quotes_in_a_url_are_part_of_it(buffer, article, run):
+    done = run(line('/articles/1/?q=\\"a b\\"'), line('/articles/1/?q="'))
+
+    assert (done.hits, done.problems) == (2, 0)
 
 
 def test_logs_may_be_compressed(buffer, article, tmp_path):

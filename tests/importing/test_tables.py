@@ -242,6 +242,15 @@ def test_columns_of_models_with_other_keys(buffer):
     assert get_hits(Remark.objects.get()) == 7
 
 
+def test_a_column_that_is_null_is_no_problem(buffer):
+    article, review = Article.objects.create(), Review.objects.create(stars=4)
+
+    done = import_hits(Column("app.Article", "review__stars", EARLIER), strict=True)
+
+    assert (done.hits, done.problems) == (4, 0)
+    assert (get_hits(article), get_hits(review)) == (0, 4)
+
+
 @pytest.mark.parametrize(
     ("model", "message"),
     [
