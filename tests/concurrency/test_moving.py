@@ -95,7 +95,8 @@ def test_undo_of_an_import_meanwhile_takes_each_hit_back_once(rule, monkeypatch)
     add, codes = imports.add_rows, []
 
     def move_first(*args, **kwargs):
-        codes.append(children.run(lambda: move_hits(old, to=new)))
+        if not codes:
+            codes.append(children.run(lambda: move_hits(old, to=new)))
         add(*args, **kwargs)
 
     with monkeypatch.context() as meanwhile:
