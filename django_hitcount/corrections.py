@@ -86,7 +86,8 @@ def correct_hits(
     began may not be seen.
 
     Costs a transaction of three statements. To take hits back costs what get_hits() costs, too.
-    With Redis, costs one more statement, and after the COMMIT a round trip and a query.
+    With Redis, costs one more statement and a round trip, and after the COMMIT a round trip and a
+    query.
     """
     hits = NewHits(counter_key(obj, counter=counter), _check_day(day), check_amount(amount))
     correction = Correction(
@@ -164,6 +165,7 @@ def _write_rows(
         return None
     missed = make_record_of_slots([hits])
     missed.save(using=using, force_insert=True)
+    get_buffer().pause_totals([hits.key])
     return missed
 
 

@@ -36,6 +36,7 @@ from django_hitcount.db.tables import (
     Correction,
     CounterRow,
     DailyVisitors,
+    HitSlot,
     ImportedHits,
     SeenVisitor,
     SlotRow,
@@ -77,10 +78,10 @@ def move_hits(obj: Model, *, to: Model) -> None:
         duplicate.delete()
 
     Moves the hits of all counters and days, those that wait in Redis, visitors and corrections. The
-    objects may be of different models. In the tables, their sum is the same at any time; totals
-    that Redis keeps follow a moment later, or if the process was killed, with the next flush. A
-    visitor of both objects counts as two, and ``is_distinct`` says so: nobody can tell who visited
-    both.
+    objects may be of different models. The sum of their totals is the same at any time. Days follow
+    after totals, and numbers of visitors that Redis keeps last, or if the process was killed, with
+    the next flush. A visitor of both objects counts as two, and ``is_distinct`` says so: nobody can
+    tell who visited both.
 
     Call it again if it raises, or if its process was killed: it moves what is left. Hits that are
     recorded on ``obj`` meanwhile, or later, stay there until the next call.
@@ -95,7 +96,7 @@ def move_hits(obj: Model, *, to: Model) -> None:
     error.
 
     Costs two flushes of the partition of ``obj``, twelve queries, and for each 500 rows of a table
-    a transaction of three to eight statements. With Redis, also costs two queries, and two round
+    a transaction of three to eight statements. With Redis, also costs two queries, and four round
     trips or more.
     """
     source: ObjectKey = content_type_id_of(obj), object_id_of(obj)
@@ -135,13 +136,16 @@ def _run(work: Callable[[], object]) -> None:
 def _move_rows(source: ObjectKey, target: ObjectKey) -> bool:
     """Move all rows that are there now. Returns whether there were any."""
     using, has_moved = hits_alias(), False
+    totals = [CounterKey(*of, name) for of in (source, target) for name in get_config().counters]
     for model in TABLES_OF_OBJECTS:
         rows = model._default_manager.using(using).filter(slots.match_counters([source]))
         for some in split([*rows.values_list("pk", flat=True)], OBJECTS_AT_A_TIME):
             choice = slots.SlotChoice()
-            move = partial(_move_piece, model, some, source, target, choice, using)
+            move = partial(_move_piece, model, some, source, target, choice, totals, using)
             _run(move)
             has_moved = True
+            if model is HitSlot:
+                get_buffer().discard_totals(totals)
     return has_moved
 
 
@@ -151,9 +155,13 @@ def _move_piece(
     source: ObjectKey,
     target: ObjectKey,
     choice: slots.SlotChoice,
+    totals: Collection[CounterKey],
     using: str,
 ) -> None:
-    """Move rows in a transaction. Also write a record of it for Redis, if hits wait there."""
+    """
+    Move rows in a transaction. Also write a record of it for Redis, if hits wait there: it keeps
+    ``totals`` and visitors.
+    """
     with limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
         take_write_lock(using)
         if model is Correction:
@@ -169,13 +177,10 @@ def _move_piece(
         elif issubclass(model, SlotRow):
             take_rows(model, some, using, partial(_copy_hits, model, target, choice.next(), using))
         if get_buffer().keeps_hits:
-            keys = [CounterKey(*of, name) for of in (source, target) for name in _counters()]
-            hits = [NewHits(key, day_of(), 0) for key in keys]
+            hits = [NewHits(key, day_of(), 0) for key in totals]
             make_record_of_slots(hits).save(using=using, force_insert=True)
-
-
-def _counters() -> Collection[str]:
-    return get_config().counters
+    if model is HitSlot:
+        get_buffer().pause_totals(totals)
 
 
 def _match(of: ObjectKey) -> Q:

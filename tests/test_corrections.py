@@ -211,7 +211,10 @@ def test_without_redis_no_record_is_written(user, article):
 def test_the_next_flush_discards_the_total_if_redis_does_not_answer(redis_buffer, user, article):
     record_hit(article, amount=5)
 
-    with mock.patch.object(RedisBuffer, "discard_totals", side_effect=BufferUnavailable):
+    with (
+        mock.patch.object(RedisBuffer, "pause_totals"),
+        mock.patch.object(RedisBuffer, "discard_totals", side_effect=BufferUnavailable),
+    ):
         correct(article, 3, user)
 
     assert article.hits == 5
@@ -221,12 +224,16 @@ def test_the_next_flush_discards_the_total_if_redis_does_not_answer(redis_buffer
 
 
 def test_the_next_flush_discards_the_total_of_a_process_that_died(redis_buffer, user, article):
+    """Redis did not answer when it was to pause the total."""
     record_hit(article, amount=5)
     flush_hits()
     assert article.hits == 5
 
     def correct_and_die():
-        with mock.patch.object(RedisBuffer, "discard_totals", children.die):
+        with (
+            mock.patch.object(RedisBuffer, "pause_totals"),
+            mock.patch.object(RedisBuffer, "discard_totals", children.die),
+        ):
             correct(article, 3, user)
 
     connection.close()

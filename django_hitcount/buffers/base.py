@@ -95,6 +95,16 @@ class Buffer(ABC):
         """Drop what the buffer keeps of objects whose hits have been deleted from the tables."""
         return
 
+    def pause_totals(self, keys: Collection[CounterKey]) -> None:
+        """
+        Keep no totals of ``keys`` until they are discarded, or for PAUSE_SECONDS if a process died.
+
+        For a transaction that is about to change the sums in the tables: until its COMMIT they are
+        the old ones, and then the new ones, so readers must ask the tables. Does not raise if the
+        buffer is away: what it keeps is then wrong from the COMMIT until it is discarded.
+        """
+        return
+
     def discard_totals(self, keys: Collection[CounterKey]) -> None:
         """Drop the totals of ``keys`` that the buffer keeps, so that they are read again."""
         return

@@ -72,11 +72,12 @@ def _save_records(keys: Iterable[CounterKey]) -> list[MissedRecord]:
     """Save which totals in Redis lack the hits, so that the next flush drops them if we do not."""
     if not get_buffer().keeps_hits:
         return []
-    day = day_of()
-    hits = [NewHits(key, day, 0) for key in dict.fromkeys(keys)]
+    day, different = day_of(), [*dict.fromkeys(keys)]
+    hits = [NewHits(key, day, 0) for key in different]
     records = [make_record_of_slots(some) for some in split(hits, KEYS_PER_RECORD)]
     for record in records:
         record.save(using=hits_alias(), force_insert=True)
+    get_buffer().pause_totals(different)
     return records
 
 

@@ -120,7 +120,7 @@ def import_hits(
     Costs a temporary file, a query per 500 objects, a transaction per 5,000 rows, and in it three
     statements per thousand rows, or four with visitors. "replace" and "larger" also cost a query
     per 500 counters, or two with visitors, and with Redis a flush. With Redis, all cost a statement
-    and a round trip per 500 counters, and another statement per 5,000 rows.
+    and two round trips per 500 counters, and another statement per 5,000 rows.
     """
     name, progress = _check_name(import_id or source.name), progress or _say_nothing
     if strategy not in STRATEGIES:
@@ -234,7 +234,7 @@ def undo_import(import_id: str, *, progress: Progress | None = None) -> int:
     errors of the database.
 
     Costs per 5,000 rows a transaction of three statements, and in it two per thousand rows; with
-    Redis, also a statement and a round trip per 500 counters. Reads the table of imported hits
+    Redis, also a statement and two round trips per 500 counters. Reads the table of imported hits
     three times, and if the import had visitors that of the visitors of each day, too.
     """
     made, progress = imports.begin_undo(import_id), progress or _say_nothing

@@ -212,6 +212,9 @@ class RedisBuffer(Buffer):
     ) -> Held:
         return read_days_of_model(self.redis, content_type_id, counter, first_day, last_day)
 
+    def pause_totals(self, keys: Collection[CounterKey]) -> None:
+        keeping.pause(self.redis, keys, self._partitions)
+
     def discard_totals(self, keys: Collection[CounterKey]) -> None:
         keeping.discard(self.redis, keys, self._partitions)
 

@@ -24,6 +24,12 @@ KEYS_AT_A_TIME = 500
 SCANNED_AT_A_TIME = 1000
 """Keys that Redis looks at in one round trip."""
 
+PAUSE_SECONDS = 30
+"""Far longer than a COMMIT takes. If it takes longer, a total may be old until it is discarded."""
+
+PAUSED = "paused"
+"""In place of a total that nobody may keep now. No script takes it for a number."""
+
 DISCARDABLE = re.compile(rb"{(\d+)}:[^:]*:(?:total|kept_visitors):")
 """The names, after the prefix, of what is read from the tables again if it is dropped."""
 
@@ -49,6 +55,19 @@ def keep_totals(
         with suppress(BufferUnavailable):
             # After a restart, Redis may be in an older state with the same epoch.
             redis.send_to_run(lambda link: calls if runs == {link.run_id} else [])
+
+
+def pause(redis: RedisServer, keys: Iterable[CounterKey], partitions: int) -> None:
+    """Keep no totals of ``keys``. See Buffer.pause_totals(). Costs a round trip per 500."""
+    with suppress(BufferUnavailable):
+        for some in split([*keys], KEYS_AT_A_TIME):
+            redis.send_to_run(
+                lambda link, some=some: [  # type: ignore[misc]
+                    ("SET", run_keys(p, link.run_id).total(key.text), PAUSED, "EX", PAUSE_SECONDS)
+                    for p, group in group_by_partition(some, partitions).items()
+                    for key in group
+                ]
+            )
 
 
 def discard(

@@ -192,7 +192,9 @@ for n = 1, tonumber(number_of_hits) do
     total = total_sum or pcall('INCRBY', total_key, amount)
     -- Ours has a TTL. If it has none, it begins here, so Redis did not know it.
     if type(total) == 'table' or total == tonumber(amount) and call('TTL', total_key) < 0 then
-      call('DEL', total_key)
+      if pcall('GET', total_key) ~= 'paused' then -- See keeping.py.
+        call('DEL', total_key)
+      end
       total = false
     end
   else
