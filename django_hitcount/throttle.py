@@ -63,8 +63,8 @@ class Throttle:
         With Redis, costs one round trip. A rollback does not undo an admission.
 
         Without Redis, costs one query if the caller is not admitted, and otherwise two, or three on
-        MySQL and for a new name. Within a transaction, the admission is part of it: a rollback
-        undoes it.
+        MySQL and for a new name. Within a transaction, costs two statements more, and the admission
+        is part of it: a rollback undoes it.
 
         Raises BufferUnavailable if Redis does not answer, and DatabaseError if the database does
         not. Then the caller is not admitted, but an interval may have begun.

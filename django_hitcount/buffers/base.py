@@ -15,6 +15,7 @@ from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, ObjectKe
 from django_hitcount.counters.numbers import Number
 from django_hitcount.counters.visitors import MergedDays, Sketch, Visitors, VisitorsOfDays
 from django_hitcount.db import admissions, seen_visitors
+from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.tables import hits_alias
 
 ReadSketches = Callable[[Collection[DailyVisitorsKey]], Mapping[DailyVisitorsKey, bytes]]
@@ -160,9 +161,11 @@ class Buffer(ABC):
         """
         Return whether the caller is admitted under ``name``, see Throttle. An interval begins then.
 
-        By default, the database keeps the intervals.
+        By default, the database keeps the intervals. An error leaves the transaction of the page.
         """
-        return admissions.admit(f"throttle:{name}", milliseconds * 1000, using=hits_alias())
+        using = hits_alias()
+        with savepoint(using):
+            return admissions.admit(f"throttle:{name}", milliseconds * 1000, using=using)
 
     def count_of_address(self, address: AddressHash, amount: int, *, milliseconds: int) -> int:
         """

@@ -31,6 +31,9 @@ class IntervalThrottle(BaseThrottle):
     Views with the same class share its intervals. While the server is away, and for a proxy that
     TRUSTED_PROXIES does not name, nobody is held up.
 
+    Without Redis, a view within ATOMIC_REQUESTS that fails takes its admission back, so whoever
+    guesses passwords is not held up: use Redis, or transaction.non_atomic_requests().
+
     The name of the interval is a hash keyed with SECRET_KEY, so no user and no address is stored.
     Costs what Throttle.admit() costs.
     """

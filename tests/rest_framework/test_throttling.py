@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection, transaction
 from rest_framework import views
 from rest_framework.response import Response
 from rest_framework.test import force_authenticate
@@ -11,6 +12,7 @@ from rest_framework.test import force_authenticate
 from django_hitcount.db.tables import Admission
 from django_hitcount.rest_framework import IntervalThrottle
 from tests.cache_alias import NOWHERE, change_alias
+from tests.locks import locked_tables
 from tests.rest_framework.api import request
 from tests.servers import wait_until
 from tests.throttles import BLINK, HOUR
@@ -113,6 +115,14 @@ def test_server_that_is_away_holds_up_nobody(redis_buffer, settings, caplog):
 
     assert [ask().status_code for _ in range(2)] == [200, 200]
     assert "A request is not throttled" in caplog.text
+
+
+def test_database_that_does_not_answer_leaves_the_transaction_of_the_view(settings):
+    """PostgreSQL accepts no further query after an error, unless a savepoint was before it."""
+    settings.HITCOUNT = {**settings.HITCOUNT, "REDIS": None}
+    with locked_tables(), transaction.atomic(), connection.cursor() as cursor:
+        assert ask().status_code == 200
+        cursor.execute("SELECT 1")
 
 
 def test_neither_addresses_nor_users_are_stored(settings, redis):
