@@ -34,6 +34,7 @@ from django_hitcount.reports import (
     counter_choices,
     find_models,
     label_object,
+    leave_out_overviews,
     load_objects,
 )
 from django_hitcount.reports.rows import (
@@ -49,12 +50,7 @@ from django_hitcount.reports.rows import (
     share_of,
     sum_up,
 )
-from django_hitcount.reports.selection import (
-    Period,
-    Selection,
-    period_up_to,
-    read_selection,
-)
+from django_hitcount.reports.selection import Period, Selection, period_up_to, read_selection
 from django_hitcount.series import hits_by_day
 from django_hitcount.status import get_flush_status
 
@@ -94,7 +90,7 @@ class HitReportAdmin(ReadOnlyAdmin):
         """Show the report, or return one of its tables as CSV."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        selection = read_selection(request.GET.dict(), find_models())
+        selection = leave_out_overviews(read_selection(request.GET.dict(), find_models()))
         table = request.GET.get("csv", "")
         if table in FILES:
             chosen = selection.parameters

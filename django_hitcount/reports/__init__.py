@@ -10,11 +10,12 @@ import logging
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 
 from django.contrib.contenttypes.models import ContentType
 from django.db import router
-from django.db.models import Model, OuterRef, Subquery
+from django.db.models import Model, OuterRef, QuerySet, Subquery
 from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_lazy
 
@@ -23,7 +24,7 @@ from django_hitcount.counters.keys import InvalidKey, ObjectKey
 from django_hitcount.counters.primary_keys import convert_key, find_by_texts
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.tables import HitSlot, hits_alias
-from django_hitcount.reports.selection import Models
+from django_hitcount.reports.selection import Models, Selection
 
 MOST_MODELS = 3
 """
@@ -76,12 +77,7 @@ def find_models() -> Models:
     """Return the models of which there is a row of hits, by name. Costs a query."""
     # Not EXISTS: MariaDB would read a whole index for it. In the order of an index, because
     # PostgreSQL would read all rows for each content type without hits.
-    rows = HitSlot.objects.filter(content_type=OuterRef("pk")).order_by(*HitSlot.KEY, "slot")
-    one = rows.values("content_type")[:1]
-    using = hits_alias()
-    with savepoint(using):
-        all_types = ContentType.objects.using(using).alias(row=Subquery(one))
-        types = [*all_types.filter(row__isnull=False)]
+    types = _types_with(HitSlot.objects.order_by(*HitSlot.KEY, "slot"))
     # A content type has no model if the site does not have it any more.
     found = {of.pk: model for of in types if (model := of.model_class())}
 
@@ -90,6 +86,32 @@ def find_models() -> Models:
         return str(opts.verbose_name_plural), opts.label
 
     return {pk: found[pk] for pk in sorted(found, key=name)}
+
+
+def _types_with(rows: QuerySet[HitSlot]) -> list[ContentType]:
+    """Return the content types that have one of ``rows``, which are in the order of an index."""
+    using = hits_alias()
+    one = rows.filter(content_type=OuterRef("pk")).values("content_type")[:1]
+    with savepoint(using):
+        all_types = ContentType.objects.using(using).alias(row=Subquery(one))
+        return [*all_types.filter(row__isnull=False)]
+
+
+def leave_out_overviews(selection: Selection) -> Selection:
+    """
+    Return the selection without those models whose hits are hits of others, too, if it is of all
+    models: a page is viewed to see an object, and belongs to a site, and its hit counts once.
+
+    On a counter that only pages have, they are what is left. Costs a query if there are pages.
+    """
+    levels = {pk: getattr(model, "overview_level", 0) for pk, model in selection.models.items()}
+    if selection.model or len({*levels.values()}) < 2:
+        return selection
+    rows = HitSlot.objects.filter(counter=selection.counter)
+    counted = _types_with(rows.order_by("content_type", "counter", "is_compacted", "hits"))
+    least = min((levels[each.pk] for each in counted if each.pk in levels), default=0)
+    models = [model for pk, model in selection.models.items() if levels[pk] > least]
+    return replace(selection, overviews=models)
 
 
 def load_objects(

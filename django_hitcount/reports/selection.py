@@ -211,6 +211,9 @@ class Selection:
     model: type[Model] | None = None
     """The chosen one; None: all models."""
 
+    overviews: Sequence[type[Model]] = ()
+    """What "all models" leave out: see leave_out_overviews()."""
+
     problems: Sequence[str] = ()
 
     @property
@@ -218,17 +221,6 @@ class Selection:
         """The content types of what is chosen."""
         chosen = [self.model] if self.model else {*self.models.values()} - {*self.overviews}
         return [pk for pk, model in self.models.items() if model in chosen]
-
-    @property
-    def overviews(self) -> Sequence[type[Model]]:
-        """
-        What "all models" leave out: a page is viewed to see an object, and belongs to a site, and
-        its hit counts once.
-        """
-        if self.model:
-            return ()
-        levels = {model: getattr(model, "overview_level", 0) for model in self.models.values()}
-        return [model for model, level in levels.items() if level > min(levels.values())]
 
     @property
     def counts_visitors(self) -> bool:

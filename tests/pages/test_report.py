@@ -15,6 +15,7 @@ from django_hitcount import flush_hits, record_hit
 from django_hitcount.counters.days import day_of
 from django_hitcount.pages.models import Page, WholeSite
 from tests.app.models import Article
+from tests.browsers import BROWSER
 from tests.pages.site import counts
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -59,6 +60,18 @@ def test_no_hit_counts_twice_in_all_models(editor):
     assert rows(editor, "days", "hitcount_pages.page")[0][:2] == [today, "4"]
     assert rows(editor, "days", "hitcount_pages.wholesite")[0][:2] == [today, "4"]
     assert len(rows(editor, "top")) == 1
+
+
+def test_counter_of_pages_alone_shows_them_among_all_models(editor, counted):
+    counted(views={}, counters={"reads": {}}, counter="reads")
+    record_hit(Article.objects.create(title="Tea"))
+    Client(headers=BROWSER).get("/tea/")
+    flush_hits()
+
+    assert rows(editor, "days")[0][:2] == [str(day_of()), "1"]
+    reads = {"model": "&counter=reads"}
+    assert rows(editor, "days", **reads)[0][:2] == [str(day_of()), "1"]
+    assert [row[1] for row in rows(editor, "top", **reads)] == ["/tea/"]
 
 
 def test_visitors_of_the_site_are_found_from_the_report(editor):
