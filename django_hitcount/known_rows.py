@@ -19,15 +19,10 @@ from django_hitcount.counters.keys import ObjectKey
 from django_hitcount.counters.primary_keys import named_models
 from django_hitcount.db import sql
 from django_hitcount.db.counter_keys import find_model
-from django_hitcount.db.savepoints import run_after_commit, savepoint
-from django_hitcount.db.transactions import (
-    DATABASE_ERRORS,
-    in_transaction,
-    is_in_transaction,
-    limit_waits,
-)
+from django_hitcount.db.savepoints import run_after_commit
+from django_hitcount.db.transactions import DATABASE_ERRORS, is_in_transaction
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.outages import page_read_breaker
+from django_hitcount.outages.page_writes import write_on_page
 
 T = TypeVar("T")
 
@@ -36,9 +31,6 @@ MOST_REMEMBERED = 20_000
 
 REMEMBERED_SECONDS = 300.0
 """After this time a row is looked up again: another process may have deleted it."""
-
-LOCK_WAIT_SECONDS = 0.5
-"""How long a page waits for another session that inserts the same row."""
 
 logger = logging.getLogger("django_hitcount")
 
@@ -113,14 +105,5 @@ def insert_if_missing(model: type[Model], values: dict[str, Any], *, using: str)
 
     Raises the database's error, and BufferUnavailable while its breaker is open.
     """
-
-    def insert() -> None:
-        with limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
-            sql.insert_or_ignore(model, [*values], [*values.values()], using)
-
-    with page_read_breaker().guard():
-        if is_in_transaction(using):
-            with savepoint(using):
-                sql.insert_or_ignore(model, [*values], [*values.values()], using)
-        else:
-            in_transaction(insert, using=using, patience_seconds=0.1, repeatable=True)
+    insert = partial(sql.insert_or_ignore, model, [*values], [*values.values()], using)
+    write_on_page(insert, using=using)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import ClassVar
 
 from django.core.checks import CheckMessage
@@ -17,6 +18,7 @@ from django_hitcount.counters.visitors import MergedDays, Sketch, Visitors, Visi
 from django_hitcount.db import admissions, seen_visitors
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.tables import hits_alias
+from django_hitcount.outages.page_writes import write_on_page
 
 ReadSketches = Callable[[Collection[DailyVisitorsKey]], Mapping[DailyVisitorsKey, bytes]]
 
@@ -172,8 +174,11 @@ class Buffer(ABC):
         Add to the hits of an address in its interval, and return the sum.
 
         The interval must be over after ``milliseconds``. By default, the database keeps the sums.
+        A lost answer may make the sum too high.
         """
-        return seen_visitors.count_of_address(address, amount, using=hits_alias())
+        using = hits_alias()
+        add = partial(seen_visitors.count_of_address, address, amount, using=using)
+        return write_on_page(add, using=using)
 
     def catch_up(self) -> int:
         """Take in what the buffer missed while it was away. Return how many records that were."""

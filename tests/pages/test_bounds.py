@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import secrets
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import pytest
 import time_machine
-from django.db import connections
+from django.db import connection, connections
 from django.test import Client
 
 from django_hitcount import flush_hits
 from django_hitcount.buffers.redis.link import Link
+from django_hitcount.db.tables import CountedAddress
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.pages import paths
 from django_hitcount.pages.models import Page, known_pages
@@ -94,6 +95,30 @@ def test_paths_not_found_have_a_bound_of_their_own(counted, browser):
         assert Page.objects.count() == 3
         assert counts()[""] == 1
         assert refused_today() == {("lost", "path_limit"): 2}
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has one lock for the whole file")
+@pytest.mark.parametrize("model", [CountedAddress, Page])
+def test_new_page_does_not_wait_for_a_table_that_is_locked(counted, browser, settings, model):
+    """As by a backup. What reads the tables does not meet this lock."""
+    settings.HITCOUNT = {**settings.HITCOUNT, "REDIS": None}
+    browser.get("/tea/")
+    table, is_mysql = model._meta.db_table, connection.vendor == "mysql"
+    lock = f"LOCK TABLES {table} READ" if is_mysql else f"BEGIN; LOCK TABLE {table} IN SHARE MODE"
+    other = connection.copy()
+    try:
+        with other.cursor() as cursor:
+            cursor.execute(lock)
+        with ThreadPoolExecutor(1) as pool:
+            page = pool.submit(browser.get, "/mate/")
+            is_answered = not wait([page], timeout=30).not_done
+            other.close()
+            pool.submit(connections.close_all)
+    finally:
+        other.close()
+
+    assert is_answered
+    assert counts() == {"/tea/": 1, "": 2}
 
 
 def test_while_redis_is_away_the_database_keeps_the_bound(
