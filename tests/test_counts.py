@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from asgiref.sync import sync_to_async
+from asgiref.sync import iscoroutinefunction, sync_to_async
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import aget_object_or_404, get_object_or_404, render
@@ -84,6 +84,7 @@ class TestAsync:
             """Shows an article."""
             return HttpResponse("Tea")
 
+        assert iscoroutinefunction(view)  # Django asks.
         assert (await view(get(), pk=article.pk)).content == b"Tea"
         assert (await view(get(), article.pk)).content == b"Tea"
         assert await article.aget_hits() == 2

@@ -53,7 +53,7 @@ class HitCountField(serializers.IntegerField):
     def __init__(
         self, *, counter: str = DEFAULT_COUNTER, days: int | None = None, **kwargs: Any
     ) -> None:
-        super().__init__(read_only=True, **kwargs)
+        super().__init__(read_only=True, **{"allow_null": True, **kwargs})  # For schemas.
         self.counter = counter
         self.days = days
         self._unread: set[Number] = set()

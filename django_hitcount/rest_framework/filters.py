@@ -50,7 +50,8 @@ class HitCountOrderingFilter(filters.OrderingFilter):
     def get_ordering(self, request: Request, queryset: Any, view: Any) -> Any:
         """Return the terms to order by. CursorPagination asks for those of an ordered queryset."""
         ordering = super().get_ordering(request, queryset, view)
-        if ordering and any(name.endswith(IN_TABLES) for name in queryset.query.annotations):
+        added = {f"{name}{IN_TABLES}" for name in _names_of_hits()}
+        if ordering and added & queryset.query.annotations.keys():
             return _make_terms(queryset, ordering, view)[1]
         return ordering
 
@@ -87,7 +88,7 @@ def _make_terms(queryset: Any, ordering: Iterable[Any], view: Any) -> tuple[Any,
     """Return a queryset that knows the hits that it is ordered by, and the terms of the order."""
     terms: list[Any] = []
     is_by_hits = False
-    for term in ordering:
+    for term in dict.fromkeys(ordering):  # A request can repeat a term a thousand times.
         name = term.removeprefix("-") if isinstance(term, str) else ""
         if counter := _counter_of(name, queryset, view):
             queryset, known = _add_hits(queryset, counter, view)

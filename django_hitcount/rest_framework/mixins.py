@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from rest_framework.request import Request
@@ -25,7 +25,7 @@ class HitCountRetrieveMixin:
     hit_counter = DEFAULT_COUNTER
     """The counter of the hit: the name of a counter in HITCOUNT["COUNTERS"]."""
 
-    hit_refusals: Iterable[GivenRefusal] | None = None
+    hit_refusals: Sequence[GivenRefusal] | None = None
     """The refusals of the hit, in place of those of the counter. See record_hit()."""
 
     request: Request

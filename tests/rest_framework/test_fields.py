@@ -435,6 +435,7 @@ class TestArguments:
         field = serializer_of(Article, help_text="How often it was read.")().fields["hits"]
 
         assert field.read_only
+        assert field.allow_null  # Schemas then say that the number may be null.
         assert field.help_text == "How often it was read."
         with pytest.raises(TypeError):
             HitCountField(read_only=False)

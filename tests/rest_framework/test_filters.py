@@ -217,6 +217,20 @@ def test_cursor_pagination(buffer, queryset, name, sign, expected):
     assert dict(found)["3"] == (11 if buffer.keeps_hits else 1)  # It is shown exactly.
 
 
+def test_repeated_term_is_compiled_once(buffer):
+    assert ordered(",".join(["-hits"] * 1000), Article.objects.all()).query.order_by == (
+        "-hits_in_tables",
+        "pk",
+    )
+
+
+def test_annotation_whose_name_ends_as_ours_is_left_alone(articles):
+    class Annotated(ArticleViewSet):
+        queryset = Article.objects.annotate(copies_in_tables=F("pk"))
+
+    assert titles("-hits", Annotated) == "acb"
+
+
 def test_annotation_of_the_project_is_left_alone(articles):
     found = ordered("hits", Article.objects.annotate(hits=-F("pk")))
 
