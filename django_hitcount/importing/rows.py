@@ -18,6 +18,8 @@ from django_hitcount.exceptions import InvalidArgument
 SHOWN_PROBLEMS = 20
 """How many problems are kept to be shown. All are counted."""
 
+DAY_LEFT_OUT = "a day that was left out"
+
 KEY_BITS = 64
 """Bits of the largest integer key, with its sign. SQLite raises OverflowError for larger ones."""
 
@@ -56,6 +58,12 @@ class Findings:
         self.problems += rows
         if len(self.shown) < SHOWN_PROBLEMS:
             self.shown.append(f"{place}: {problem}")
+
+    def leave_out_days(self, first_day: datetime.date, last_day: datetime.date) -> None:
+        """Drop refused hits of days before or after these."""
+        for day, counter, refusal in [*self.refused]:
+            if not first_day.isoformat() <= day <= last_day.isoformat():
+                self.skipped[DAY_LEFT_OUT] += self.refused.pop((day, counter, refusal))
 
 
 class Source(Protocol):

@@ -19,7 +19,7 @@ from typing import Any
 from django_hitcount.conf import get_config
 from django_hitcount.counters.imports import Days, Row
 from django_hitcount.counters.keys import CounterKey, ObjectKey
-from django_hitcount.importing.rows import Findings, SourceRow
+from django_hitcount.importing.rows import DAY_LEFT_OUT, Findings, SourceRow
 
 MOST_HITS = 10**12
 """Hits of one row: millions of such rows still fit a bigint."""
@@ -114,12 +114,13 @@ class Spool:
                 elif not FIRST_DAY <= day <= latest_day:
                     findings.add_problem(place, _describe_day(day, latest_day))
                 elif not first_day <= day <= last_day:
-                    findings.skipped["a day that was left out"] += 1
+                    findings.skipped[DAY_LEFT_OUT] += 1
                 else:
                     counted = 0 if counter in without_visitors else visitors
                     yield *obj, counter, day.isoformat(), hits, counted, place
 
         self._database.executemany(ADD, valid())
+        findings.leave_out_days(max(first_day, FIRST_DAY), min(last_day, latest_day))
 
     def count(self, *, after: Iterable[Any] | None = None) -> int:
         """Return how many rows there are, or how many come after one of them in lock order."""

@@ -216,6 +216,18 @@ def test_refused_hits_are_counted_as_refused_and_taken_back(buffer, article, run
     assert sum(row.hits for row in get_refused_hits(first_day=MAY, last_day=MAY)) == 0
 
 
+def test_refused_hits_of_days_that_are_left_out_are_left_out(buffer, article, run):
+    rows = [line(agent="Googlebot/2.1", at=f"0{day}/May/2024:12:00:00 +0000") for day in (1, 2, 3)]
+    day = datetime.date(2024, 5, 2)
+
+    done = run(*rows, line(), first_day=day, last_day=day)
+
+    assert (done.hits, done.refused) == (0, {"bot": 1})
+    assert done.skipped == {"a day that was left out": 3}
+    found = get_refused_hits(first_day=MAY, last_day=datetime.date(2024, 5, 9))
+    assert [row.day for row in found] == [day]
+
+
 @pytest.mark.parametrize(
     ("at", "day"),
     [
