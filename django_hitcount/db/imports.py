@@ -81,8 +81,9 @@ def begin_import(name: str, strategy: str, days: Days) -> Import:
 
     def begin() -> Import:
         take_write_lock(using, Import)
+        # Locked: the other process may be writing a piece, and noting it in this row.
+        found = Import.objects.using(using).filter(name=name).select_for_update().first()
         check_import(name, strategy, days)
-        found = Import.objects.using(using).filter(name=name).first()
         made = found or Import(name=name, strategy=strategy)
         made.days = unite_days([*(made.days or []), *days])
         made.runner = secrets.token_hex(16)

@@ -12,7 +12,7 @@ from django_hitcount import import_hits, move_hits, record_hit, undo_import
 from django_hitcount.counters.days import day_of
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import DailyVisitors, Import, ImportedHits
-from django_hitcount.exceptions import InvalidArgument
+from django_hitcount.exceptions import ImportRefused, InvalidArgument
 from django_hitcount.importing import pieces, running
 from django_hitcount.importing.rows import SourceRow
 from django_hitcount.maintenance.compaction import compact_hits
@@ -89,3 +89,40 @@ def test_undo_while_objects_move_takes_back_exactly_the_import(
         assert slot_sums(articles) == daily_sums(articles) == of_all
         assert not ImportedHits.objects.exists()
         assert not DailyVisitors.objects.exists()
+
+
+def import_again(source: Daily) -> None:
+    try:
+        import_hits(source)
+    except ImportRefused:  # Another process has continued it.
+        time.sleep(0.01)
+
+
+def test_an_import_by_several_who_are_killed_while_objects_move_is_exact(
+    rule, redis, monkeypatch, hits_wait_for_all_locks
+):
+    rule("always", visitors=True)
+    monkeypatch.setattr(running, "PIECE_SIZE", 3)
+    Article.objects.bulk_create(Article() for _ in range(6))
+    articles = [*Article.objects.order_by("pk")]
+    source = Daily([counter_key(article, counter="views")[:2] for article in articles])
+    get_hits(articles)
+    works = [lambda: import_again(source)] * 2
+    works += [lambda: move_now_and_then(articles), flush_now_and_then, compact_now_and_then]
+    victims = Victims(works)
+    victims.start_all()
+    recorded = 0
+    while not Import.objects.filter(is_open=None).exists():
+        recorded += record_hit(random.choice(articles), at=DAYS[1]).counted
+        victims.kill_due()
+        time.sleep(0.002)
+    victims.kill_all()
+    flush_all()
+    assert sum(get_hits(articles).values()) == recorded + 6 * 20 * 7
+    assert sum(daily_sums(articles).values()) == recorded + 6 * 20 * 7
+    assert sum(DailyVisitors.objects.values_list("count", flat=True)) == 6 * 20 * 2
+
+    assert undo_import("daily") == 6 * 20 * 7
+    assert sum(get_hits(articles).values()) == recorded
+    assert sum(daily_sums(articles).values()) == recorded
+    assert not DailyVisitors.objects.exists()
