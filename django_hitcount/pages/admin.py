@@ -8,6 +8,7 @@ from django.apps import apps
 from django.contrib import admin
 from django.db import models
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
 
 from django_hitcount.admin import HitCountAdmin
 from django_hitcount.admin.pages import ReadOnlyAdmin
@@ -32,8 +33,13 @@ class PageAdmin(CounterOfPages, HitCountAdmin[Page], ReadOnlyAdmin):  # type: ig
 
     def get_list_display(self, request: HttpRequest) -> list[Any]:
         """Show the site, if there may be several."""
-        columns = ["path", "hits_column"]
+        columns = ["shown_path", "hits_column"]
         return [*columns, "site_id"] if apps.is_installed("django.contrib.sites") else columns
+
+    @admin.display(description=_("path"), ordering="path")
+    def shown_path(self, page: Page) -> str:
+        """Not the field, which may have characters that cannot be seen."""
+        return str(page)
 
     def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         return super(ReadOnlyAdmin, self).has_delete_permission(request, obj)  # type: ignore[arg-type]

@@ -45,7 +45,8 @@ class Page(HitCountMixin, models.Model):
         constraints = [unique("page", "site_id", "path")]
 
     def __str__(self) -> str:
-        return str(self.path)
+        """Return the path. Quote what cannot be seen: such a path may look like another one."""
+        return "".join(each if each.isprintable() else quote(each) for each in str(self.path))
 
     def get_absolute_url(self) -> str:
         """Return the address of the page, for links."""

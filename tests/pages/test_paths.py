@@ -79,6 +79,14 @@ def test_address_of_a_page_leads_back_to_it(target):
     assert Page(path=path).get_absolute_url() == target
 
 
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [("/thé/", "/thé/"), ("/\u202e", "/%E2%80%AE"), ("/a\r\nb", "/a%0D%0Ab"), ("/a b", "/a b")],
+)
+def test_what_cannot_be_seen_is_quoted(path, text):
+    assert str(Page(path=path)) == text
+
+
 @pytest.mark.django_db(transaction=True)
 def test_paths_are_compared_byte_by_byte(browser):
     for path in ("/a", "/A", "/ä", "/a ", "/a%20"):

@@ -89,9 +89,11 @@ def test_visitors_of_the_site_are_found_from_the_report(editor):
 
 def test_admin_lists_pages_and_deletes_them(editor):
     page = Page.objects.get(path="/tea/")
+    Page.objects.create(path="/tea/\u202e")
     changelist = editor.get("/admin/hitcount_pages/page/?q=tea").content.decode()
 
-    assert "/tea/" in changelist
+    assert ">/tea/</a>" in changelist
+    assert ">/tea/%E2%80%AE</a>" in changelist
     assert f"/admin/hitcount_pages/page/{page.pk}/statistics/" in changelist
     assert editor.get("/admin/hitcount_pages/page/add/").status_code == 403
     assert editor.get(f"/admin/hitcount_pages/page/{page.pk}/change/").status_code == 200
