@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 from django.db.models import QuerySet
@@ -25,8 +26,8 @@ IN_TABLES = "_in_tables"
 KNOWN_PACKAGES = ("rest_framework.", "django_filters.")
 """Packages whose filters do not order by hits."""
 
-CHANGEABLE = {"filter_backends", "ordering", "ordering_fields", "queryset", "serializer_class"}
-"""Attributes that as_view() may change, and that say how a view orders."""
+SAYS_ORDER = ("filter_backends", "ordering", "ordering_fields", "queryset", "serializer_class")
+"""Attributes of a view that say how it orders. as_view() may change them."""
 
 
 class HitCountOrderingFilter(filters.OrderingFilter):
@@ -139,42 +140,44 @@ def _names_of_hits() -> dict[str, str]:
 
 
 def _find_fields(view: Any) -> dict[str, HitCountField]:
-    """Return the fields with hits that the serializer of a view, or of a class of views, has."""
+    """Return the fields with hits that the serializer of a view has."""
     serializer = getattr(view, "serializer_class", None)
-    if not isinstance(view, type) and hasattr(view, "get_serializer_class"):
+    if hasattr(view, "get_serializer_class"):
         with suppress(AssertionError):  # As DRF says that the view has none.
             serializer = view.get_serializer_class()
     declared: dict[str, Any] = getattr(serializer, "_declared_fields", {})
     return {name: each for name, each in declared.items() if isinstance(each, HitCountField)}
 
 
-def find_lost_orderings() -> Iterator[tuple[type[GenericAPIView], list[str]]]:
+def find_lost_orderings() -> Iterator[tuple[type[GenericAPIView], tuple[str, ...]]]:
     """Yield the views of the URLconf that want to order by hits but cannot, and these names."""
-    for view in dict.fromkeys(_find_views(get_resolver())):
-        if names := _lost_orderings(view):
-            yield view, names
+    found = (
+        (view, tuple(_lost_orderings(view, given))) for view, given in _find_views(get_resolver())
+    )
+    yield from (lost for lost in dict.fromkeys(found) if lost[1])
 
 
-def _find_views(resolver: URLResolver) -> Iterator[type[GenericAPIView]]:
-    """Yield the classes of all views, as as_view() has changed them."""
+def _find_views(
+    resolver: URLResolver,
+) -> Iterator[tuple[type[GenericAPIView], Mapping[str, Any]]]:
+    """Yield the classes of all views, and the attributes that as_view() got."""
     for pattern in resolver.url_patterns:
         if isinstance(pattern, URLResolver):
             yield from _find_views(pattern)
         elif isinstance(pattern, URLPattern):
             view = getattr(pattern.callback, "cls", None)
             if isinstance(view, type) and issubclass(view, GenericAPIView):
-                given = getattr(pattern.callback, "initkwargs", {})
-                changed = {name: given[name] for name in CHANGEABLE & given.keys()}
-                yield type(view.__name__, (view,), changed) if changed else view
+                yield view, getattr(pattern.callback, "initkwargs", {})
 
 
-def _lost_orderings(view: Any) -> list[str]:
+def _lost_orderings(view: type[GenericAPIView], given: Mapping[str, Any]) -> list[str]:
     """
     Return the names of hits that a view wants to order by, if it has no filter that does it.
 
     A view or a filter that does more than those of DRF may order by itself.
     """
-    queryset, backends = view.queryset, view.filter_backends
+    of_view = {name: given.get(name, getattr(view, name, None)) for name in SAYS_ORDER}
+    queryset, backends = of_view["queryset"], of_view["filter_backends"]
     if isinstance(queryset, BaseManager):
         queryset = queryset.all()
     if not isinstance(queryset, QuerySet) or not isinstance(backends, list | tuple):
@@ -183,18 +186,16 @@ def _lost_orderings(view: Any) -> list[str]:
     functions += [getattr(each, "filter_queryset", each) for each in backends]
     if not all(each.__module__.startswith(KNOWN_PACKAGES) for each in functions):
         return []
-    default, allowed = getattr(view, "ordering", None), getattr(view, "ordering_fields", None)
+    default, allowed = of_view["ordering"], of_view["ordering_fields"]
     wanted = [*_listed([default] if isinstance(default, str) else default), *_listed(allowed)]
+    seen = SimpleNamespace(serializer_class=of_view["serializer_class"])
     if allowed is None and any(issubclass(each, filters.OrderingFilter) for each in backends):
-        wanted += _find_fields(view)
-    names = [item if isinstance(item, str) else item[0] for item in wanted]
-    own = [name.removeprefix("-") for name in names if isinstance(name, str)]
+        wanted += _find_fields(seen)
+    # An item may be a name, a pair of a name and a label, or an expression.
+    firsts = [[*item, None][0] if isinstance(item, list | tuple) else item for item in wanted]
+    names = dict.fromkeys(item.removeprefix("-") for item in firsts if isinstance(item, str))
     known = queryset.query.annotations
-    return [
-        name
-        for name in dict.fromkeys(own)
-        if name not in known and _counter_of(name, queryset, view)
-    ]
+    return [name for name in names if name not in known and _counter_of(name, queryset, seen)]
 
 
 def _listed(value: object) -> list[Any]:

@@ -391,6 +391,7 @@ class TestCheck:
             {"ordering_fields": ["hits"], "queryset": property(lambda self: Article.objects.all())},
             {"ordering_fields": property(lambda self: ["hits"])},
             {"ordering": property(lambda self: "-hits")},
+            {"ordering": [F("title").desc(), ()]},
             {"ordering_fields": ["hits"], "filter_backends": property(lambda self: [])},
             {"ordering_fields": ["hits"], "filter_queryset": lambda self, queryset: queryset},
             {"ordering_fields": ["hits"], "filter_backends": [OwnFilter, filters.OrderingFilter]},
