@@ -114,7 +114,11 @@ def advance(made: Import, last_row: Sequence[object]) -> bool:
         return True
     if mine.filter(pieces=made.pieces + 1).exists():
         return False  # The answer to the COMMIT was lost.
-    raise ImportRefused(
+    raise _taken_over(made)
+
+
+def _taken_over(made: Import) -> ImportRefused:
+    return ImportRefused(
         f"Another process has continued or undone the import {made.name!r}. This one stops; "
         "nothing is counted twice."
     )
@@ -192,14 +196,21 @@ def _visitor_key(made: Import, day: datetime.date) -> str:
 
 
 def finish_import(made: Import, refused: Sequence[tuple[str, str, str, int]]) -> None:
-    """Note that all pieces are written, and add the refused hits. Costs a transaction."""
+    """
+    Note that all pieces are written, and add the refused hits. Costs a transaction.
+
+    Raises ImportRefused if another process has continued the import, or undoes it.
+    """
     using, choice = hits_alias(), slots.SlotChoice()
 
     def finish() -> None:
-        rows = Import.objects.using(using).filter(pk=made.pk, runner=made.runner, is_open=True)
+        mine = Import.objects.using(using).filter(pk=made.pk, runner=made.runner, is_undone=False)
+        end = {"is_open": None, "refused": [*refused], "finished_at": timezone.now()}
         with limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
-            if rows.update(is_open=None, refused=[*refused], finished_at=timezone.now()):
+            if mine.filter(is_open=True).update(**end):
                 slots.add_refused(_amounts(refused, 1), slot=choice.next(), using=using)
+            elif not mine.exists():  # Otherwise the answer to the COMMIT was lost.
+                raise _taken_over(made)
 
     in_transaction(finish, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True)
 

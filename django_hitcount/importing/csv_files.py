@@ -104,6 +104,11 @@ def _check_header(path: Path, header: Sequence[str], needed: Sequence[str]) -> N
                 f"{path}: the file has {name}, and this release of django_hitcount reads "
                 f"{VERSION}. Install the release that exported it, or a later one."
             )
+    if double := [name for name in needed if header.count(name) > 1]:
+        raise InvalidArgument(
+            f"{path}: the header {','.join(header)[:200]!r} has {', '.join(double)} twice. Remove "
+            "one of these columns."
+        )
     if missing := [name for name in needed if name not in header]:
         raise InvalidArgument(
             f"{path}: the header {','.join(header)[:200]!r} lacks {', '.join(missing)}. It needs "

@@ -130,12 +130,18 @@ def test_the_export_is_printed_or_written(buffer, article, tmp_path):
         run("export_hits", counter="likes")
 
 
-def test_an_export_without_redis_says_so(redis_buffer):
-    with (
-        mock.patch.object(RedisBuffer, "partitions", side_effect=BufferUnavailable("away")),
-        pytest.raises(CommandError, match="away"),
-    ):
-        run("export_hits")
+def test_an_export_without_redis_says_so_and_leaves_an_earlier_one(redis_buffer, tmp_path):
+    earlier = tmp_path / "hits.csv"
+    earlier.write_text("of yesterday")
+
+    for args in ([], [str(earlier)]):
+        with (
+            mock.patch.object(RedisBuffer, "partitions", side_effect=BufferUnavailable("away")),
+            pytest.raises(CommandError, match="away"),
+        ):
+            run("export_hits", *args)
+
+    assert earlier.read_text() == "of yesterday"
 
 
 class Terminal(io.StringIO):

@@ -195,6 +195,7 @@ def test_a_line_with_a_problem_is_named(buffer, redis, write, line, problem):
         ),
         ("day,object,hits\n", "lacks date. It needs the columns date, object, hits"),
         ("", "the header '' lacks date, object, hits"),
+        ("date,object,hits,hits\n", "the header 'date,object,hits,hits' has hits twice. Remove"),
         (b"\x1f\x8b nonsense", "lacks date, object, hits"),
     ],
 )

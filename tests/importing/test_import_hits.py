@@ -276,6 +276,20 @@ def test_an_undo_stops_an_import_that_runs(buffer, many, monkeypatch):
     assert set(get_hits(many).values()) == {0}
 
 
+def test_an_undo_before_the_end_of_an_import_is_no_success(buffer, article, monkeypatch):
+    finish = imports.finish_import
+
+    def undo_first(*args):
+        undo_import("old")
+        finish(*args)
+
+    monkeypatch.setattr(imports, "finish_import", undo_first)
+
+    with pytest.raises(ImportRefused, match="continued or undone"):
+        import_days((article, MAY, 3))
+    assert get_hits(article) == 0
+
+
 def test_an_undo_that_has_begun_must_be_finished(buffer, many, monkeypatch):
     monkeypatch.setattr(pieces, "PIECE_SIZE", 10)
     import_days(*[(obj, MAY, 4) for obj in many])

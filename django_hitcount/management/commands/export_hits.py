@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import shutil
 from argparse import ArgumentParser
 from datetime import date
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -28,8 +30,12 @@ class Command(BaseCommand):
             if file is None:
                 export_hits(self.stdout, **limits)  # type: ignore[arg-type]  # It can be written to.
                 return
-            with file.open("w", encoding="utf-8", newline="") as opened:
-                rows = export_hits(opened, **limits)
+            # An export that fails must not overwrite an earlier one.
+            with TemporaryFile("w+", encoding="utf-8", newline="") as exported:
+                rows = export_hits(exported, **limits)
+                exported.seek(0)
+                with file.open("w", encoding="utf-8", newline="") as opened:
+                    shutil.copyfileobj(exported, opened)
         except (InvalidArgument, BufferUnavailable, OSError, ExceptionGroup) as exc:
             raise CommandError(describe_error(exc)) from exc
         if verbosity:
