@@ -22,6 +22,7 @@ from django_hitcount.counters.primary_keys import is_unsaved
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.numbers import read_numbers
 from django_hitcount.outages.waits import CurrentPage
+from django_hitcount.page_numbers import memory_of
 
 
 class HitCountField(serializers.IntegerField):
@@ -32,10 +33,11 @@ class HitCountField(serializers.IntegerField):
             hits = HitCountField()
             hits_this_week = HitCountField(days=7)
 
-    Uses what with_hits(), prefetch_hits() or record_hit() have left on the objects. If they have
-    left nothing, the first object of a list reads the numbers of all, for all of these fields: with
-    Redis in one round trip, and at most one query; without Redis in a query for the hits of all
-    time, and one for those of each number of days.
+    Uses what with_hits(), prefetch_hits() or record_hit() have left on the objects, or the page has
+    recorded. If they have left nothing, the first object of a list reads the numbers of all, for
+    all of these fields. With Redis, that costs one round trip; one more and a query if Redis does
+    not know all totals; and a query for each number of days. Without Redis, it costs a query for
+    the totals, and one for each number of days.
 
     A list is a list, a page, a queryset, a set, or the values of a dict. So are the lists of nested
     serializers in dicts and attributes, and in relations that were read by prefetch_related() or
@@ -71,10 +73,18 @@ class HitCountField(serializers.IntegerField):
                 return value
         number = self._number_of(obj)
         hits: int | None = numbers_of(obj).recall(number)
+        if hits is None and (request := self._request()) is not None:
+            hits = memory_of(request).recall(number)  # A hit that waits for the COMMIT is in it.
         if hits is None and number not in self._unread:
             self._read_all(instance)
             hits = numbers_of(obj).recall(number)
         return hits
+
+    def _request(self) -> HttpRequest | None:
+        """Return the request of Django, if the serializer has one."""
+        request: Any = self.context.get("request")
+        found: HttpRequest | None = getattr(request, "_request", request)
+        return found
 
     def _find_object(self, instance: Any) -> Any:
         """Return the object that the source leads to, from what the serializer shows."""
@@ -99,8 +109,7 @@ class HitCountField(serializers.IntegerField):
                     if numbers_of(obj).recall(number) is None:
                         missing.append((obj, number))
         self._is_read_singly = len({id(obj) for obj, _ in missing}) <= 1
-        request = _django_request(self.context.get("request"))
-        with CurrentPage(request):
+        with CurrentPage(self._request()):
             wanted = {number for _, number in missing}
             found = read_numbers(wanted, on_page=True, for_later_pages=True)
         for field in beside:
@@ -108,11 +117,6 @@ class HitCountField(serializers.IntegerField):
         for obj, number in missing:
             if number in found:
                 numbers_of(obj).remember({number: found[number]})
-
-
-def _django_request(request: Any) -> HttpRequest | None:
-    found: HttpRequest | None = getattr(request, "_request", request)
-    return found
 
 
 def _is_object(obj: object, name: str) -> bool:

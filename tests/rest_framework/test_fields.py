@@ -162,6 +162,19 @@ def test_hits_of_some_days(articles, costs, buffer):
     assert (queries - 1, trips) == ((1, 1) if buffer.keeps_hits else (2, 0))
 
 
+def test_each_number_of_days_is_a_query(articles, costs, buffer):
+    class Serializer(WeekSerializer):
+        month = HitCountField(days=30)
+
+        class Meta(WeekSerializer.Meta):
+            fields = ["hits", "week", "month"]
+
+    found, queries, trips = costs(shown, Article.objects.order_by("pk"), Serializer)
+
+    assert [article["month"] for article in found] == HITS
+    assert (queries - 1, trips) == ((2, 1) if buffer.keeps_hits else (3, 0))
+
+
 @pytest.mark.parametrize("model", [Article, Small, Photo, Page], ids=lambda model: model.__name__)
 def test_keys_of_all_types(buffer, model):
     objs = [model.objects.create(**({"path": f"/{n}/"} if model is Page else {})) for n in range(3)]

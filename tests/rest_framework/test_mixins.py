@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import transaction
 from rest_framework.renderers import TemplateHTMLRenderer
 from rest_framework.response import Response
 from rest_framework.test import force_authenticate
@@ -29,6 +30,26 @@ def article(buffer) -> Article:
 def test_counts_and_shows_the_hit(article):
     assert [VIEW(request(), pk=article.pk).data["hits"] for _ in range(3)] == [1, 2, 3]
     assert article.hits == 3
+
+
+def test_shows_the_hit_that_waits_for_the_commit(article):
+    """As with ATOMIC_REQUESTS, and as the tag on a page does."""
+    with transaction.atomic():
+        assert VIEW(request(), pk=article.pk).data["hits"] == 1
+        assert VIEW(request(), pk=article.pk).data["hits"] == 1  # Nothing is in the tables yet.
+    assert article.hits == 2
+
+
+def test_does_not_show_a_hit_that_was_rolled_back(article):
+    class Undone(ArticleViewSet):
+        def get_object(self):
+            with transaction.atomic():
+                obj = super().get_object()
+                transaction.set_rollback(True)
+            return obj
+
+    view = Undone.as_view({"get": "retrieve"})
+    assert view(request(), pk=article.pk).data["hits"] == 0
 
 
 def test_counts_and_shows_in_one_round_trip(redis_buffer):
