@@ -27,7 +27,7 @@ from django_hitcount.outages.page_writes import write_on_page
 T = TypeVar("T")
 
 MOST_REMEMBERED = 20_000
-"""Rows that a process remembers of each kind: some megabytes, and 40 if all paths are very long."""
+"""Rows that a process remembers of each kind: 5 MB, and 45 if all paths are as long as can be."""
 
 REMEMBERED_SECONDS = 300.0
 """After this time a row is looked up again: another process may have deleted it."""

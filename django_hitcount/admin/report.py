@@ -36,6 +36,7 @@ from django_hitcount.reports import (
     label_object,
     leave_out_overviews,
     load_objects,
+    model_choices,
 )
 from django_hitcount.reports.rows import (
     Days,
@@ -105,10 +106,7 @@ class HitReportAdmin(ReadOnlyAdmin):
             "report": report,
             "days_with_hits": find_days_with_hits(selection) if report["is_empty"] else None,
             "counters": counter_choices(),
-            "models": [
-                (model._meta.label_lower, model._meta.verbose_name_plural)
-                for model in selection.models.values()
-            ],
+            "models": model_choices(selection.models),
             "model_name": selection.model and selection.model._meta.verbose_name_plural,
             "top": self._link(request, report["top"], selection),
             "rising": self._link(request, report["rising"], selection),

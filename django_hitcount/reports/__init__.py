@@ -49,6 +49,19 @@ def counter_choices() -> list[tuple[str, str]]:
     return [(counter, label_counter(counter)) for counter in conf.get_config().counters]
 
 
+def model_choices(models: Models) -> list[tuple[str, str]]:
+    """Return models with their names. If two have the same name, each also has that of its app."""
+    metas = [model._meta for model in models.values()]
+    names = [str(meta.verbose_name_plural) for meta in metas]
+    return [
+        (
+            meta.label_lower,
+            name if names.count(name) == 1 else f"{name} ({meta.app_config.verbose_name})",
+        )
+        for meta, name in zip(metas, names, strict=True)
+    ]
+
+
 def label_object(obj: Model) -> str:
     """Return the text of an object; "Article 7" if it has none, or if its ``__str__()`` raises."""
     try:

@@ -15,6 +15,7 @@ from django_hitcount import flush_hits, record_hit
 from django_hitcount.counters.days import day_of
 from django_hitcount.pages.models import Page, WholeSite
 from tests.app.models import Article
+from tests.app.models import Page as OtherPage
 from tests.browsers import BROWSER
 from tests.pages.site import counts
 
@@ -46,6 +47,17 @@ def test_pages_are_a_model_of_the_report(editor):
     assert sorted((row[1], row[2], row[4]) for row in found) == [
         ("/mate/", "page", "2"),
         ("/tea/", "page", "2"),
+    ]
+
+
+def test_models_with_the_same_name_are_told_apart(editor):
+    record_hit(OtherPage.objects.create(path="/tea"))
+    flush_hits()
+
+    assert editor.get(REPORT).context["models"] == [
+        ("app.page", "pages (App)"),
+        ("hitcount_pages.page", "pages (Pages)"),
+        ("hitcount_pages.wholesite", "whole sites"),
     ]
 
 
