@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from rest_framework.request import Request
@@ -18,8 +19,9 @@ class HitCountRetrieveMixin:
 
         class ArticleViewSet(HitCountRetrieveMixin, viewsets.ModelViewSet): ...
 
-    List it before the class of DRF. Counts once per request, and not in lists, updates and actions
-    of your own. The answer includes the hit. Costs what record_hit() costs.
+    List it before the class of DRF. Counts the object that get_object() returns, once per request,
+    and not in lists, updates and actions of your own. The answer includes the hit. Costs what
+    record_hit() costs.
     """
 
     hit_counter = DEFAULT_COUNTER
@@ -28,23 +30,21 @@ class HitCountRetrieveMixin:
     hit_refusals: Sequence[GivenRefusal] | None = None
     """The refusals of the hit, in place of those of the counter. See record_hit()."""
 
-    request: Request
-    _retrieves = False
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Let get_object() count if the request retrieves, also where a view has its own."""
+        super().initial(request, *args, **kwargs)  # type: ignore[misc]
+        action = "retrieve" if request.method in {"GET", "HEAD"} else ""
+        if getattr(self, "action", action) == "retrieve":
+            vars(self)["get_object"] = partial(self._get_counted, self.get_object, request)  # type: ignore[attr-defined]
 
-    def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Any:
-        """Let get_object() count the object that it returns."""
-        self._retrieves = True
-        return super().retrieve(request, *args, **kwargs)  # type: ignore[misc]
-
-    def get_object(self) -> Any:
-        """Return the object, and count a hit on it if it is retrieved. Its permissions are met."""
-        obj = super().get_object()  # type: ignore[misc]
-        if self._retrieves:
-            record_hit(
-                obj,
-                self.request._request,
-                counter=self.hit_counter,
-                refusals=self.hit_refusals,
-                once_per_request=True,
-            )
+    def _get_counted(self, get_object: Callable[[], Any], request: Request) -> Any:
+        """Return the object, and count a hit on it. Its permissions are met."""
+        obj = get_object()
+        record_hit(
+            obj,
+            request._request,
+            counter=self.hit_counter,
+            refusals=self.hit_refusals,
+            once_per_request=True,
+        )
         return obj

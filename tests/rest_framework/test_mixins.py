@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from django.contrib.auth.models import User
 from django.db import transaction
+from rest_framework import generics, permissions
 from rest_framework.renderers import TemplateHTMLRenderer
 from rest_framework.response import Response
 from rest_framework.test import force_authenticate
@@ -42,11 +43,11 @@ def test_shows_the_hit_that_waits_for_the_commit(article):
 
 def test_does_not_show_a_hit_that_was_rolled_back(article):
     class Undone(ArticleViewSet):
-        def get_object(self):
+        def retrieve(self, request, pk):
             with transaction.atomic():
-                obj = super().get_object()
+                obj = self.get_object()
                 transaction.set_rollback(True)
-            return obj
+            return Response(self.get_serializer(obj).data)
 
     view = Undone.as_view({"get": "retrieve"})
     assert view(request(), pk=article.pk).data["hits"] == 0
@@ -82,6 +83,53 @@ def test_other_actions_count_nothing(article):
     assert article.hits == 0
 
     assert VIEW(request("delete"), pk=article.pk).status_code == 204
+
+
+def test_view_that_finds_its_object_itself(article):
+    class Own(ArticleViewSet):
+        def get_object(self):
+            return Article.objects.get(title=self.kwargs["title"])
+
+    class OwnView(ArticleView):
+        get_object = Own.get_object
+
+    own = Own.as_view({"get": "retrieve", "put": "update"})
+    assert own(request(), title="Tea").data["hits"] == 1
+    assert own(request("put", data={"title": "Tea"}), title="Tea").data["hits"] == 1
+    assert OwnView.as_view()(request(), title="Tea").data["downloads"] == 1
+    assert article.hits == 1
+
+
+def test_view_that_shows_its_object_itself(article):
+    class Own(ArticleViewSet):
+        def retrieve(self, request, pk):
+            return Response(self.get_object().title)
+
+    assert Own.as_view({"get": "retrieve"})(request(), pk=article.pk).data == "Tea"
+    assert article.hits == 1
+
+
+@pytest.mark.parametrize("method", ["put", "patch"])
+def test_view_that_also_changes_objects_counts_what_it_shows(article, method):
+    class Both(ArticleView, generics.RetrieveUpdateDestroyAPIView):
+        pass
+
+    view = Both.as_view()
+    assert view(request(), pk=article.pk).data["downloads"] == 1
+    view(request(method, data={"title": "Coffee"}), pk=article.pk)
+    assert get_hits(article, counter="downloads") == 1
+
+
+def test_permission_that_looks_at_the_object_counts_nothing(article):
+    class Owns(permissions.BasePermission):
+        def has_permission(self, request, view):
+            return view.get_object().title == "Coffee"
+
+    class Asked(ArticleViewSet):
+        permission_classes = [Owns]
+
+    assert Asked.as_view({"get": "retrieve"})(request(), pk=article.pk).status_code == 403
+    assert article.hits == 0
 
 
 def test_missing_object_counts_nothing(article):
