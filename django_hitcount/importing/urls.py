@@ -20,8 +20,9 @@ from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.importing.rows import Findings
 
-REMEMBERED_URLS = 100_000
-"""Paths whose objects are kept in memory, so that each is looked up once."""
+REMEMBERED_URLS = 10_000
+"""Paths whose objects are kept in memory: those that were requested last. An object may be large,
+such as an article with its text."""
 
 NO_OBJECT = "no object at the URL"
 
@@ -57,7 +58,7 @@ class Found(NamedTuple):
 
 
 class ObjectsOfUrls:
-    """Finds the objects of URLs, each path once."""
+    """Finds the objects of URLs. Looks a path up once while it is remembered."""
 
     def __init__(self, resolver: str | None, findings: Findings) -> None:
         self._resolver: Resolver = _load(resolver) if resolver else find_object
@@ -76,11 +77,10 @@ class ObjectsOfUrls:
         request.method = request.method or "GET"
         if query:
             request.GET = QueryDict(query)
-        if path not in self._known:
-            if len(self._known) >= REMEMBERED_URLS:
-                self._known.clear()
-            self._known[path] = self._look_up(request, place)
-        found = self._known[path]
+        found = self._known.pop(path) if path in self._known else self._look_up(request, place)
+        self._known[path] = found
+        if len(self._known) > REMEMBERED_URLS:
+            del self._known[next(iter(self._known))]
         if found is None:
             self._findings.skipped[NO_OBJECT] += 1
         return found

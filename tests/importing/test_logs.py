@@ -192,6 +192,10 @@ def test_each_path_is_looked_up_once(buffer, article, run, django_assert_num_que
     monkeypatch.setattr(urls, "REMEMBERED_URLS", 2)
     run(*[line(f"/a{n % 4}/", at="02/May/2024:12:00:00 +0000") for n in range(8)], import_id="b")
     assert len(calls) == 8
+    calls.clear()
+    often = [f"/{name}/" for name in "abacacada"]  # The ones that were requested last are kept.
+    run(*[line(url, at="03/May/2024:12:00:00 +0000") for url in often], import_id="c")
+    assert len(calls) == 4
 
 
 @pytest.mark.parametrize("status", ["301", "404", "500", "206"])
