@@ -13,6 +13,7 @@ from django_hitcount.db.tables import RefusedHitSlot
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.recording import Hit, record_hit, record_hits
+from django_hitcount.refusals import do_not_track
 from django_hitcount.status import RefusedHits, get_refused_hits
 from tests.app.models import Article
 from tests.browsers import BROWSER
@@ -104,6 +105,15 @@ def test_command_lists_refused_hits(article, rule):
         line = out.getvalue()
         assert "2026-03-10  views         bot" in line
         assert line.endswith("1  The user agent is that of a bot, or empty.\n")
+
+
+def test_command_knows_the_reason_of_what_only_a_call_refuses_for(article):
+    article.record_hit(get(DNT="1"), refusals=[do_not_track])
+    flush_hits()
+    out = io.StringIO()
+    call_command("refused_hits", stdout=out)
+
+    assert out.getvalue().endswith(f"1  {do_not_track.reason}\n")
 
 
 def test_command_without_refused_hits(buffer):

@@ -33,6 +33,8 @@ PLACE = "HITCOUNT['REFUSALS']"
 SHOWN_CHARACTERS = 200
 """Characters of a user agent that are logged: enough to recognise a bot."""
 
+_made: dict[str, str | Promise] = {}  # Reasons by name, also of what only calls refuse for.
+
 logger = logging.getLogger("django_hitcount")
 
 
@@ -70,6 +72,7 @@ class Refusal:
                 f"Invalid name of a refusal: {self.name!r}. {NAME_HINT} These names are reserved: "
                 f"{', '.join(map(repr, REASONS))}."
             )
+        _made[self.name] = self.reason
 
 
 def refusal(
@@ -178,11 +181,10 @@ def find_refusal(
 
 
 def reasons_by_name() -> dict[str, str]:
-    """Return the reasons of all refusals of the settings, and those with reserved names."""
-    counters = conf.get_config().counters
-    named = {made.name: made.reason for each in counters for made in get_refusals(each)}
-    named |= {made.name: made.reason for made in get_refusals()}
-    return {name: str(reason) for name, reason in {**named, **REASONS}.items()}
+    """Return the reasons of all refusals that this process knows, those of the settings first."""
+    places = (None, *conf.get_config().counters)
+    named = {made.name: made.reason for each in places for made in get_refusals(each)}
+    return {name: str(reason) for name, reason in {**_made, **named, **REASONS}.items()}
 
 
 @cached_for_settings("HITCOUNT")
