@@ -121,9 +121,9 @@ class HitCountField(serializers.IntegerField):
 
 def _is_object(obj: object, name: str) -> bool:
     """Return whether ``name`` of ``obj`` is an object, and not a number."""
-    if isinstance(obj, Mapping):
-        return isinstance(obj.get(name), Model)
-    return hasattr(getattr(type(obj), name, None), "is_cached")
+    if isinstance(obj, Model):
+        return hasattr(getattr(type(obj), name, None), "is_cached")
+    return isinstance(_loaded_value(obj, name), Model)
 
 
 def _find_shown(field: HitCountField) -> list[Any]:

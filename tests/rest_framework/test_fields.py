@@ -263,12 +263,13 @@ class TestSource:
         assert found == [{"of_story": 7, "own": 1}] * 3
         assert (queries, trips) == read
 
-    def test_row_that_has_the_object(self, replies, costs, read):
+    @pytest.mark.parametrize("make", [dict, SimpleNamespace], ids=["dict", "attributes"])
+    def test_row_that_has_the_object(self, replies, costs, read, make):
         class Serializer(serializers.Serializer):
             reply = HitCountField()
             rank = serializers.IntegerField()
 
-        rows = [{"reply": reply, "rank": n} for n, reply in enumerate(Reply.objects.all())]
+        rows = [make(reply=reply, rank=n) for n, reply in enumerate(Reply.objects.all())]
         found, queries, trips = costs(shown, rows, Serializer)
 
         assert found == [{"reply": 1, "rank": n} for n in range(3)]
