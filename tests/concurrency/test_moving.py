@@ -23,6 +23,7 @@ from tests import children
 from tests.app.models import Article, Page
 from tests.concurrency.storm import compact_now_and_then, flush_all, flush_now_and_then
 from tests.concurrency.victims import Victims
+from tests.servers import wait_until
 from tests.tables import daily_sums, slot_sums
 from tests.visiting import visit
 
@@ -103,6 +104,43 @@ def test_undo_of_an_import_meanwhile_takes_each_hit_back_once(rule, monkeypatch)
         meanwhile.setattr(imports, "add_rows", move_first)
         assert undo_import("old") == 5
     assert codes == [1]  # It has met the locks of the undo.
+
+    move_hits(old, to=new)
+    assert slot_sums([old, new]) == daily_sums([old, new]) == {old: 0, new: 0}
+
+
+WAITING = {
+    "postgresql": "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'",
+    "mysql": "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'",
+}
+
+
+def somebody_waits() -> bool:
+    with connection.cursor() as cursor:
+        if connection.vendor == "mysql":
+            cursor.execute("DO SLEEP(0.2)")  # As in tests/sessions.py.
+        cursor.execute(WAITING[connection.vendor])
+        return cursor.fetchone()[0] > 0
+
+
+def test_undo_that_waits_for_a_move_finds_what_that_has_moved(rule, monkeypatch):
+    """It asks for all imported rows while the move has written them, before its COMMIT."""
+    if connection.vendor == "sqlite":
+        pytest.skip("SQLite has one writer at a time.")
+    rule("always")
+    old, new = Article.objects.create(), Page.objects.create(path="new")
+    import_hits(Objects([(old, LATE, 5)]), import_id="old")
+    copy, undoing = moving._copy_imported, []
+
+    def copy_while_an_undo_waits(*args):
+        copy(*args)
+        if not undoing:
+            undoing.append(children.fork(lambda: undo_import("old")))
+            wait_until(somebody_waits, "an undo that waits")
+
+    monkeypatch.setattr(moving, "_copy_imported", copy_while_an_undo_waits)
+    move_hits(old, to=new)
+    assert children.wait_for(undoing.pop()) == 0
 
     move_hits(old, to=new)
     assert slot_sums([old, new]) == daily_sums([old, new]) == {old: 0, new: 0}
