@@ -8,6 +8,7 @@ import random
 import time
 
 import pytest
+from django.contrib import admin
 from django.contrib.contenttypes.models import ContentType
 from django.core.management import call_command
 from django.db import connection
@@ -29,22 +30,25 @@ EARLIER = datetime.date(2020, 1, 1)
 
 @pytest.fixture
 def installed(settings):
-    """Both apps side by side."""
+    """Both apps side by side. The admin keeps nothing of the other one after the test."""
+    registry = {**admin.site._registry}
     settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "hitcount"]
     call_command("migrate", "hitcount", verbosity=0)
     yield
     drop_old_tables()
+    for model in admin.site._registry.keys() - registry.keys():
+        admin.site.unregister(model)
 
 
 def drop_old_tables():
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM django_migrations WHERE app = 'hitcount'")
-    call_in = connection.introspection.table_names()
+    existing = connection.introspection.table_names()
     names = ("hitcount_hit", "hitcount_hit_count")
     names += ("hitcount_blacklist_ip", "hitcount_blacklist_user_agent")
     with connection.cursor() as cursor:
         for name in names:
-            if name in call_in:
+            if name in existing:
                 cursor.execute(f"DROP TABLE {name}")
 
 
