@@ -21,7 +21,7 @@ from django_hitcount.importing import Column, HitcountTables, running, tables
 from django_hitcount.maintenance.flushing import flush_hits
 from tests import children
 from tests.app.models import Article, Cover, Dish, Menu, Photo, Recipe, Remark, Review, Small
-from tests.servers import wait_until
+from tests.servers import WAIT_SECONDS
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis")]
 
@@ -195,13 +195,13 @@ def test_killed_and_started_again_all_totals_are_equal(buffer, installed, monkey
     seconds = time.monotonic() - began
     killed = []
     for turn in range(10):
-        done = pieces_done()
+        # While it writes, or at any moment before that. It must not finish.
+        latest = WAIT_SECONDS if turn % 2 else rng.uniform(0, 2) * seconds
+        ends, done = time.monotonic() + latest, pieces_done()
         pid = children.fork(work)
-        if turn % 2:  # While it writes.
-            wait_until(lambda done=done: pieces_done() > done, "a piece")
-            time.sleep(rng.uniform(0, 0.1))
-        else:
-            time.sleep(rng.uniform(0, 2) * seconds)  # Any moment will do.
+        while pieces_done() == done and time.monotonic() < ends:
+            time.sleep(0.01)
+        time.sleep(rng.uniform(0, 0.05))
         children.kill(pid)
         killed.append(pieces_done())
     assert Import.objects.get().is_open
