@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from django_hitcount.counters.keys import CounterKey
 
-Days = list[tuple[int, str, str, str, int]]
-"""Content types and counters, each with the first and the last day of its hits, and visitors."""
+Days = list[tuple[int, str, list[str], int]]
+"""Content types and counters, each with the days of its hits in order, and how many visitors."""
 
 
 class Row(NamedTuple):
@@ -23,22 +24,20 @@ class Row(NamedTuple):
 
 def find_common_days(days: Days, others: Days) -> str | None:
     """Describe days of a model and counter that are in both. None if there are none."""
-    for content_type_id, counter, first, last, _ in days:
-        for other_type_id, other_counter, other_first, other_last, _ in others:
-            if (content_type_id, counter) == (other_type_id, other_counter):
-                begin, end = max(first, other_first), min(last, other_last)
-                if begin <= end:
-                    return f"{counter!r} on days from {begin} to {end}"
+    days_of = {(content_type_id, counter): found for content_type_id, counter, found, _ in others}
+    for content_type_id, counter, found, _ in days:
+        if common := sorted({*found} & {*days_of.get((content_type_id, counter), [])}):
+            if len(common) == 1:
+                return f"{counter!r} on {common[0]}"
+            return f"{counter!r} on {len(common)} days from {common[0]} to {common[-1]}"
     return None
 
 
 def unite_days(days: Iterable[Sequence[Any]]) -> Days:
     """Unite those of a model and counter: a source may have changed since the import began."""
-    found: dict[tuple[int, str], list[Sequence[Any]]] = {}
-    for row in days:
-        found.setdefault((row[0], row[1]), []).append(row)
-    united: Days = []
-    for key, rows in found.items():
-        _, _, first_days, last_days, visitors = zip(*rows, strict=True)
-        united.append((*key, min(first_days), max(last_days), sum(visitors)))
-    return united
+    days_of: dict[tuple[int, str], set[str]] = defaultdict(set)
+    visitors_of: Counter[tuple[int, str]] = Counter()
+    for content_type_id, counter, found, visitors in days:
+        days_of[content_type_id, counter] |= {*found}
+        visitors_of[content_type_id, counter] += visitors
+    return [(*key, sorted(found), visitors_of[key]) for key, found in days_of.items()]

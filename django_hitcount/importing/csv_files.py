@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from hashlib import blake2b
+from hashlib import blake2b, file_digest
 from pathlib import Path
 from typing import IO, Any
 
 from django.http import HttpRequest
 
-from django_hitcount.conf import DEFAULT_COUNTER, IMPORT_ID_MAX_LENGTH
+from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.keys import check_counter
 from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.importing.rows import Findings, ObjectNames, SourceRow
@@ -37,7 +37,7 @@ _FORMULA = re.compile(_BEGINS_CELL.format("", ""))
 
 _PROTECTED = re.compile(_BEGINS_CELL.format("'", "'"))
 
-NAME_START = 80
+NAME_START = 160
 """Characters that are kept of the name of an import of many files: the rest says little."""
 
 Record = Mapping[str, str]
@@ -67,16 +67,22 @@ def unprotect(text: str) -> str:
 
 def name_of_files(kind: str, paths: Iterable[Path], counter: str = DEFAULT_COUNTER) -> str:
     """
-    Return the name of an import of files: the kind, the names of the files, the counter.
+    Return the name of an import of files: the kind, the names of the files, the counter, and a hash
+    of what is in the files, so that a file that has changed is not taken for the same.
 
-    If it is too long, its end becomes a hash.
+    Costs reading the files. Raises InvalidArgument if that is not possible.
     """
-    names = [kind, *(path.name for path in paths)]
+    files = [*paths]
+    names = [kind, *(path.name for path in files)]
     name = " ".join(names if counter == DEFAULT_COUNTER else [*names, counter])
-    if len(name) <= IMPORT_ID_MAX_LENGTH:
-        return name
-    end = blake2b(name.encode(errors="backslashreplace"), digest_size=8).hexdigest()
-    return f"{name[:NAME_START]}... {end}"
+    digest = blake2b(name.encode(errors="backslashreplace"), digest_size=4)
+    for path in files:
+        try:
+            with path.open("rb") as file:
+                digest.update(file_digest(file, blake2b).digest())
+        except OSError as exc:
+            raise InvalidArgument(f"Cannot read {path}: {exc}.") from exc
+    return f"{name[:NAME_START]} {digest.hexdigest()}"
 
 
 def read_records(paths: Sequence[Path], needed: Sequence[str]) -> Iterator[tuple[str, Record]]:

@@ -73,7 +73,8 @@ def export_hits(
     writer.writerow([*COLUMNS, VERSION])
     written = 0
     for rows in spool_rows(SELECT, params):
-        lines = [_make_line(labels, with_visitors, *row) for row in rows]
+        # What was taken back leaves rows of 0 hits.
+        lines = [_make_line(labels, with_visitors, *row) for row in rows if any(row[-2:])]
         writer.writerows(lines)
         written += len(lines)
     return written

@@ -97,7 +97,7 @@ class ObjectNames:
 
     def find(self, text: str) -> ObjectKey:
         """Return the object that ``text`` names, which may not exist. Raises InvalidArgument."""
-        label, _, pk = text.partition(":")
+        label, _, pk = text.lstrip().partition(":")
         if label not in self._types:
             self._types[label] = self._find_type(label, text)
         content_type_id, model = self._types[label]

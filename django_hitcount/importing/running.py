@@ -99,7 +99,8 @@ def import_hits(
 
     Args:
         source: where the hits are.
-        import_id: the id of the import, up to 200 characters. By default, the name of the source.
+        import_id: the id of the import, up to 200 characters. By default, the name of the source,
+            which for files has a hash of what is in them, and the days that are passed.
         strategy: "add" adds the hits of each object, counter and day to those that the tables have.
             "replace" makes them those of the source, and "larger" does so where the source has
             more. Days without a row in the source stay as they are. A number of visitors never
@@ -122,7 +123,9 @@ def import_hits(
     per 500 counters, or two with visitors, and with Redis a flush. With Redis, all cost a statement
     and two round trips per 500 counters, and another statement per 5,000 rows.
     """
-    name, progress = _check_name(import_id or source.name), progress or _say_nothing
+    if import_id is None:
+        import_id = _name_import(source, first_day, last_day)
+    name, progress = _check_name(import_id), progress or _say_nothing
     if strategy not in STRATEGIES:
         raise InvalidArgument(
             f"Invalid strategy: {strategy!r}. Pass one of {', '.join(map(repr, STRATEGIES))}."
@@ -155,6 +158,15 @@ def import_hits(
     return summary
 
 
+def _name_import(
+    source: Source, first_day: datetime.date | None, last_day: datetime.date | None
+) -> str:
+    """Return the id of an import by default. Other days of the same source are another import."""
+    begin = f" from {first_day}" if first_day else ""
+    end = f" to {last_day}" if last_day else ""
+    return f"{source.name}{begin}{end}"
+
+
 def _check_name(name: str) -> str:
     if not name or len(name) > conf.IMPORT_ID_MAX_LENGTH or "\0" in name:
         raise InvalidArgument(
@@ -174,15 +186,15 @@ def _report(rows: Iterable[SourceRow], progress: Progress) -> Iterator[SourceRow
 
 
 def _summarize(name: str, spool: Spool, findings: Findings, objects: int) -> ImportSummary:
-    days = spool.days()
+    days = [datetime.date.fromisoformat(day) for _, _, some, _ in spool.days() for day in some]
     refused: dict[str, int] = {}
     for (_, _, refusal), number in findings.refused.items():
         refused[refusal] = refused.get(refusal, 0) + number
     return ImportSummary(
         import_id=name,
         objects=objects,
-        first_day=min((datetime.date.fromisoformat(day[2]) for day in days), default=None),
-        last_day=max((datetime.date.fromisoformat(day[3]) for day in days), default=None),
+        first_day=min(days, default=None),
+        last_day=max(days, default=None),
         problems=findings.problems,
         shown_problems=findings.shown,
         skipped=dict(findings.skipped),

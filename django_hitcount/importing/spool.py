@@ -17,7 +17,7 @@ from hashlib import blake2b
 from typing import Any
 
 from django_hitcount.conf import get_config
-from django_hitcount.counters.imports import Days, Row
+from django_hitcount.counters.imports import Days, Row, unite_days
 from django_hitcount.counters.keys import CounterKey, ObjectKey
 from django_hitcount.importing.rows import DAY_LEFT_OUT, Findings, SourceRow
 
@@ -64,8 +64,7 @@ ON CONFLICT DO UPDATE SET hits = hits + excluded.hits, visitors = visitors + exc
 """
 
 DAYS = """
-SELECT content_type_id, counter, MIN(day), MAX(day), SUM(visitors) FROM hits
-GROUP BY 1, 2 ORDER BY 1, 2
+SELECT content_type_id, counter, day, SUM(visitors) FROM hits GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
 
 OBJECTS = """
@@ -128,8 +127,9 @@ class Spool:
         return int(number)
 
     def days(self) -> Days:
-        """Return the first and the last day of each content type and counter, and visitors."""
-        return [*self._database.execute(DAYS)]
+        """Return the days of each content type and counter, and visitors."""
+        found = self._database.execute(DAYS)
+        return unite_days((model, counter, [day], n) for model, counter, day, n in found)
 
     def rows_after(self, last_row: Iterable[Any] | None, size: int) -> list[Row]:
         """Return the next rows in lock order."""

@@ -14,7 +14,7 @@ from django.core.management.base import OutputWrapper
 from django_hitcount import get_hits, record_hit
 from django_hitcount.buffers.redis import RedisBuffer
 from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.importing import pieces, running
+from django_hitcount.importing import CsvFiles, LogFiles, pieces, running
 from django_hitcount.management import ProgressLine
 from tests.app.models import Article, Recipe
 from tests.importing.test_logs import PLAUSIBLE, line
@@ -47,27 +47,40 @@ def run(*args, **options) -> str:
 
 
 def test_a_csv_file_is_imported_once_and_undone(buffer, article, file):
+    name = CsvFiles([file]).name
     dry = run("import_hits", "csv", file, dry_run=True)
-    assert dry.startswith("1 of 1 rows compared\nWould import 3 hits as 'csv hits.csv':")
+    assert dry.startswith(f"1 of 1 rows compared\nWould import 3 hits as '{name}':")
     assert get_hits(article) == 0
 
     assert run("import_hits", "csv", file).splitlines() == [
         "1 of 1 rows written",
-        "Imported 3 hits as 'csv hits.csv':",
+        f"Imported 3 hits as '{name}':",
         "  1 row of 1 object, from 2024-05-01 to 2024-05-01",
         "1 row was left out because of a problem:",
         "  hits.csv, line 3: unknown object app.article:2",
     ]
     assert get_hits(article) == 3
     assert run("import_hits", "csv", file).splitlines() == [
-        "'csv hits.csv' was imported before: 0 hits added.",
+        f"'{name}' was imported before: 0 hits added.",
         "To import it again, undo it first, or name another --id.",
     ]
-    undone = run("import_hits", undo="csv hits.csv").splitlines()
-    assert undone == ["1 of 1 rows undone", "Took back 3 hits of 'csv hits.csv'."]
+    undone = run("import_hits", undo=name).splitlines()
+    assert undone == ["1 of 1 rows undone", f"Took back 3 hits of '{name}'."]
     assert get_hits(article) == 0
     assert run("import_hits", "csv", file, "--id", "new", verbosity=0) == ""
     assert get_hits(article) == 3
+
+
+def test_a_file_that_has_changed_is_another_import(buffer, article, file):
+    run("import_hits", "csv", file)
+    with open(file, "a") as more:
+        more.write(f"2024-05-02,app.article:{article.pk},4\n")
+
+    with pytest.raises(CommandError, match="has already imported hits of 'views' on 2024-05-01"):
+        run("import_hits", "csv", file)
+    run("import_hits", "csv", file, "--first-day", "2024-05-02")
+
+    assert get_hits(article) == 7
 
 
 @pytest.mark.parametrize(
@@ -97,12 +110,12 @@ def test_every_source_has_its_options(buffer, article, tmp_path):
 
     log = run("import_hits", "log", str(tmp_path / "access.log"), "--resolver", f"{__name__}.find")
     assert "  1 refused: bot\n  1 skipped: no object at the URL" in log
-    run("import_hits", "--undo", "log access.log")
+    run("import_hits", "--undo", LogFiles([tmp_path / "access.log"]).name)
     plausible = run(
         *("import_hits", "plausible", str(tmp_path / "imported_pages.csv"), "--strategy"),
         *("larger", "--first-day", "2024-05-02", "--last-day", "2024-05-02"),
     )
-    assert "Imported 1 hits as 'plausible imported_pages.csv'" in plausible
+    assert "Imported 1 hits as 'plausible imported_pages.csv " in plausible
     assert "  1 skipped: a day that was left out" in plausible
     run("import_hits", "column", "app.Recipe.views", "--day", "2020-01-01")
     assert get_hits(recipe) == 5

@@ -6,6 +6,7 @@ import csv
 import datetime
 import gzip
 import io
+import re
 
 import pytest
 from hypothesis import given
@@ -137,18 +138,33 @@ def test_files_may_be_compressed_and_several(buffer, redis, tmp_path):
 
     done = import_hits(CsvFiles([tmp_path / "a.csv", tmp_path / "b.csv.gz"]))
 
-    assert done.import_id == "csv a.csv b.csv.gz"
+    assert re.fullmatch(r"csv a\.csv b\.csv\.gz [0-9a-f]{8}", done.import_id)
     assert get_hits(article) == 9
 
 
-def test_names_of_many_files_become_an_id_that_differs():
-    names = [f"access-2024-05-{day:02}.csv.gz" for day in range(1, 31)]
+def test_names_and_contents_of_files_become_an_id_that_differs(tmp_path):
+    files = [tmp_path / f"access-2024-05-{day:02}.csv.gz" for day in range(1, 31)]
+    for file in files:
+        file.write_text("same")
 
-    first, second = CsvFiles(names).name, CsvFiles(names[:-1]).name
+    first, second = CsvFiles(files).name, CsvFiles(files[:-1]).name
+    files[-1].write_text("other")
+    third = CsvFiles(files).name
 
     assert first.startswith("csv access-2024-05-01.csv.gz access-2024-05-02.csv.gz")
-    assert len(first) == len(second) == 100
-    assert first != second
+    assert len(first) == len(second) == 169
+    assert len({first, second, third}) == 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_hits_that_were_taken_back_are_not_exported(buffer, redis):
+    article = Article.objects.create()
+    record_hit(article, amount=3, at=datetime.date(2024, 5, 1))
+    record_hit(article, amount=-3, at=datetime.date(2024, 5, 1))
+    file = io.StringIO()
+
+    assert export_hits(file) == 0
+    assert len(file.getvalue().splitlines()) == 1
 
 
 @pytest.mark.django_db(transaction=True)

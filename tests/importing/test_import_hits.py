@@ -179,11 +179,15 @@ def test_an_import_with_days_of_another_one_is_refused(buffer, article, many):
     import_days((article, MAY, 3), (article, JUNE, 3))
 
     for options in ({}, {"dry_run": True}, {"strategy": "replace"}):
-        with pytest.raises(ImportRefused, match="'old' has already imported hits of 'views' on"):
-            import_days((many[0], datetime.date(2024, 5, 15), 1), import_id="new", **options)
+        with pytest.raises(ImportRefused, match=f"has already imported hits of 'views' on {MAY}"):
+            import_days((many[0], MAY, 1), import_id="new", **options)
+    both = [(many[0], MAY, 1), (many[0], JUNE, 1)]
+    with pytest.raises(ImportRefused, match=f"of 'views' on 2 days from {MAY} to {JUNE}"):
+        import_days(*both, import_id="new")
 
     assert get_hits(many[0]) == 0
-    import_days((many[0], datetime.date(2024, 6, 2), 1), import_id="new")
+    for n, day in enumerate((datetime.date(2024, 5, 15), datetime.date(2024, 6, 2))):
+        import_days((many[0], day, 1), import_id=f"between {n}")
     import_days((Photo.objects.create(), MAY, 1), import_id="photos")
     import_days((article, MAY, 1), import_id="downloads", counter="downloads")
 

@@ -34,7 +34,7 @@ class Import(Row):
     """The key and the day that the last piece ends with."""
 
     days = models.JSONField()
-    """The first and the last day of each content type and counter, and how many visitors."""
+    """The days of each content type and counter, and how many visitors."""
 
     refused = models.JSONField(default=list)
     """Refused hits by day, counter and reason."""
