@@ -110,6 +110,8 @@ def beacon_token(
         )
     if show == VISITORS:
         valid_visitor_counter(counter)
+    elif days != 1:
+        raise InvalidArgument(f"Invalid days: {days!r}. They are for show='visitors' only.")
     model: Any = obj._meta.concrete_model
     of_days = [days] if show == VISITORS else []
     parts = [show or HIT, model._meta.label_lower, object_id_of(obj), counter, *of_days]

@@ -250,15 +250,15 @@ def read_body(request: HttpRequest) -> tuple[str, list[str], list[str]]:
         raise ValueError("too large")
     value = json.loads(request.body)
     if not isinstance(value, dict) or value.keys() != {"id", "hit", "show"}:
-        raise ValueError("not what the script sends")
+        raise ValueError("not an object with the keys id, hit and show")
     hit, show, view_id = value["hit"], value["show"], value["id"]
     if not (isinstance(hit, list) and isinstance(show, list) and isinstance(view_id, str)):
-        raise ValueError("not of these types")  # noqa: TRY004
+        raise ValueError("id is not a text, or hit or show not a list")  # noqa: TRY004
     tokens = [*hit, *show]
     if len(tokens) > MOST_TOKENS or not all(isinstance(text, str) for text in tokens):
-        raise ValueError("too many tokens, or others than texts")
+        raise ValueError(f"more than {MOST_TOKENS} tokens, or others than texts")
     if not is_view_id(view_id):
-        raise ValueError("no id of a view")
+        raise ValueError("id has other than 8 to 64 letters, digits and dashes")
     return view_id, hit, show
 
 

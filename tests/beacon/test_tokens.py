@@ -89,6 +89,7 @@ def test_token_of_a_counter_that_is_gone_is_refused():
         ({"show": "visitors"}, "'views'"),
         ({"days": 0}, "0"),
         ({"days": 9999}, "9999"),
+        ({"days": 7, "show": "hits"}, "Invalid days: 7. They are for show='visitors'"),
     ],
 )
 def test_wrong_argument_is_named(options, text):

@@ -175,11 +175,12 @@ def test_page_of_a_named_site_counts_and_may_read_the_answer(article):
     ],
     ids=range(15),
 )
-def test_malformed_request_costs_no_query(article, text):
+def test_malformed_request_costs_no_query_and_says_why(article, text):
     with CaptureQueriesContext(connection) as queries:
         response = send_text(text)
 
     assert response.status_code == 400
+    assert response.content
     assert not queries.captured_queries
 
 
