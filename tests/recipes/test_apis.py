@@ -142,7 +142,7 @@ class TestGraphQL:
         assert trips() == buffer.keeps_hits
 
     def test_query_by_post_counts(self, ask, articles):
-        query = f"{{ article(pk: {articles[0].pk}) {{ title hits }} }}"
+        query = f'{{ article(pk: "{articles[0].pk}") {{ title hits }} }}'
 
         assert ask(query) == {"article": {"title": "Tea", "hits": 2}}
         assert ask(query, **{"user-agent": "Googlebot/2.1"}) == {
