@@ -42,12 +42,24 @@ def pytest_report_header() -> str:
     )
 
 
+ABOUT_REQUESTS = (
+    *("compat/", "recipes/", "refusals/", "test_badges.py", "test_downloads.py"),
+    *("rest_framework/test_fields.py", "rest_framework/test_mixins.py"),
+)
+"""Tests that ask what a request counts or shows. What they write and read, others test, too."""
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave tests that use no database to the runs with SQLite."""
+    """Leave tests for which it does not matter which database they use to the runs with SQLite."""
     if test_settings.DATABASE != "sqlite":
-        others = [item for item in items if not _uses_database(item)]
+        others = [item for item in items if not _needs_each_database(item)]
         config.hook.pytest_deselected(items=others)
-        items[:] = [item for item in items if _uses_database(item)]
+        items[:] = [item for item in items if _needs_each_database(item)]
+
+
+def _needs_each_database(item: pytest.Item) -> bool:
+    path = item.path.as_posix().partition("/tests/")[2]
+    return _uses_database(item) and not path.startswith(ABOUT_REQUESTS)
 
 
 def _uses_database(item: pytest.Item) -> bool:
