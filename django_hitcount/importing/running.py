@@ -17,6 +17,7 @@ from typing import Any, Literal
 from django_hitcount import conf
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import day_of
+from django_hitcount.counters.imports import Days
 from django_hitcount.db import imports
 from django_hitcount.db.tables import Import, ImportedHits, hits_alias
 from django_hitcount.exceptions import InvalidArgument
@@ -149,12 +150,13 @@ def import_hits(
                 f"{findings.problems} rows have a problem, so nothing was imported.\n"
                 + "\n".join(findings.shown)
             )
-        summary = _summarize(name, spool, findings, objects)
-        if spool.count() or findings.refused:
-            imports.check_import(name, strategy, spool.days())
+        days = spool.days()
+        summary = _summarize(name, days, findings, objects)
+        if days or findings.refused:
+            imports.check_import(name, strategy, days)
             if strategy != "add" and get_buffer().keeps_hits:
                 flush_hits()
-            _write_all(summary, spool, findings, strategy, progress, found, dry_run=dry_run)
+            _write_all(summary, spool, days, findings, strategy, progress, found, dry_run=dry_run)
     return summary
 
 
@@ -164,7 +166,7 @@ def _name_import(
     """Return the id of an import by default. Other days of the same source are another import."""
     begin = f" from {first_day}" if first_day else ""
     end = f" to {last_day}" if last_day else ""
-    return f"{source.name}{begin}{end}"
+    return source.name and f"{source.name}{begin}{end}"  # Without a name, it needs an id.
 
 
 def _check_name(name: str) -> str:
@@ -185,16 +187,16 @@ def _report(rows: Iterable[SourceRow], progress: Progress) -> Iterator[SourceRow
     progress("read", number, 0)
 
 
-def _summarize(name: str, spool: Spool, findings: Findings, objects: int) -> ImportSummary:
-    days = [datetime.date.fromisoformat(day) for _, _, some, _ in spool.days() for day in some]
+def _summarize(name: str, days: Days, findings: Findings, objects: int) -> ImportSummary:
+    all_days = [datetime.date.fromisoformat(day) for _, _, some, _ in days for day in some]
     refused: dict[str, int] = {}
     for (_, _, refusal), number in findings.refused.items():
         refused[refusal] = refused.get(refusal, 0) + number
     return ImportSummary(
         import_id=name,
         objects=objects,
-        first_day=min(days, default=None),
-        last_day=max(days, default=None),
+        first_day=min(all_days, default=None),
+        last_day=max(all_days, default=None),
         problems=findings.problems,
         shown_problems=findings.shown,
         skipped=dict(findings.skipped),
@@ -205,6 +207,7 @@ def _summarize(name: str, spool: Spool, findings: Findings, objects: int) -> Imp
 def _write_all(
     summary: ImportSummary,
     spool: Spool,
+    days: Days,
     findings: Findings,
     strategy: str,
     progress: Progress,
@@ -215,7 +218,7 @@ def _write_all(
     """Write what is left of an import, or find out what would be written."""
     made = found
     if not dry_run:
-        made = imports.begin_import(summary.import_id, strategy, spool.days())
+        made = imports.begin_import(summary.import_id, strategy, days)
     last_row: Any = made.last_row if made else None
     total = spool.count()
     done = total - spool.count(after=last_row)

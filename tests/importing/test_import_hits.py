@@ -468,6 +468,7 @@ def test_many_problems_are_counted_and_few_are_listed(buffer, article):
     ("options", "message"),
     [
         ({"import_id": ""}, "Invalid id of an import: ''"),
+        ({"import_id": None, "first_day": MAY}, "Invalid id of an import: ''"),
         ({"import_id": "x" * 201}, "up to 200 characters"),
         ({"import_id": "a\0b"}, "without NUL"),
         ({"strategy": "most"}, "Invalid strategy: 'most'. Pass one of 'add', 'replace', 'larger'"),
