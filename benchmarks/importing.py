@@ -25,6 +25,8 @@ BY_HAND, QUICK_BY_HAND = 500, 20
 
 TURNS, QUICK_TURNS = 3, 1
 
+IMPORT_ID = "benchmark"
+
 
 def run(options: Options) -> list[Target]:
     rows, targets = [], []
@@ -58,8 +60,8 @@ def _rates(alias: str, name: str, *, quick: bool) -> tuple[float, float, float]:
         imports, undos = [], []
         for _ in range(QUICK_TURNS if quick else TURNS):
             databases.empty(HitSlot, DailyHitSlot)
-            imports.append(seconds_of(lambda: import_hits(CsvFiles([path]))))
-            undos.append(seconds_of(lambda: undo_import("csv hits.csv")))
+            imports.append(seconds_of(lambda: import_hits(CsvFiles([path]), import_id=IMPORT_ID)))
+            undos.append(seconds_of(lambda: undo_import(IMPORT_ID)))
         return len(some) / by_hand, size / min(imports), size / min(undos)
 
 

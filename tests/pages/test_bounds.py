@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 import pytest
 import time_machine
 from django.db import connection, connections
+from django.http import HttpRequest, HttpResponse
 from django.test import Client
 
 from django_hitcount import flush_hits
@@ -16,7 +17,9 @@ from django_hitcount.buffers.redis.link import Link
 from django_hitcount.db.tables import CountedAddress
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.pages import paths
+from django_hitcount.pages.middleware import PageHitsMiddleware
 from django_hitcount.pages.models import Page, known_pages
+from django_hitcount.testing import BrowserRequestFactory
 from tests.browsers import BROWSER
 from tests.pages.site import counts
 from tests.visiting import refused_today
@@ -24,10 +27,14 @@ from tests.visiting import refused_today
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+def answer(request: HttpRequest) -> HttpResponse:
+    return HttpResponse("a page")
+
+
 def visit(number: int) -> None:
     """Every tenth request is for a page that is known, all others for one that nobody knows."""
     path = "/tea/" if number % 10 == 0 else f"/{secrets.token_hex(8)}/"
-    Client(headers=BROWSER).get(path)
+    PageHitsMiddleware(answer)(BrowserRequestFactory().get(path))
 
 
 def flood(requests: int, threads: int = 4) -> None:
