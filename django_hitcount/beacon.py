@@ -17,7 +17,6 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
 from django.apps import apps
@@ -29,8 +28,7 @@ from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 
-from django_hitcount.buffers import get_buffer
-from django_hitcount.buffers.database import DatabaseBuffer
+from django_hitcount.buffers import Buffer, ask_buffer_or_database, get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
 from django_hitcount.counters import group_items
 from django_hitcount.counters.days import day_of, last_days
@@ -38,8 +36,6 @@ from django_hitcount.counters.hits import (
     ADDRESS_LIMIT,
     AMOUNT_LIMIT,
     REPEAT,
-    AddressHash,
-    AddressInterval,
     Hit,
     NewHits,
 )
@@ -220,29 +216,30 @@ def _refuse_repeats_and_floods(
     two round trips with Redis. Without it, and while it is away, costs five queries at most.
     """
     limit, amount = get_config().beacon_hits_per_minute, len(hits)
-    address = _find_address(request, {hit.key.counter for hit in hits}) if limit else None
-    for buffer in (get_buffer(), DatabaseBuffer()):
-        with suppress(BufferUnavailable):
-            allowed = amount
-            if limit and address:
-                counted = buffer.count_of_address(address, amount, milliseconds=MINUTE_MILLISECONDS)
-                allowed = limit - (counted - amount)
-            view = view_id if allowed > 0 else None  # Nothing is kept of more views of a flood.
-            if view and not buffer.admit(f"view:{view}", milliseconds=VIEW_MILLISECONDS):
-                return [REPEAT] * amount
-            return [None if place < allowed else ADDRESS_LIMIT for place in range(amount)]
-    return [None] * amount
+    address = _name_address(request, {hit.key.counter for hit in hits}) if limit else None
+
+    def ask(buffer: Buffer) -> list[str | None]:
+        allowed = amount
+        if limit and address:
+            counted = buffer.count_by_name(address, amount, milliseconds=MINUTE_MILLISECONDS)
+            allowed = limit - (counted - amount)
+        view = view_id if allowed > 0 else None  # Nothing is kept of more views of a flood.
+        if view and not buffer.admit(f"view:{view}", milliseconds=VIEW_MILLISECONDS):
+            return [REPEAT] * amount
+        return [None if place < allowed else ADDRESS_LIMIT for place in range(amount)]
+
+    return ask_buffer_or_database(ask) or [None] * amount
 
 
-def _find_address(request: HttpRequest, counters: Iterable[str]) -> AddressHash | None:
-    """Return the hash of the address whose hits are limited in this minute; None without one."""
+def _name_address(request: HttpRequest, counters: Iterable[str]) -> str | None:
+    """Return the name under which the hits of an address are counted in this minute; or None."""
     address = None if is_unnamed_proxy(request.META) else client_network(request.META)
     if address is None or any(lacks_consent(request, counter) for counter in counters):
         return None
-    today = day_of()
-    minute = AddressInterval(f"minute-{int(timezone.now().timestamp() // 60)}", today, today)
+    now = timezone.now()
     try:
-        return hash_address(address, minute)
+        hashed = hash_address(address, f"minute {now:%Y-%m-%d %H:%M}", day_of())
+        return f"{now:%Y-%m-%d}:{hashed.hex()}"
     except BufferUnavailable:
         return None  # The breaker has logged that the visitor key cannot be read.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import logging
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ from django.db import connections, transaction
 from django.db.models import Model
 
 from django_hitcount import conf
-from django_hitcount.buffers import get_buffer
+from django_hitcount.buffers import PausedTotals, get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.hits import NewHits, check_amount
@@ -20,15 +19,9 @@ from django_hitcount.counters.numbers import forget_numbers
 from django_hitcount.db import slots
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.savepoints import run_after_commit
-from django_hitcount.db.tables import Correction, MissedRecord, hits_alias
-from django_hitcount.db.transactions import (
-    DATABASE_ERRORS,
-    in_transaction,
-    limit_waits,
-    require_autocommit,
-)
-from django_hitcount.exceptions import BufferUnavailable, InvalidArgument, TooFewHits
-from django_hitcount.outages.missed_records import make_record_of_slots
+from django_hitcount.db.tables import Correction, hits_alias
+from django_hitcount.db.transactions import in_transaction, limit_waits, require_autocommit
+from django_hitcount.exceptions import InvalidArgument, TooFewHits
 from django_hitcount.reading import get_hits
 from django_hitcount.twins import async_twin
 
@@ -45,8 +38,6 @@ LOCK_WAIT_SECONDS = 1.0
 
 Then = Callable[[Correction], object]
 """What else is written in the transaction of a correction."""
-
-logger = logging.getLogger("django_hitcount")
 
 
 def correct_hits(
@@ -97,10 +88,9 @@ def correct_hits(
         reason=_check_reason(reason),
         made_by=_name_of(user),
     )
-    missed = _write(obj, hits, correction, then)
+    paused = _write(obj, hits, correction, then)
     forget_numbers(obj, counter=counter)
-    if missed:
-        run_after_commit(partial(_discard_total, hits, missed), databases=[hits_alias()])
+    run_after_commit(partial(get_buffer().resume_totals, paused), databases=[hits_alias()])
     return correction
 
 
@@ -131,10 +121,8 @@ def _name_of(user: object) -> str:
     return name[: conf.USERNAME_MAX_LENGTH]
 
 
-def _write(
-    obj: Model, hits: NewHits, correction: Correction, then: Then | None
-) -> MissedRecord | None:
-    """Write all rows in one transaction. Return the record for Redis, if the buffer needs one."""
+def _write(obj: Model, hits: NewHits, correction: Correction, then: Then | None) -> PausedTotals:
+    """Write all rows in one transaction, and pause the total."""
     using = hits_alias()
     work = partial(_write_rows, obj, hits, correction, then, using)
     if connections[using].in_atomic_block:
@@ -146,7 +134,7 @@ def _write(
 
 def _write_rows(
     obj: Model, hits: NewHits, correction: Correction, then: Then | None, using: str
-) -> MissedRecord | None:
+) -> PausedTotals:
     """
     Write the hits first, and then look whether too many were taken back.
 
@@ -161,12 +149,7 @@ def _write_rows(
     correction.save(using=using, force_insert=True)
     if then:
         then(correction)
-    if not get_buffer().keeps_hits:
-        return None
-    missed = make_record_of_slots([hits])
-    missed.save(using=using, force_insert=True)
-    get_buffer().pause_totals([hits.key])
-    return missed
+    return get_buffer().pause_totals([hits.key])
 
 
 def _check_rest(obj: Model, hits: NewHits) -> None:
@@ -185,19 +168,6 @@ def _check_rest(obj: Model, hits: NewHits) -> None:
             f"Take back {counted} at most.",
             counted=counted,
         )
-
-
-def _discard_total(hits: NewHits, missed: MissedRecord) -> None:
-    """
-    Make Redis read the total again, and drop the record.
-
-    If this fails, or the process dies before it, the next flush finds the record and does it.
-    """
-    try:
-        get_buffer().discard_totals([hits.key])
-        missed.delete(using=hits_alias())
-    except (BufferUnavailable, *DATABASE_ERRORS) as exc:
-        logger.warning("The total of a correction is left to the next flush_hits: %s", exc)
 
 
 acorrect_hits = async_twin(correct_hits)

@@ -16,15 +16,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeVar
 
-from django.db.models import Model, Q
+from django.db.models import Model
 
-from django_hitcount.buffers import get_buffer
+from django_hitcount.buffers import PausedTotals, get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
 from django_hitcount.counters import split
-from django_hitcount.counters.days import day_of
-from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, ObjectKey
 from django_hitcount.counters.numbers import forget_numbers
 from django_hitcount.counters.primary_keys import object_id_of
@@ -36,7 +34,6 @@ from django_hitcount.db.tables import (
     Correction,
     CounterRow,
     DailyVisitors,
-    HitSlot,
     ImportedHits,
     SeenVisitor,
     SlotRow,
@@ -48,7 +45,6 @@ from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.known_rows import make_named_row
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.maintenance.forgetting import OBJECTS_AT_A_TIME
-from django_hitcount.outages.missed_records import make_record_of_slots
 from django_hitcount.twins import async_twin
 
 __all__ = ["amove_hits", "move_hits"]
@@ -68,6 +64,8 @@ MOVED = "+"
 
 NAME_BYTES = 8
 """Length of that name: with it, a visitor key has 39 characters."""
+
+T = TypeVar("T")
 
 
 def move_hits(obj: Model, *, to: Model) -> None:
@@ -96,8 +94,8 @@ def move_hits(obj: Model, *, to: Model) -> None:
     error.
 
     Costs two flushes of the partition of ``obj``, twelve queries, and for each 500 rows of a table
-    a transaction of three to eight statements. With Redis, also costs two queries, and four round
-    trips or more.
+    a transaction of three to eight statements. With Redis, also costs two queries and four round
+    trips or more, and for each transaction a statement and two round trips.
     """
     source: ObjectKey = content_type_id_of(obj), object_id_of(obj)
     target: ObjectKey = counter_key(to, counter=DEFAULT_COUNTER)[:2]
@@ -106,7 +104,6 @@ def move_hits(obj: Model, *, to: Model) -> None:
     _require_no_transaction()
     partition = CounterKey(*source, "").partition(get_config().partitions)
     for _ in range(MOST_ROUNDS):
-        # This also drops the totals that the last round has made wrong, by the records of it.
         flush_hits([partition])
         has_moved = _move_rows(source, target)
         get_buffer().drop_sketches(source, partial(_read_moved, source, target))
@@ -129,8 +126,10 @@ def _require_no_transaction() -> None:
         ) from exc
 
 
-def _run(work: Callable[[], object]) -> None:
-    in_transaction(work, using=hits_alias(), patience_seconds=PATIENCE_SECONDS, repeatable=True)
+def _run(work: Callable[[], T]) -> T:
+    return in_transaction(
+        work, using=hits_alias(), patience_seconds=PATIENCE_SECONDS, repeatable=True
+    )
 
 
 def _move_rows(source: ObjectKey, target: ObjectKey) -> bool:
@@ -142,10 +141,8 @@ def _move_rows(source: ObjectKey, target: ObjectKey) -> bool:
         for some in split([*rows.values_list("pk", flat=True)], OBJECTS_AT_A_TIME):
             choice = slots.SlotChoice()
             move = partial(_move_piece, model, some, source, target, choice, totals, using)
-            _run(move)
+            get_buffer().resume_totals(_run(move))
             has_moved = True
-            if model is HitSlot:
-                get_buffer().discard_totals(totals)
     return has_moved
 
 
@@ -157,17 +154,16 @@ def _move_piece(
     choice: slots.SlotChoice,
     totals: Collection[CounterKey],
     using: str,
-) -> None:
-    """
-    Move rows in a transaction. Also write a record of it for Redis, if hits wait there: it keeps
-    ``totals`` and visitors.
-    """
+) -> PausedTotals:
+    """Move rows in a transaction, and pause the ``totals`` of both objects."""
     with limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
         take_write_lock(using)
         if model is Correction:
             # They have no key that a row of the other object may have, too.
-            rows = Correction.objects.using(using).filter(_match(source), pk__in=some)
-            rows.update(content_type_id=target[0], object_id=target[1])
+            rows = Correction.objects.using(using).filter(pk__in=some)
+            rows.filter(slots.match_counters([source])).update(
+                content_type_id=target[0], object_id=target[1]
+            )
         elif model is SeenVisitor:
             take_rows(model, some, using, partial(_copy_seen, source, target, using))
         elif model is DailyVisitors:
@@ -176,15 +172,7 @@ def _move_piece(
             take_rows(model, some, using, partial(_copy_imported, target, using))
         elif issubclass(model, SlotRow):
             take_rows(model, some, using, partial(_copy_hits, model, target, choice.next(), using))
-        if get_buffer().keeps_hits:
-            hits = [NewHits(key, day_of(), 0) for key in totals]
-            make_record_of_slots(hits).save(using=using, force_insert=True)
-    if model is HitSlot:
-        get_buffer().pause_totals(totals)
-
-
-def _match(of: ObjectKey) -> Q:
-    return slots.match_counters([of])
+        return get_buffer().pause_totals(totals)
 
 
 def _copy_hits(model: type[SlotRow], target: ObjectKey, slot: int, using: str, rows: Rows) -> None:
@@ -229,7 +217,9 @@ def _copy_days(source: ObjectKey, target: ObjectKey, using: str, rows: Rows) -> 
         row.pk = None
         moved[row.counter, row.day, row.visitor_key] = row
     days, visitor_keys = {row.day for row in moved.values()}, {key for *_, key in moved}
-    same = manager.filter(_match(target), day__in=days, visitor_key__in=visitor_keys)
+    same = manager.filter(
+        slots.match_counters([target]), day__in=days, visitor_key__in=visitor_keys
+    )
     for earlier in same.order_by(*DailyVisitors.KEY).select_for_update():
         key = earlier.counter, earlier.day, earlier.visitor_key
         if key in moved:

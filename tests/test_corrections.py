@@ -11,7 +11,7 @@ from django.db import OperationalError, connection, transaction
 
 from django_hitcount import corrections
 from django_hitcount.buffers import get_buffer
-from django_hitcount.buffers.redis import RedisBuffer
+from django_hitcount.buffers.redis import RedisBuffer, keeping
 from django_hitcount.corrections import correct_hits
 from django_hitcount.counters.days import day_of
 from django_hitcount.db.tables import Correction, DailyHitSlot, HitSlot, MissedRecord
@@ -204,7 +204,7 @@ def test_no_record_for_redis_stays(redis_buffer, user, article):
 
 
 def test_without_redis_no_record_is_written(user, article):
-    with mock.patch.object(corrections, "make_record_of_slots", side_effect=AssertionError):
+    with mock.patch.object(MissedRecord, "save", side_effect=AssertionError):
         correct(article, 3, user)
 
 
@@ -212,7 +212,7 @@ def test_the_next_flush_discards_the_total_if_redis_does_not_answer(redis_buffer
     record_hit(article, amount=5)
 
     with (
-        mock.patch.object(RedisBuffer, "pause_totals"),
+        mock.patch.object(keeping, "pause"),
         mock.patch.object(RedisBuffer, "discard_totals", side_effect=BufferUnavailable),
     ):
         correct(article, 3, user)
@@ -231,7 +231,7 @@ def test_the_next_flush_discards_the_total_of_a_process_that_died(redis_buffer, 
 
     def correct_and_die():
         with (
-            mock.patch.object(RedisBuffer, "pause_totals"),
+            mock.patch.object(keeping, "pause"),
             mock.patch.object(RedisBuffer, "discard_totals", children.die),
         ):
             correct(article, 3, user)

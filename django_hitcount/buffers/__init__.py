@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
 from django_hitcount import conf
-from django_hitcount.buffers.base import Buffer
+from django_hitcount.buffers.base import Buffer, PausedTotals
 from django_hitcount.buffers.database import DatabaseBuffer
 from django_hitcount.conf import cached_for_settings
+from django_hitcount.exceptions import BufferUnavailable
 
-__all__ = ["Buffer", "get_buffer"]
+__all__ = ["Buffer", "PausedTotals", "ask_buffer_or_database", "get_buffer"]
+
+T = TypeVar("T")
 
 
 @cached_for_settings("HITCOUNT", "CACHES")
@@ -29,3 +36,15 @@ def get_buffer() -> Buffer:
             'Install the extra: pip install "django-buffered-hitcount[redis]".',
         ) from exc
     return RedisBuffer(alias)
+
+
+def ask_buffer_or_database(ask: Callable[[Buffer], T]) -> T | None:
+    """
+    Ask the buffer, and while Redis is away the database, which knows nothing of what Redis knows.
+
+    Returns None if the breakers of both are open. Raises a database error.
+    """
+    for buffer in (get_buffer(), DatabaseBuffer()):
+        with suppress(BufferUnavailable):
+            return ask(buffer)
+    return None

@@ -6,12 +6,12 @@ import datetime
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from django.core.checks import CheckMessage
 
 from django_hitcount.counters.batches import Batch, Held, Known, RecordResult, Waiting
-from django_hitcount.counters.hits import AddressHash, NewHits
+from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, ObjectKey
 from django_hitcount.counters.numbers import Number
 from django_hitcount.counters.visitors import MergedDays, Sketch, Visitors, VisitorsOfDays
@@ -21,6 +21,13 @@ from django_hitcount.db.tables import hits_alias
 from django_hitcount.outages.page_writes import write_on_page
 
 ReadSketches = Callable[[Collection[DailyVisitorsKey]], Mapping[DailyVisitorsKey, bytes]]
+
+
+class PausedTotals(NamedTuple):
+    """What pause_totals() returns for resume_totals()."""
+
+    keys: Sequence[CounterKey]
+    record_ids: Sequence[int]
 
 
 class Buffer(ABC):
@@ -98,14 +105,19 @@ class Buffer(ABC):
         """Drop what the buffer keeps of objects whose hits have been deleted from the tables."""
         return
 
-    def pause_totals(self, keys: Collection[CounterKey]) -> None:
+    def pause_totals(self, keys: Iterable[CounterKey]) -> PausedTotals:
         """
-        Keep no totals of ``keys`` until they are discarded, or for PAUSE_SECONDS if a process died.
+        Keep no totals of ``keys`` until they are resumed, or for PAUSE_SECONDS if a process died.
 
-        For a transaction that is about to change the sums in the tables: until its COMMIT they are
-        the old ones, and then the new ones, so readers must ask the tables. Does not raise if the
-        buffer is away: what it keeps is then wrong from the COMMIT until it is discarded.
+        For a transaction that has changed the sums in the tables, just before its COMMIT: until
+        then they are the old ones, and then the new ones, so readers must ask the tables. What this
+        writes in the transaction lets the next flush resume them if the process dies. Does not
+        raise if the buffer is away: what it keeps is then wrong from the COMMIT until that flush.
         """
+        return PausedTotals((), ())
+
+    def resume_totals(self, paused: PausedTotals) -> None:
+        """After the COMMIT, let totals be read again. If that fails, the next flush does it."""
         return
 
     def discard_totals(self, keys: Collection[CounterKey]) -> None:
@@ -169,15 +181,16 @@ class Buffer(ABC):
         with savepoint(using):
             return admissions.admit(f"throttle:{name}", milliseconds * 1000, using=using)
 
-    def count_of_address(self, address: AddressHash, amount: int, *, milliseconds: int) -> int:
+    def count_by_name(self, name: str, amount: int, *, milliseconds: int) -> int:
         """
-        Add to the hits of an address in its interval, and return the sum.
+        Add to the sum that all processes have under ``name``, and return it.
 
-        The interval must be over after ``milliseconds``. By default, the database keeps the sums.
-        A lost answer may make the sum too high.
+        The name begins with a date, after which nobody needs the sum. It must not be needed after
+        ``milliseconds``, either. By default, the database keeps the sums. A lost answer may make
+        one too high.
         """
         using = hits_alias()
-        add = partial(seen_visitors.count_of_address, address, amount, using=using)
+        add = partial(seen_visitors.count_by_name, name, amount, using=using)
         return write_on_page(add, using=using)
 
     def catch_up(self) -> int:

@@ -90,19 +90,19 @@ def _add_hit(address: AddressHash, known: int | None, limit: int, using: str) ->
     the first hit. Waits for other sessions that count the same address on the same object.
     """
     if known is None:
-        return count_of_address(address, 1, using=using) <= limit
+        return count_by_name(_name(address), 1, using=using) <= limit
     below = _row_of_address(address, using).filter(hits__lt=limit)
     return bool(below.update(hits=models.F("hits") + 1))
 
 
-def count_of_address(address: AddressHash, amount: int, *, using: str) -> int:
+def count_by_name(name: str, amount: int, *, using: str) -> int:
     """
-    Add to the hits of an address, without a limit, and return the sum. Costs two statements.
+    Add to the hits under a name, without a limit, and return the sum. Costs two statements.
 
     The sum may include hits that other sessions add meanwhile.
     """
-    sql.insert_or_add(CountedAddress, ("name", "hits"), [(_name(address), amount)], using)
-    return _row_of_address(address, using).values_list("hits", flat=True).get()
+    sql.insert_or_add(CountedAddress, ("name", "hits"), [(name, amount)], using)
+    return CountedAddress.objects.using(using).values_list("hits", flat=True).get(name=name)
 
 
 def _row_of_address(address: AddressHash, using: str) -> AddressRows:

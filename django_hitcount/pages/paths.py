@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import re
-import time
-from contextlib import suppress
 from functools import partial
-from hashlib import blake2b
 from urllib.parse import urlencode
 
 from django.apps import apps
 from django.http import HttpRequest
+from django.utils import timezone
 
-from django_hitcount.buffers import get_buffer
-from django_hitcount.buffers.database import DatabaseBuffer
+from django_hitcount.buffers import ask_buffer_or_database
 from django_hitcount.conf import get_config
-from django_hitcount.counters.days import day_of
-from django_hitcount.counters.hits import AddressHash, AddressInterval
-from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.pages.models import NO_SITE
 
-HOUR_SECONDS = 3600
+HOUR_MILLISECONDS = 2 * 3600 * 1000
+"""How long the number of new paths in one hour is kept: until the hour is certainly over."""
 
 _single_slashes = partial(re.compile("//+").sub, "/")
 
-_full: dict[str, tuple[int, int]] = {}
+_full: dict[str, tuple[str, int]] = {}
 """The hour, and the limit, for which this process knows that there were enough new paths."""
 
 
@@ -72,23 +67,18 @@ def may_become_page(purpose: str) -> bool:
     """
     Return whether one more new path may become a page in this hour, and count it.
 
-    While Redis is away, the database counts, from 0. Costs what count_of_address() costs, and
+    While Redis is away, the database counts, from 0. Costs a round trip or two statements, and
     nothing if this process knows that there were enough. Raises a database error.
     """
-    limit, hour = get_config().pages.new_per_hour, int(time.time() // HOUR_SECONDS)
+    limit, hour = get_config().pages.new_per_hour, f"{timezone.now():%Y-%m-%dT%H}"
     if _full.get(purpose) == (hour, limit):
         return False
-    name, today = f"{purpose}-{hour}", day_of()
-    digest = blake2b(name.encode(), digest_size=16).digest()
-    # It is no address, but a number that all processes raise together, as that of an address.
-    paths = AddressHash(AddressInterval(name, today, today), digest)
-    for buffer in (get_buffer(), DatabaseBuffer()):
-        with suppress(BufferUnavailable):
-            number = buffer.count_of_address(paths, 1, milliseconds=2 * HOUR_SECONDS * 1000)
-            if number > limit:
-                _full[purpose] = hour, limit
-            return number <= limit
-    return False
+    number = ask_buffer_or_database(
+        lambda to: to.count_by_name(f"{hour}:{purpose}", 1, milliseconds=HOUR_MILLISECONDS)
+    )
+    if number and number > limit:
+        _full[purpose] = hour, limit
+    return number is not None and number <= limit
 
 
 def forget_full_hours() -> None:

@@ -102,15 +102,14 @@ def add_visitors(hits: Sequence[NewHits], origin: RequestOrigin) -> Sequence[New
     ]
 
 
-def hash_address(address: str, interval: AddressInterval) -> AddressHash:
+def hash_address(address: str, interval: str, day: datetime.date) -> bytes:
     """
-    Hash an address for all counters of an interval that begins and ends on the same day.
+    Hash an address for all counters of an interval, by its name, within a day.
 
     Costs what add_visitors() costs, and raises BufferUnavailable or a database error instead of
     logging it.
     """
-    text = f"address\0{address}\0{interval.name}".encode()
-    return AddressHash(interval, _hash(text, _read_key(_period_of(interval.first_day))))
+    return _hash(f"address\0{address}\0{interval}".encode(), _read_key(_period_of(day)))
 
 
 @cached_for_settings("HITCOUNT", "SECRET_KEY", maxsize=16)

@@ -8,6 +8,7 @@ from django.db import OperationalError
 from django_hitcount import beacon, beacon_token, get_hits, views
 from django_hitcount.beacon import RefusedTokens
 from django_hitcount.buffers import get_buffer
+from django_hitcount.buffers.database import DatabaseBuffer
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.testing import BrowserClient, override_hitcount
 from tests.app.models import Article
@@ -70,7 +71,7 @@ def test_hits_of_all_counters_are_counted_or_none(article, monkeypatch):
     assert [get_hits(article), get_hits(article, counter="downloads")] == [1, 1]
 
 
-@pytest.mark.parametrize("method", ["admit", "count_of_address"])
+@pytest.mark.parametrize("method", ["admit", "count_by_name"])
 def test_database_remembers_views_while_redis_is_away(article, monkeypatch, method):
     if not get_buffer().keeps_hits:
         pytest.skip("This is about Redis.")
@@ -113,8 +114,8 @@ def test_refused_tokens_that_cannot_be_written_are_logged(article, monkeypatch, 
 
 def test_view_can_be_sent_again_if_its_limit_could_not_be_read(article, monkeypatch):
     with monkeypatch.context() as patch:
-        for buffer in (get_buffer(), beacon.DatabaseBuffer):
-            patch.setattr(buffer, "count_of_address", fail_with(OperationalError("gone away")))
+        for buffer in (get_buffer(), DatabaseBuffer):
+            patch.setattr(buffer, "count_by_name", fail_with(OperationalError("gone away")))
         assert send([article]).status_code == 503
 
     assert send([article]).status_code == 200

@@ -16,6 +16,7 @@ from django_hitcount.db import slots, taking
 from django_hitcount.maintenance.compaction import compact_hits
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.moving import move_hits
+from django_hitcount.outages import missed_records
 from django_hitcount.reading import get_hits, get_visitors
 from tests import children
 from tests.app.models import Article, Photo
@@ -40,7 +41,7 @@ STEPS = {
     "before the totals are deleted": lambda: dies_before(taking, "mark_stale"),
     "before the rows are deleted": lambda: dies_before(taking, "delete_by_id"),
     "before the hits of models": lambda: dies_before(slots, "add_to_models"),
-    "before the record": lambda: dies_before(moving, "make_record_of_slots"),
+    "before the record": lambda: dies_before(missed_records, "save_of_totals"),
     "before the first COMMIT": lambda: dies_before(wrapper(), "_commit"),
     "after the first COMMIT": lambda: dies_after(wrapper(), "_commit"),
     **{

@@ -11,7 +11,7 @@ from itertools import islice
 from django.core.checks import CheckMessage
 
 from django_hitcount import conf, signals
-from django_hitcount.buffers.base import Buffer, ReadSketches
+from django_hitcount.buffers.base import Buffer, PausedTotals, ReadSketches
 from django_hitcount.buffers.database import DatabaseBuffer
 from django_hitcount.buffers.redis import claiming, keeping, visitors
 from django_hitcount.buffers.redis.catching_up import CatchUp
@@ -36,7 +36,7 @@ from django_hitcount.buffers.redis.server import RedisServer, RunReplies
 from django_hitcount.counters import group_by_partition, group_items, restore_order, split
 from django_hitcount.counters.batches import Batch, Held, Known, RecordResult, Waiting
 from django_hitcount.counters.days import day_of
-from django_hitcount.counters.hits import UNAVAILABLE, AddressHash, NewHits
+from django_hitcount.counters.hits import UNAVAILABLE, NewHits
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, ObjectKey
 from django_hitcount.counters.numbers import Number
 from django_hitcount.counters.visitors import MergedDays, Sketch, Visitors, VisitorsOfDays
@@ -212,8 +212,18 @@ class RedisBuffer(Buffer):
     ) -> Held:
         return read_days_of_model(self.redis, content_type_id, counter, first_day, last_day)
 
-    def pause_totals(self, keys: Collection[CounterKey]) -> None:
-        keeping.pause(self.redis, keys, self._partitions)
+    def pause_totals(self, keys: Iterable[CounterKey]) -> PausedTotals:
+        different = [*dict.fromkeys(keys)]
+        paused = PausedTotals(different, missed_records.save_of_totals(different))
+        keeping.pause(self.redis, different, self._partitions)
+        return paused
+
+    def resume_totals(self, paused: PausedTotals) -> None:
+        try:
+            self.discard_totals(paused.keys)
+            missed_records.drop(paused.record_ids)
+        except (BufferUnavailable, *DATABASE_ERRORS) as exc:
+            logger.warning("Totals that have changed are left to the next flush_hits: %s", exc)
 
     def discard_totals(self, keys: Collection[CounterKey]) -> None:
         keeping.discard(self.redis, keys, self._partitions)
@@ -275,8 +285,8 @@ class RedisBuffer(Buffer):
         command = ("SET", throttle_key(name), "1", "NX", "PX", milliseconds)
         return bool(self.redis.send([command])[0])
 
-    def count_of_address(self, address: AddressHash, amount: int, *, milliseconds: int) -> int:
-        key = throttle_key(f"{address.interval.name}:{address.hash.hex()}")
+    def count_by_name(self, name: str, amount: int, *, milliseconds: int) -> int:
+        key = throttle_key(name)
         begin, add = ("SET", key, "0", "NX", "PX", milliseconds), ("INCRBY", key, amount)
         return int(self.redis.send([begin, add])[1])
 

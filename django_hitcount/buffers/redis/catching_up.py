@@ -118,7 +118,7 @@ class CatchUp:
         }
         done = [record for record in missed if record.id not in undecided]
         complete = [record for record in done if record.id not in lost]
-        return missed_records.drop(complete) + sum(
+        return missed_records.drop(record.id for record in complete) + sum(
             _drop_lost(record, lost[record.id]) for record in done if record.id in lost
         )
 
@@ -280,7 +280,7 @@ def _knows_all(
 
 def _drop_lost(record: MissedHits, lost: int) -> int:
     """Drop a record with ``lost`` hits. Return 1, or 0 if another process has dropped it."""
-    number = missed_records.drop([record])
+    number = missed_records.drop([record.id])
     if number:
         logger.error(
             "%d hits in doubt are dropped: Redis has lost what it knew, and they may be in the "

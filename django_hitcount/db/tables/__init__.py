@@ -231,7 +231,7 @@ class CountedAddress(Row):
 
     ``name`` has the last day of the interval and a keyed hash of the address, the interval, the
     object *and* the counter. Two rows of one address have nothing in common. Rows are deleted some
-    days after their interval.
+    days after their interval. The sums of Buffer.count_by_name() are here, too.
     """
 
     # A date, a colon and 32 hexadecimal digits.
