@@ -22,7 +22,7 @@ from django_hitcount.counters.keys import check_counter
 from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.importing.rows import Findings, ObjectNames, SourceRow
 from django_hitcount.importing.urls import ObjectsOfUrls
-from django_hitcount.reports.rows import STARTS_OF_FORMULAS
+from django_hitcount.reports.rows import restore
 
 COLUMNS = ("date", "object", "counter", "hits", "visitors")
 
@@ -30,12 +30,6 @@ VERSION = "version 1"
 """Stands in the header behind the columns. A later version may mean something else by them."""
 
 _VERSION = re.compile(r"version (\d+)")
-
-_BEGINS_CELL = rf"(?:^|(?<=[;\t\r\n])){{}}(?=[\s\"']*[{STARTS_OF_FORMULAS}])|^{{}}(?='*[\t\r\n])"
-
-_FORMULA = re.compile(_BEGINS_CELL.format("", ""))
-
-_PROTECTED = re.compile(_BEGINS_CELL.format("'", "'"))
 
 NAME_START = 160
 """Characters that are kept of the name of an import of many files: the rest says little."""
@@ -53,16 +47,6 @@ def open_text(path: Path) -> Iterator[IO[str]]:
             yield file
     except (OSError, EOFError, zlib.error, csv.Error) as exc:
         raise InvalidArgument(f"Cannot read {path}: {exc}.") from exc
-
-
-def protect(text: str) -> str:
-    """Put an apostrophe where a spreadsheet would begin a formula. See reports.rows.defuse()."""
-    return _FORMULA.sub("'", text)
-
-
-def unprotect(text: str) -> str:
-    """Return what protect() was called with."""
-    return _PROTECTED.sub("", text) if "'" in text else text
 
 
 def name_of_files(kind: str, paths: Iterable[Path], counter: str = DEFAULT_COUNTER) -> str:
@@ -172,7 +156,7 @@ def _read_hits(names: ObjectNames, counter: str, place: str, record: Record) -> 
         raise InvalidArgument("the line has too few columns")
     return SourceRow(
         place,
-        names.find(unprotect(record["object"])),
+        names.find(restore(record["object"])),
         record.get("counter", "") or counter,
         parse_day(record["date"]),
         parse_number(record["hits"], "hits"),

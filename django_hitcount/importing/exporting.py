@@ -13,8 +13,9 @@ from django_hitcount.conf import get_config
 from django_hitcount.counters.keys import check_counter
 from django_hitcount.db.sql import spool_rows
 from django_hitcount.db.tables import hits_alias
-from django_hitcount.importing.csv_files import COLUMNS, VERSION, protect
+from django_hitcount.importing.csv_files import COLUMNS, VERSION
 from django_hitcount.maintenance.flushing import flush_hits
+from django_hitcount.reports.rows import defuse
 
 # One statement sees one state of the tables: rows that are folded meanwhile are not counted twice.
 SELECT = """
@@ -90,5 +91,5 @@ def _make_line(
     hits: Any,
     visitors: Any,
 ) -> tuple[object, ...]:
-    obj = protect(f"{labels.get(content_type_id, content_type_id)}:{object_id}")
+    obj = defuse(f"{labels.get(content_type_id, content_type_id)}:{object_id}")
     return day, obj, counter, hits, visitors if counter in with_visitors else ""

@@ -34,15 +34,15 @@ LibreOffice and Google Sheets skip it. In Python, read the file as ``utf-8-sig``
 STARTS_OF_FORMULAS = "=+@\uff1d\uff0b\uff0d\uff20-"
 """With their wide forms, which East Asian spreadsheets read alike."""
 
-FORMULAS = re.compile(
-    rf"""
-    ^ (?= [\t\r\n] )
-    | (?: ^ | (?<= [;\t\r\n] ) )  # A cell begins here, if not commas separate cells.
-    (?= [\s"]* [{STARTS_OF_FORMULAS}] )
-    """,
-    re.VERBOSE,
-)
-"""Where a cell of a text would begin as a formula does."""
+_FORMULA = rf"""
+    ^ {{}} (?= '* [\t\r\n] )
+    | (?: ^ | (?<= [;\t\r\n] ) ) {{}}  # A cell begins here, if not commas separate cells.
+    (?= [\s"']* [{STARTS_OF_FORMULAS}] )
+    """
+"""Where a cell of a text begins as a formula does, perhaps behind apostrophes."""
+
+FORMULAS, DEFUSED = (re.compile(_FORMULA.format(sign, sign), re.VERBOSE) for sign in ("", "'"))
+"""Where defuse() puts its apostrophes, and these apostrophes."""
 
 Cell = str | int | datetime.date | None
 
@@ -172,9 +172,15 @@ def defuse(cell: Cell) -> Cell:
     of whoever opens the file. An apostrophe before it says that it is text (OWASP, CSV Injection).
 
     So it does within a title: in German or French, spreadsheets separate cells by semicolons alone,
-    and quotes do not hold a title together that begins after a comma.
+    and quotes do not hold a title together that begins after a comma. It also comes before other
+    apostrophes, so that restore() knows it.
     """
     return FORMULAS.sub("'", cell) if isinstance(cell, str) else cell
+
+
+def restore(text: str) -> str:
+    """Return the text that defuse() was called with."""
+    return DEFUSED.sub("", text) if "'" in text else text
 
 
 def days_csv(hits: Days, before: Days) -> Iterator[str]:

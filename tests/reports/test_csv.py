@@ -41,6 +41,7 @@ def test_no_title_is_a_formula(title):
     [
         ("x;=cmd|' /C calc'!A0;y", "x;'=cmd|' /C calc'!A0;y"),
         ("\t=1", "'\t'=1"),
+        ("'=1;'a", "''=1;'a"),
         ('a\n "@b";\u3000+c', "a\n' \"@b\";'\u3000+c"),
     ],
 )
