@@ -10,17 +10,17 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from hashlib import blake2b, file_digest
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 from django.http import HttpRequest
 
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.keys import check_counter
 from django_hitcount.exceptions import InvalidArgument
-from django_hitcount.importing.rows import Findings, ObjectNames, SourceRow
+from django_hitcount.importing.rows import Findings, ObjectNames, SourceRow, with_counter
 from django_hitcount.importing.urls import ObjectsOfUrls
 from django_hitcount.reports.rows import restore
 
@@ -49,41 +49,56 @@ def open_text(path: Path) -> Iterator[IO[str]]:
         raise InvalidArgument(f"Cannot read {path}: {exc}.") from exc
 
 
-def name_of_files(kind: str, paths: Iterable[Path], counter: str = DEFAULT_COUNTER) -> str:
-    """
-    Return the name of an import of files: the kind, the names of the files, the counter, and a hash
-    of what is in the files, so that a file that has changed is not taken for the same.
+@dataclass(frozen=True)
+class Files:
+    """Files that hits are imported from."""
 
-    Costs reading the files. Raises InvalidArgument if that is not possible.
-    """
-    files = [*paths]
-    names = [kind, *(path.name for path in files)]
-    name = " ".join(names if counter == DEFAULT_COUNTER else [*names, counter])
-    digest = blake2b(name.encode(errors="backslashreplace"), digest_size=4)
-    for path in files:
-        try:
-            with path.open("rb") as file:
-                digest.update(file_digest(file, blake2b).digest())
-        except OSError as exc:
-            raise InvalidArgument(f"Cannot read {path}: {exc}.") from exc
-    return f"{name[:NAME_START]} {digest.hexdigest()}"
+    kind: ClassVar[str]
+    """Begins the id of an import, which tells it from one of other kinds of files."""
+
+    paths: Sequence[str | Path]
+    counter: str = DEFAULT_COUNTER
+
+    @property
+    def name(self) -> str:
+        """
+        The id of the import by default: the kind, the names of the files, the counter, and a hash
+        of what is in the files, so that a file that has changed is not taken for the same.
+
+        Costs reading the files. Raises InvalidArgument if that is not possible.
+        """
+        files = [*map(Path, self.paths)]
+        name = with_counter(" ".join([self.kind, *(path.name for path in files)]), self.counter)
+        digest = blake2b(name.encode(errors="backslashreplace"), digest_size=4)
+        for path in files:
+            try:
+                with path.open("rb") as file:
+                    digest.update(file_digest(file, blake2b).digest())
+            except OSError as exc:
+                raise InvalidArgument(f"Cannot read {path}: {exc}.") from exc
+        return f"{name[:NAME_START]} {digest.hexdigest()}"
 
 
-def read_records(paths: Sequence[Path], needed: Sequence[str]) -> Iterator[tuple[str, Record]]:
+def read_records(
+    paths: Iterable[str | Path], needed: Sequence[str], findings: Findings
+) -> Iterator[tuple[str, Record]]:
     """
     Yield the place and the columns of each line of CSV files. Raises InvalidArgument.
 
-    A line with too few columns lacks them.
+    A line that lacks one of the columns ``needed`` is a problem.
     """
-    for path in paths:
+    for path in map(Path, paths):
         with open_text(path) as file:
             lines = csv.reader(file)
             header = [name.strip() for name in next(lines, [])]
             _check_header(path, header, needed)
-            for cells in lines:
-                if cells:
-                    record = dict(zip(header, cells, strict=False))
-                    yield f"{path.name}, line {lines.line_num}", record
+            for cells in filter(None, lines):
+                place = f"{path.name}, line {lines.line_num}"
+                record = dict(zip(header, cells, strict=False))
+                if record.keys() >= {*needed}:
+                    yield place, record
+                else:
+                    findings.add_problem(place, "the line has too few columns")
 
 
 def _check_header(path: Path, header: Sequence[str], needed: Sequence[str]) -> None:
@@ -123,8 +138,7 @@ def parse_number(text: str, what: str) -> int:
         raise InvalidArgument(f"invalid {what} {text[:80]!r}, not a whole number") from None
 
 
-@dataclass(frozen=True)
-class CsvFiles:
+class CsvFiles(Files):
     """
     CSV files as export_hits() writes them, perhaps compressed with gzip.
 
@@ -132,40 +146,27 @@ class CsvFiles:
     written as ``app.model:pk``. Without a column ``counter``, the hits are of ``counter``.
     """
 
-    paths: Sequence[str | Path]
-    counter: str = DEFAULT_COUNTER
-
-    @property
-    def name(self) -> str:
-        """The id of the import by default."""
-        return name_of_files("csv", map(Path, self.paths), self.counter)
+    kind = "csv"
 
     def rows(self, findings: Findings) -> Iterator[SourceRow]:
         """Yield the hits of all files."""
-        names = ObjectNames()
-        read = partial(_read_hits, names, check_counter(self.counter))
-        for place, record in read_records([*map(Path, self.paths)], ("date", "object", "hits")):
+        names, counter = ObjectNames(), check_counter(self.counter)
+        for place, record in read_records(self.paths, ("date", "object", "hits"), findings):
             try:
-                yield read(place, record)
+                yield SourceRow(
+                    place,
+                    names.find(restore(record["object"])),
+                    record.get("counter") or counter,
+                    parse_day(record["date"]),
+                    parse_number(record["hits"], "hits"),
+                    parse_number(record.get("visitors") or "0", "visitors"),
+                )
             except InvalidArgument as exc:
                 findings.add_problem(place, str(exc))
 
 
-def _read_hits(names: ObjectNames, counter: str, place: str, record: Record) -> SourceRow:
-    if "hits" not in record or "object" not in record or "date" not in record:
-        raise InvalidArgument("the line has too few columns")
-    return SourceRow(
-        place,
-        names.find(restore(record["object"])),
-        record.get("counter", "") or counter,
-        parse_day(record["date"]),
-        parse_number(record["hits"], "hits"),
-        parse_number(record.get("visitors", "") or "0", "visitors"),
-    )
-
-
 @dataclass(frozen=True)
-class PlausibleFiles:
+class PlausibleFiles(Files):
     """
     The files ``imported_pages_....csv`` of an export of Plausible, unchanged.
 
@@ -173,28 +174,20 @@ class PlausibleFiles:
     visitors of a day are added up.
     """
 
-    paths: Sequence[str | Path]
-    counter: str = DEFAULT_COUNTER
-    resolver: str | None = None
+    kind = "plausible"
 
-    @property
-    def name(self) -> str:
-        """The id of the import by default."""
-        return name_of_files("plausible", map(Path, self.paths), self.counter)
+    resolver: str | None = None
 
     def rows(self, findings: Findings) -> Iterator[SourceRow]:
         """Yield the hits of all files."""
         objects = ObjectsOfUrls(self.resolver, findings)
         counter = check_counter(self.counter)
         needed = ("date", "page", "pageviews", "visitors")
-        for place, record in read_records([*map(Path, self.paths)], needed):
+        for place, record in read_records(self.paths, needed, findings):
             try:
-                if len(record) < len(needed):
-                    raise InvalidArgument("the line has too few columns")
                 day = parse_day(record["date"])
-                hits = parse_number(record["pageviews"], "pageviews")
-                visitors = parse_number(record["visitors"], "visitors")
-            except (InvalidArgument, KeyError) as exc:
+                hits, visitors = (parse_number(record[name], name) for name in needed[2:])
+            except InvalidArgument as exc:
                 findings.add_problem(place, str(exc))
                 continue
             found = objects.find(record["page"], place, HttpRequest())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,11 +13,11 @@ from pathlib import Path
 from django.apps import apps
 from django.http import HttpRequest
 
-from django_hitcount.conf import DEFAULT_COUNTER, CounterOptions, get_config
+from django_hitcount.conf import CounterOptions, get_config
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.hits import ADDRESS_LIMIT, REPEAT
 from django_hitcount.counters.keys import check_counter
-from django_hitcount.importing.csv_files import name_of_files, open_text
+from django_hitcount.importing.csv_files import Files, open_text
 from django_hitcount.importing.rows import Findings, SourceRow
 from django_hitcount.importing.spool import Seen
 from django_hitcount.importing.urls import Found, ObjectsOfUrls
@@ -42,7 +42,7 @@ NOT_SENT = "-"
 
 
 @dataclass(frozen=True)
-class LogFiles:
+class LogFiles(Files):
     """
     Access logs in combined format, oldest first, perhaps compressed with gzip.
 
@@ -53,14 +53,9 @@ class LogFiles:
     logs of the same days at once.
     """
 
-    paths: Sequence[str | Path]
-    counter: str = DEFAULT_COUNTER
-    resolver: str | None = None
+    kind = "log"
 
-    @property
-    def name(self) -> str:
-        """The id of the import by default."""
-        return name_of_files("log", map(Path, self.paths), self.counter)
+    resolver: str | None = None
 
     def rows(self, findings: Findings) -> Iterator[SourceRow]:
         """Yield a row for each hit and each visitor."""

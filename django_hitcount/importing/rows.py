@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 from django.apps import apps
 from django.db.models import Model
 
+from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.keys import InvalidKey, ObjectKey
 from django_hitcount.counters.primary_keys import check_object_id, key_type
 from django_hitcount.db.counter_keys import content_type_id_of
@@ -22,6 +23,11 @@ DAY_LEFT_OUT = "a day that was left out"
 
 KEY_BITS = 64
 """Bits of the largest integer key, with its sign. SQLite raises OverflowError for larger ones."""
+
+
+def with_counter(name: str, counter: str) -> str:
+    """Return the name of a source, with that of the counter unless it is the default."""
+    return name if counter == DEFAULT_COUNTER else f"{name} {counter}"
 
 
 class SourceRow(NamedTuple):

@@ -21,7 +21,7 @@ from django_hitcount.counters.keys import InvalidKey, ObjectKey, check_counter
 from django_hitcount.counters.primary_keys import convert_key
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.exceptions import InvalidArgument
-from django_hitcount.importing.rows import Findings, SourceRow, read_object_id
+from django_hitcount.importing.rows import Findings, SourceRow, read_object_id, with_counter
 
 ROWS_AT_A_TIME = 10_000
 """Rows that are read at a time: few enough for memory, and not held by the database meanwhile."""
@@ -55,8 +55,7 @@ class Column:
     @property
     def name(self) -> str:
         """The id of the import by default."""
-        name = f"column {self.model}.{self.column}".lower()
-        return name if self.counter == DEFAULT_COUNTER else f"{name} {self.counter}"
+        return with_counter(f"column {self.model}.{self.column}".lower(), self.counter)
 
     def rows(self, findings: Findings) -> Iterator[SourceRow]:
         """Yield the hits of each object, without those that have none."""
@@ -97,7 +96,7 @@ class HitcountTables:
     @property
     def name(self) -> str:
         """The id of the import by default."""
-        return "hitcount" if self.counter == DEFAULT_COUNTER else f"hitcount {self.counter}"
+        return with_counter("hitcount", self.counter)
 
     def rows(self, findings: Findings) -> Iterator[SourceRow]:
         """Yield a row for each hit that has one, and then the rest of each total."""

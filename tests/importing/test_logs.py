@@ -457,6 +457,7 @@ PLAUSIBLE = (
     '"2024-05-02","example.com","/about/",9,9,9,0,0,0,0\n'
     '"2024-05-02","example.com","/articles/1/",x,x,x,0,0,0,0\n'
     '"2024-05-02","example.com"\n'
+    '"2024-05-02","example.com","/articles/1/",4,3\n'
 )
 
 
@@ -471,8 +472,10 @@ def test_pages_of_plausible_are_read_unchanged(rule, article, tmp_path):
     assert (done.hits, done.visitors, get_hits(article)) == (8, 4, 8)
     assert get_visitors(article, first_day=MAY, last_day=MAY) == 3
     assert done.skipped == {"no object at the URL": 1}
-    assert done.problems == 2
+    assert done.problems == 3
     assert done.shown_problems[0].endswith("line 5: invalid pageviews 'x', not a whole number")
+    assert done.shown_problems[1].endswith("line 6: the line has too few columns")
+    assert done.shown_problems[2].endswith("line 7: the line has too few columns")
 
 
 def test_older_pages_of_plausible_are_read_too(buffer, article, tmp_path):
