@@ -5,7 +5,6 @@ and of the whole site. A process remembers which ones it has made or found.
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Hashable
@@ -20,8 +19,8 @@ from django_hitcount.counters.primary_keys import named_models
 from django_hitcount.db import sql
 from django_hitcount.db.counter_keys import find_model
 from django_hitcount.db.savepoints import run_after_commit
-from django_hitcount.db.transactions import DATABASE_ERRORS, is_in_transaction
-from django_hitcount.exceptions import BufferUnavailable
+from django_hitcount.db.transactions import is_in_transaction
+from django_hitcount.numbers import errors_logged
 from django_hitcount.outages.page_writes import write_on_page
 
 T = TypeVar("T")
@@ -31,8 +30,6 @@ MOST_REMEMBERED = 20_000
 
 REMEMBERED_SECONDS = 300.0
 """After this time a row is looked up again: another process may have deleted it."""
-
-logger = logging.getLogger("django_hitcount")
 
 
 class KnownRows(Generic[T]):
@@ -89,13 +86,8 @@ def make_named_row(key: ObjectKey) -> None:
 
 def _make(model: type[Model], pk: object, using: str) -> None:
     column: Any = model._meta.pk
-    try:
+    with errors_logged(f"{model._meta.label} {pk!r} is counted, but not in lists yet"):
         insert_if_missing(model, {column.column: pk}, using=using)
-    except BufferUnavailable:
-        pass  # The breaker has logged it.
-    except DATABASE_ERRORS as exc:
-        logger.error("%s %r is counted, but not in lists yet: %s", model._meta.label, pk, exc)
-    else:
         _made.remember((using, model, pk), True, using=using)
 
 

@@ -7,7 +7,6 @@ A list that shows them then costs nothing more.
 from __future__ import annotations
 
 import copyreg
-import logging
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain, islice, product
@@ -31,14 +30,11 @@ from django_hitcount.counters.primary_keys import is_unsaved
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.expressions import HitsInTables, VisitorsInTables
 from django_hitcount.db.tables import hits_alias
-from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import UnsavedObject
-from django_hitcount.numbers import read_numbers
+from django_hitcount.numbers import errors_logged, read_numbers
 from django_hitcount.twins import async_twin
 
 __all__ = ["aprefetch_hits", "prefetch_hits"]
-
-logger = logging.getLogger("django_hitcount")
 
 IterableClass = type[Any]
 """A subclass of Django's BaseIterable: it makes objects from the rows of a queryset."""
@@ -83,12 +79,10 @@ def prefetch_hits(
     if isinstance(objects, Model | str) or not isinstance(objects, Iterable):
         raise UnsavedObject(f"Invalid objects: {objects!r}. Pass a list or a queryset of objects.")
     objs = [obj for obj in objects if obj is not None and not is_unsaved(obj)]
-    try:
-        totals = [Wish(counter) for counter in counters]
-        of_days = [Wish(*wanted) for wanted in product(with_visitors, numbers)]
+    totals = [Wish(counter) for counter in counters]
+    of_days = [Wish(*wanted) for wanted in product(with_visitors, numbers)]
+    with errors_logged(f"The hits of {len(objs)} objects cannot be read"):
         read_of_objects(objs, [*totals, *of_days], for_later_pages=True)
-    except DATABASE_ERRORS as exc:
-        logger.error("The hits of %d objects cannot be read: %s", len(objs), exc)
 
 
 def _list_values(value: Any) -> list[Any]:

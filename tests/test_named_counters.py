@@ -29,6 +29,7 @@ from django_hitcount import (
 )
 from django_hitcount.counters.days import day_of
 from django_hitcount.db.tables import DeletedObject, HitSlot
+from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.maintenance.compaction import compact_hits
 from django_hitcount.models import Counter
@@ -137,7 +138,7 @@ def test_row_that_was_deleted_elsewhere_is_made_again_later(buffer, monkeypatch)
 
 def test_table_that_is_away_loses_no_hit(redis_buffer, monkeypatch, caplog):
     def fail(*args: object, **more: object) -> None:
-        raise known_rows.DATABASE_ERRORS[0]("away")
+        raise DATABASE_ERRORS[0]("away")
 
     monkeypatch.setattr(known_rows.sql, "insert_or_ignore", fail)
     assert record_hit(Counter("newsletter")).counted

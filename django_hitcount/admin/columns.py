@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import datetime
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -21,9 +21,7 @@ from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.sums import read_days_of_each
 from django_hitcount.db.tables import HitSlot
 from django_hitcount.db.total_columns import HitCountField, total_columns
-from django_hitcount.db.transactions import DATABASE_ERRORS
-from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.numbers import read_numbers
+from django_hitcount.numbers import errors_logged, read_numbers
 from django_hitcount.outages import page_read_breaker
 from django_hitcount.reports import label_counter
 from django_hitcount.reports.charts import Sparkline, sparkline
@@ -34,8 +32,6 @@ DAYS = 30
 
 _ON_STATE = "hitcount_cell"
 """The attribute of ``obj._state`` with a cell. Not of a ModelAdmin: requests share that."""
-
-logger = logging.getLogger("django_hitcount")
 
 
 class HitsColumn:
@@ -84,11 +80,9 @@ def fill_cells(
 
     Costs what get_hits() costs, and a query. If a server does not answer, the column is empty.
     """
-    try:
+    keys: dict[models.Model, CounterKey] = {}
+    with errors_logged("Totals cannot be read"):
         keys = {obj: counter_key(obj, counter=counter) for obj in objs}
-    except DATABASE_ERRORS as exc:
-        logger.error("Totals cannot be read: %s", exc)
-        keys = {}
     totals = read_numbers([*map(Number, keys.values())], on_page=True)
     lines = _read_lines({*keys.values()})
     for obj in objs:
@@ -102,14 +96,13 @@ def fill_cells(
 def _read_lines(keys: Collection[CounterKey]) -> dict[CounterKey, Sparkline]:
     """Read the lines of counters that have hits in the tables; none if the database is away."""
     days = day_range(*last_days(DAYS))
-    try:
-        with page_read_breaker().guard(), savepoint(days.using):
-            found = read_days_of_each(keys, days)
-    except BufferUnavailable:
-        return {}  # The breaker has logged it.
-    except DATABASE_ERRORS as exc:
-        logger.error("Hits by day cannot be read: %s", exc)
-        return {}
+    found: dict[CounterKey, dict[datetime.date, int]] = {}
+    with (
+        errors_logged("Hits by day cannot be read"),
+        page_read_breaker().guard(),
+        savepoint(days.using),
+    ):
+        found = read_days_of_each(keys, days)
     all_days = list_days(days.first_day, days.last_day)
     return {
         key: sparkline({day: by_day.get(day, 0) for day in all_days})
