@@ -239,9 +239,10 @@ def check_orderings(
     for view, names in find_lost_orderings():
         yield Error(
             f"{view.__name__} cannot order by {', '.join(map(repr, names))}: no filter of it "
-            "knows hits.",
+            "knows these hits.",
             hint="Use django_hitcount.rest_framework.HitCountOrderingFilter in its filter_backends "
-            "in place of OrderingFilter.",
+            "in place of OrderingFilter. No filter orders by the hits of other objects, such as "
+            "HitCountField(source='author.hits'): leave these names out.",
             obj=view,
             id="django_hitcount.E011",
         )

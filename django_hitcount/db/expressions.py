@@ -22,7 +22,7 @@ from django_hitcount.counters.days import last_days
 from django_hitcount.counters.keys import check_counter, valid_visitor_counter
 from django_hitcount.counters.primary_keys import KeyType, is_uuid_as_digits, key_field, key_type
 from django_hitcount.db.counter_keys import content_type_id_of
-from django_hitcount.db.tables import DailyVisitors, HitSlot, SeenVisitor
+from django_hitcount.db.tables import DailyHitSlot, DailyVisitors, HitSlot, SeenVisitor
 from django_hitcount.db.tables.hits import exact_collation
 from django_hitcount.exceptions import HitCountError
 
@@ -138,6 +138,15 @@ class FirstOfDays(Expression):
 
     def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> Any:
         return compiler.compile(models.Value(last_days(self.days)[0], models.DateField()))
+
+
+class HitsOfDaysInTables(_InTables):
+    """The hits of a counter of each object on the last days."""
+
+    def __init__(self, model: type[models.Model], *, counter: str, days: int) -> None:
+        rows = _rows_of(DailyHitSlot, model, counter).filter(day__gte=FirstOfDays(days))
+        hits = rows.values("counter").values(total=models.Sum("hits"))
+        super().__init__(model, hits, counter=counter)
 
 
 class VisitorsInTables(_InTables):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import QuerySet
 from django.db.models.functions import Coalesce
@@ -17,17 +17,34 @@ from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
-from django_hitcount.db.expressions import HitsInTables
+from django_hitcount.db.expressions import HitsInTables, HitsOfDaysInTables
 from django_hitcount.rest_framework.fields import HitCountField
 
 IN_TABLES = "_in_tables"
 """The end of the names of annotations that only order."""
 
-KNOWN_PACKAGES = ("rest_framework.", "django_filters.")
-"""Packages whose filters do not order by hits."""
+KNOWN_PACKAGES = ("rest_framework.", "django_filters.", "django_hitcount.")
+"""Packages of whose filters it is known whether they order by hits."""
 
 SAYS_ORDER = ("filter_backends", "ordering", "ordering_fields", "queryset", "serializer_class")
 """Attributes of a view that say how it orders. as_view() may change them."""
+
+
+class HitsOfList(NamedTuple):
+    """The hits that a list is ordered by: those of a counter, of all time or of the last days."""
+
+    counter: str
+    days: int | None = None
+
+    @property
+    def annotation(self) -> str:
+        """The name that with_hits() gives those of all time; with the days for those of days."""
+        name = "hits" if self.counter == DEFAULT_COUNTER else f"{self.counter}_hits"
+        return name if self.days is None else f"{name}_of_{self.days}_days"
+
+
+class _InOrder(Coalesce):
+    """An expression around the hits in the tables, so that no iterable makes them exact."""
 
 
 class HitCountOrderingFilter(filters.OrderingFilter):
@@ -39,33 +56,38 @@ class HitCountOrderingFilter(filters.OrderingFilter):
             ordering_fields = ["hits", "title"]
 
     "hits" are those of the counter "views", and "downloads_hits" those of "downloads". A
-    HitCountField of the serializer without ``days`` is known by its own name, too. Objects with
-    equal hits are ordered by primary key, so that pages have no object twice.
+    HitCountField of the serializer is known by its own name, too, with its ``days``; but not the
+    hits of other objects. Objects with equal hits are ordered by primary key, so that pages have no
+    object twice.
 
     With ``ordering_fields = "__all__"``, those fields are allowed beside all columns. Costs a
     subquery for every object of the queryset, and orders by the hits in the tables: with Redis, by
-    all hits up to the last flush. For many objects, order by a column:
+    all hits up to the last flush. For many objects, order by a column of their hits of all time:
     django_hitcount.fields.HitCountField.
     """
 
     def get_ordering(self, request: Request, queryset: Any, view: Any) -> Any:
         """Return the terms to order by. CursorPagination asks for those of an ordered queryset."""
         ordering = super().get_ordering(request, queryset, view)
-        added = {f"{name}{IN_TABLES}" for name in _names_of_hits()}
-        if ordering and added & queryset.query.annotations.keys():
+        annotations = queryset.query.annotations.values()
+        if ordering and any(isinstance(each, _InOrder) for each in annotations):
             return _make_terms(queryset, ordering, view)[1]
         return ordering
 
     def get_valid_fields(self, queryset: Any, view: Any, context: Any = None) -> Any:
         """Return the names that a request may order by, and their labels."""
-        found = [*super().get_valid_fields(queryset, view, context or {})]
+        found = [
+            (name, label)
+            for name, label in super().get_valid_fields(queryset, view, context or {})
+            if not _has_hits_of_others(name, queryset, view)
+        ]
         if getattr(view, "ordering_fields", self.ordering_fields) == "__all__":
-            names = [name for name in _find_fields(view) if _counter_of(name, queryset, view)]
+            names = [name for name in _find_fields(view) if _find_hits(name, queryset, view)]
             found += [(name, name) for name in names if name not in dict(found)]
         return found
 
     def get_default_valid_fields(self, queryset: Any, view: Any, context: Any = None) -> Any:
-        """Without ``ordering_fields``: those of the serializer, but not the hits of some days."""
+        """Without ``ordering_fields``: those of the serializer, but no hits of other objects."""
         ours = {
             (field.source or name).replace(".", "__"): name
             for name, field in _find_fields(view).items()
@@ -73,7 +95,7 @@ class HitCountOrderingFilter(filters.OrderingFilter):
         return [
             (ours.get(source, source), label)
             for source, label in super().get_default_valid_fields(queryset, view, context or {})
-            if source not in ours or _counter_of(ours[source], queryset, view)
+            if source not in ours or _find_hits(ours[source], queryset, view)
         ]
 
     def filter_queryset(self, request: Request, queryset: Any, view: Any) -> Any:
@@ -91,26 +113,29 @@ def _make_terms(queryset: Any, ordering: Iterable[Any], view: Any) -> tuple[Any,
     is_by_hits = False
     for term in dict.fromkeys(ordering):  # A request can repeat a term a thousand times.
         name = term.removeprefix("-") if isinstance(term, str) else ""
-        if counter := _counter_of(name, queryset, view):
-            queryset, known = _add_hits(queryset, counter, view)
+        if hits := _find_hits(name, queryset, view):
+            queryset, known = _add_hits(queryset, hits, view)
             is_by_hits, term = True, f"-{known}" if term.startswith("-") else known
         terms.append(term)
     return queryset, [*terms, "pk"] if is_by_hits else terms
 
 
-def _add_hits(queryset: Any, counter: str, view: Any) -> tuple[Any, str]:
-    """Return a queryset that knows the hits of a counter in the tables, and under which name."""
-    name = _name_of(counter)
+def _add_hits(queryset: Any, hits: HitsOfList, view: Any) -> tuple[Any, str]:
+    """Return a queryset that knows the hits in the tables, and under which name."""
+    name = hits.annotation
     # The position of a cursor must be the number that the query compares, not the exact one.
     has_cursor = _has_cursor(view)
-    if name in queryset.query.annotations and not has_cursor:
+    if name in _names_of_hits() and name in queryset.query.annotations and not has_cursor:
         return queryset, name
     name += IN_TABLES
     if name in queryset.query.annotations:
         return queryset, name
     add = queryset.annotate if has_cursor else queryset.alias
-    # An expression around it, so that no iterable makes the number exact.
-    return add(**{name: Coalesce(HitsInTables(queryset.model, counter=counter), 0)}), name
+    if hits.days is None:
+        in_tables: Any = HitsInTables(queryset.model, counter=hits.counter)
+    else:
+        in_tables = HitsOfDaysInTables(queryset.model, counter=hits.counter, days=hits.days)
+    return add(**{name: _InOrder(in_tables, 0)}), name
 
 
 def _has_cursor(view: Any) -> bool:
@@ -118,25 +143,29 @@ def _has_cursor(view: Any) -> bool:
     return isinstance(paginator, type) and issubclass(paginator, CursorPagination)
 
 
-def _name_of(counter: str) -> str:
-    """Return the name of the annotation of a counter; see with_hits()."""
-    return "hits" if counter == DEFAULT_COUNTER else f"{counter}_hits"
-
-
-def _counter_of(name: str, queryset: Any, view: Any) -> str | None:
-    """Return the counter that ``name`` orders by; None if it is something else."""
+def _find_hits(name: str, queryset: Any, view: Any) -> HitsOfList | None:
+    """Return the hits that ``name`` orders by; None if it is something else."""
     columns = {field.name for field in queryset.model._meta.get_fields()}
     if name in columns or (name in queryset.query.annotations and name not in _names_of_hits()):
         return None
     if field := _find_fields(view).get(name):
-        is_own = field.days is None and "." not in (field.source or "")
-        return field.counter if is_own and field.source not in columns else None
+        is_own = "." not in (field.source or "") and field.source not in columns
+        return HitsOfList(field.counter, field.days) if is_own else None
     return _names_of_hits().get(name)
 
 
-def _names_of_hits() -> dict[str, str]:
-    """Return the counters by the names of their annotations."""
-    return {_name_of(counter): counter for counter in get_config().counters}
+def _has_hits_of_others(name: str, queryset: Any, view: Any) -> bool:
+    """Return whether ``name`` is a field with the hits of other objects: nothing orders by them."""
+    if name not in _find_fields(view) or name in queryset.query.annotations:
+        return False
+    columns = {field.name for field in queryset.model._meta.get_fields()}
+    return name not in columns and not _find_hits(name, queryset, view)
+
+
+def _names_of_hits() -> dict[str, HitsOfList]:
+    """Return the hits of all time by the names of their annotations."""
+    known = map(HitsOfList, get_config().counters)
+    return {hits.annotation: hits for hits in known}
 
 
 def _find_fields(view: Any) -> dict[str, HitCountField]:
@@ -174,7 +203,7 @@ def _lost_orderings(view: type[GenericAPIView], given: Mapping[str, Any]) -> lis
     """
     Return the names of hits that a view wants to order by, if it has no filter that does it.
 
-    A view or a filter that does more than those of DRF may order by itself.
+    A view or a filter that does more than those of DRF and ours may order by itself.
     """
     of_view = {name: given.get(name, getattr(view, name, None)) for name in SAYS_ORDER}
     queryset, backends = of_view["queryset"], of_view["filter_backends"]
@@ -189,13 +218,20 @@ def _lost_orderings(view: type[GenericAPIView], given: Mapping[str, Any]) -> lis
     default, allowed = of_view["ordering"], of_view["ordering_fields"]
     wanted = [*_listed([default] if isinstance(default, str) else default), *_listed(allowed)]
     seen = SimpleNamespace(serializer_class=of_view["serializer_class"])
-    if allowed is None and any(issubclass(each, filters.OrderingFilter) for each in backends):
+    knows_hits = any(issubclass(each, HitCountOrderingFilter) for each in backends)
+    is_free = any(issubclass(each, filters.OrderingFilter) for each in backends) and not knows_hits
+    if allowed is None and is_free:
         wanted += _find_fields(seen)
     # An item may be a name, a pair of a name and a label, or an expression.
     firsts = [[*item, None][0] if isinstance(item, list | tuple) else item for item in wanted]
     names = dict.fromkeys(item.removeprefix("-") for item in firsts if isinstance(item, str))
     known = queryset.query.annotations
-    return [name for name in names if name not in known and _counter_of(name, queryset, seen)]
+    return [
+        name
+        for name in names
+        if (name not in known and not knows_hits and _find_hits(name, queryset, seen))
+        or _has_hits_of_others(name, queryset, seen)
+    ]
 
 
 def _listed(value: object) -> list[Any]:

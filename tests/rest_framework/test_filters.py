@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -13,9 +14,10 @@ from rest_framework.pagination import CursorPagination
 from rest_framework.response import Response
 from rest_framework.routers import SimpleRouter
 
+from django_hitcount.counters.days import day_of
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.models import with_hits
-from django_hitcount.recording import record_hits
+from django_hitcount.recording import record_hit, record_hits
 from django_hitcount.rest_framework import HitCountField, HitCountOrderingFilter
 from tests.app.models import Article, Plain, Recipe, Reply
 from tests.redis_server import sends
@@ -107,7 +109,7 @@ def test_without_ordering_fields_those_of_the_serializer(articles):
         "cba",
         "abc",
     ]
-    assert [article["hits"] for article in listed("/?ordering=-week", Week)] == [1, 3, 1]
+    assert [article["week"] for article in listed("/?ordering=-week", Week)] == [3, 1, 1]
     assert [article["hits"] for article in listed("/?ordering=-hits", Week)] == [3, 1, 1]
 
 
@@ -155,8 +157,100 @@ def test_hits_of_other_objects_are_no_order(settings):
         serializer_class = Serializer
         ordering_fields = None
 
-    found = HitCountOrderingFilter().get_valid_fields(Reply.objects.all(), View())
-    assert [name for name, _ in found] == ["own"]
+    class Listing(View):
+        ordering_fields = ["own", "week", "of_story", "of_same", "story"]
+
+    for view, names in ((View, ["own", "week"]), (Listing, ["own", "week", "story"])):
+        found = HitCountOrderingFilter().get_valid_fields(Reply.objects.all(), view())
+        assert [name for name, _ in found] == names
+
+
+class DaysSerializer(serializers.ModelSerializer):
+    """``hits`` are those of some days, too."""
+
+    hits = HitCountField(days=7)
+    today = HitCountField(days=1)
+    copies = HitCountField(counter="downloads", days=7)
+
+    class Meta:
+        model = Article
+        fields = ["title", "hits", "today", "copies"]
+
+
+@pytest.fixture
+def busy_days(buffer) -> None:
+    """Of all time, "a" has the most hits; of seven days "b"; and today "c"."""
+    last_of_seven = day_of() - timedelta(days=6)
+    earlier = last_of_seven - timedelta(days=1)
+    for title, days in (
+        ("a", [*[earlier] * 5, day_of()]),
+        ("b", [earlier, *[last_of_seven] * 4]),
+        ("c", [day_of()] * 2),
+    ):
+        article = Article.objects.create(title=title)
+        for day in days:
+            record_hit(article, at=day)
+        record_hit(article, counter="downloads", amount=ord(title))
+    flush_hits()
+
+
+@pytest.mark.parametrize(
+    "queryset",
+    [Article.objects.order_by("pk"), with_hits(Article.objects.order_by("pk"))],
+    ids=["plain", "with_hits"],
+)
+@pytest.mark.parametrize("fields", [["hits", "today", "copies"], "__all__", None])
+@pytest.mark.parametrize("paginator", [ArticleViewSet.pagination_class, CursorPagination])
+def test_orders_by_the_hits_of_days(busy_days, queryset, fields, paginator):
+    class Ordered(ArticleViewSet):
+        serializer_class = DaysSerializer
+        pagination_class = type("Pages", (paginator,), {"page_size": 10})
+        ordering_fields = fields
+
+    Ordered.queryset = queryset
+
+    for ordering, expected in (
+        ("-hits", "bca"),
+        ("hits", "acb"),
+        ("-today", "cab"),
+        ("today", "bac"),
+        ("-today,-hits", "cab"),
+        ("-copies", "cba"),
+    ):
+        assert titles(ordering, Ordered) == expected
+
+
+def test_cursor_of_the_hits_of_days(busy_days):
+    class Short(ArticleViewSet):
+        serializer_class = DaysSerializer
+        pagination_class = type("Pages", (CursorPagination,), {"page_size": 1})
+
+    address, found = "/?ordering=-hits", ""
+    while address:
+        page = Short.as_view({"get": "list"})(request(path=address)).data
+        found += page["results"][0]["title"]
+        address = page["next"]
+
+    assert found == "bca"
+
+
+@pytest.mark.parametrize("ordering", ["-of_story", "of_story,-own", "-of_same"])
+def test_no_request_for_the_hits_of_other_objects_is_an_error(buffer, ordering):
+    class Serializer(serializers.ModelSerializer):
+        own = HitCountField()
+        of_story = HitCountField(source="story.hits")
+        of_same = HitCountField(source="story")
+
+        class Meta:
+            model = Reply
+            fields = ["own", "of_story", "of_same"]
+
+    class View(ArticleViewSet):
+        queryset = Reply.objects.order_by("pk")
+        serializer_class = Serializer
+        ordering_fields = ["own", "of_story", "of_same"]
+
+    assert listed(f"/?ordering={ordering}", View) == []
 
 
 def test_view_without_a_serializer(articles):
@@ -344,7 +438,7 @@ class TestCheck:
 
         return check
 
-    LOST = ["Articles cannot order by 'hits': no filter of it knows hits."]
+    LOST = ["Articles cannot order by 'hits': no filter of it knows these hits."]
 
     @pytest.mark.parametrize(
         "attributes",
@@ -360,19 +454,34 @@ class TestCheck:
                 "filter_backends": [type("F", (filters.OrderingFilter,), {})],
             },
             {"serializer_class": serializer_of(Article), "ordering_fields": None},
+            {"serializer_class": DaysSerializer, "ordering_fields": ["hits"]},
         ],
     )
     def test_lost(self, found, attributes):
         assert found(**attributes) == self.LOST
 
+    @pytest.mark.parametrize("source", ["story", "story.hits"])
+    @pytest.mark.parametrize("backend", [HitCountOrderingFilter, filters.OrderingFilter])
+    @pytest.mark.parametrize("names", [{"ordering_fields": ["of"]}, {"ordering": "-of"}])
+    def test_hits_of_other_objects(self, found, source, backend, names):
+        fields = {"of": HitCountField(source=source), "Meta": serializer_of(Reply).Meta}
+        lost = found(
+            queryset=Reply.objects.all(),
+            serializer_class=type("Serializer", (serializer_of(Reply),), fields),
+            filter_backends=[backend],
+            **{"ordering_fields": ["own"], **names},
+        )
+
+        assert lost == ["Articles cannot order by 'of': no filter of it knows these hits."]
+
     def test_lost_in_a_viewset(self, found):
         assert found(ArticleViewSet, filter_backends=[filters.OrderingFilter]) == [
-            "Articles cannot order by 'hits', 'downloads': no filter of it knows hits."
+            "Articles cannot order by 'hits', 'downloads': no filter of it knows these hits."
         ]
 
     def test_several_names(self, found):
         assert found(ordering_fields=["downloads_hits"], ordering="hits") == [
-            "Articles cannot order by 'hits', 'downloads_hits': no filter of it knows hits."
+            "Articles cannot order by 'hits', 'downloads_hits': no filter of it knows these hits."
         ]
 
     @pytest.mark.parametrize(
@@ -381,6 +490,11 @@ class TestCheck:
             {},
             {"ordering_fields": "__all__"},
             {"ordering_fields": ["hits"], "filter_backends": [HitCountOrderingFilter]},
+            {
+                "ordering_fields": ["hits"],
+                "filter_backends": [HitCountOrderingFilter],
+                "serializer_class": DaysSerializer,
+            },
             {"ordering": "-hits", "filter_backends": [type("F", (HitCountOrderingFilter,), {})]},
             {"ordering_fields": ["hits"], "queryset": with_hits(Article.objects.all())},
             {"ordering_fields": ["hits"], "queryset": None},
@@ -408,7 +522,7 @@ class TestCheck:
 
         assert [
             message.msg for message in run_checks() if message.id == "django_hitcount.E011"
-        ] == ["View cannot order by 'hits': no filter of it knows hits."]
+        ] == ["View cannot order by 'hits': no filter of it knows these hits."]
 
     def test_lost_only_if_the_column_is_missing(self, found):
         fields = {"views": HitCountField(), "Meta": serializer_of(Recipe).Meta}
