@@ -71,6 +71,12 @@ def test_a_csv_file_is_imported_once_and_undone(buffer, article, file):
     assert get_hits(article) == 3
 
 
+def test_options_of_django_may_stand_before_and_after_the_source(article, file):
+    assert run("import_hits", "csv", file, "--dry-run", "--verbosity", "0") == ""
+    assert run("import_hits", "-v0", "csv", file, "--dry-run") == ""
+    assert "Would import" in run("import_hits", "csv", file, "--dry-run", "--traceback")
+
+
 def test_a_file_that_has_changed_is_another_import(buffer, article, file):
     run("import_hits", "csv", file)
     with open(file, "a") as more:

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import SUPPRESS, ArgumentParser
 from datetime import date
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DEFAULT_DB_ALIAS
 
 from django_hitcount.conf import DEFAULT_COUNTER
@@ -26,6 +26,15 @@ class Command(BaseCommand):
         "Import hits from CSV files, access logs, Plausible, a column of a model, or the tables of "
         "django-hitcount. A second run adds nothing. Run it again if it was interrupted."
     )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._options_of_django: dict[tuple[str, ...], dict[str, Any]] = {}
+
+    def add_base_argument(self, parser: CommandParser, *names: str, **kwargs: Any) -> None:
+        """Add an option of Django, and keep it: it may also stand after the source."""
+        super().add_base_argument(parser, *names, **kwargs)
+        self._options_of_django[names] = {**kwargs, "default": SUPPRESS}
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--undo", metavar="ID", help="take back exactly what an import added")
@@ -53,6 +62,9 @@ class Command(BaseCommand):
         tables.add_argument("--day", type=date.fromisoformat, help=_DAY)
         tables.add_argument("--database", default=DEFAULT_DB_ALIAS, help="where the tables are")
         _add_options(tables)
+        for of_source in sources.choices.values():
+            for names, kwargs in self._options_of_django.items():
+                of_source.add_argument(*names, **kwargs)
 
     def handle(
         self, *, undo: str | None, source: str | None, verbosity: int, **options: Any
