@@ -27,12 +27,15 @@ def path_of(request: HttpRequest) -> str | None:
     """
     Return the path that a page is counted under; None if it is excluded. The rules, in order:
 
+    - no page of Django's admin is counted, whatever its path;
     - several slashes are one;
     - ``strip_slash``, ``lower_case`` and ``exclude`` of HITCOUNT["PAGES"];
     - characters that no table stores, and a ``?`` that is part of the path, are quoted;
     - of the query, only the parameters remain that ``query`` names, in that order.
     """
-    options = get_config().pages
+    match, options = request.resolver_match, get_config().pages
+    if match and "admin" in match.app_names:
+        return None
     path, excluded = _single_slashes(request.path), options.exclude
     if not path.isascii():
         path = path.encode(errors="replace").decode()

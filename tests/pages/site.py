@@ -71,6 +71,7 @@ def show(request: HttpRequest, source: str = SHOWN) -> HttpResponse:
 
 urlpatterns = [
     path("admin/", admin.site.urls),
+    path("office/", admin.site.urls),
     path("json/", json),
     path("xhtml/", xhtml),
     path("stream/", stream),

@@ -40,6 +40,7 @@ def test_html_counts_for_its_page_and_for_the_site(browser):
         ("get", "/missing/"),
         ("get", "/admin/login/"),
         ("get", "/admin"),
+        ("get", "/office/login/"),
     ],
 )
 def test_other_answers_count_nothing(browser, method, path):
