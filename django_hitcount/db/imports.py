@@ -101,7 +101,7 @@ def begin_import(name: str, strategy: str, days: Days) -> Import:
         ) from exc
 
 
-def advance(made: Import, last_row: Sequence[object]) -> bool:
+def advance(made: Import, last_counter: CounterKey) -> bool:
     """
     Note that the next piece is written, in the transaction that writes it. Costs a statement.
 
@@ -110,7 +110,8 @@ def advance(made: Import, last_row: Sequence[object]) -> bool:
     """
     rows = Import.objects.using(hits_alias()).filter(pk=made.pk)
     mine = rows.filter(runner=made.runner, is_undone=False)
-    if mine.filter(pieces=made.pieces).update(pieces=made.pieces + 1, last_row=[*last_row]):
+    later = {"pieces": made.pieces + 1, "last_counter": [*last_counter]}
+    if mine.filter(pieces=made.pieces).update(**later):
         return True
     if mine.filter(pieces=made.pieces + 1).exists():
         return False  # The answer to the COMMIT was lost.

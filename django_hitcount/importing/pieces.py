@@ -16,12 +16,11 @@ from django_hitcount.importing.existing import make_named_rows
 
 PIECE_SIZE = 5000
 """Rows that one transaction writes: many enough that the COMMITs take little time, and few enough
-to hold locks for a fraction of a second. Pages that meet one write into another slot."""
+to hold locks for a fraction of a second. Pages that meet one write into another slot. Some more are
+written if the last counter has further days."""
 
 
-def write_piece(
-    made: Import, rows: Sequence[Row], last_row: Sequence[object], strategy: str
-) -> list[Row]:
+def write_piece(made: Import, rows: Sequence[Row], strategy: str) -> list[Row]:
     """
     Write what the tables lack of some rows, in one transaction. Return it.
 
@@ -33,7 +32,7 @@ def write_piece(
 
     def write() -> PausedTotals:
         with limit_waits(using, seconds=imports.LOCK_WAIT_SECONDS, is_at_begin=True):
-            if imports.advance(made, last_row):
+            if imports.advance(made, rows[-1].key):
                 missing[:] = imports.find_missing(rows, strategy, using=using)
                 imports.write_piece(made, missing, slot=choice.next(), using=using)
             return get_buffer().pause_totals([row.key for row in missing])

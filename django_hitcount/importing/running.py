@@ -3,7 +3,8 @@ Import hits, exactly once, and take them back.
 
 The rows of a source are added up and sorted in a temporary database, and then written in pieces in
 lock order. Each piece is one transaction, in which the row of the import notes how far it got, as
-a flush notes its batch in the ledger. So an import that died is continued after its last piece.
+a flush notes its batch in the ledger. So an import that died is continued after its last piece. A
+piece has all days of a counter, so it does not matter if the source has others by then.
 """
 
 from __future__ import annotations
@@ -219,15 +220,15 @@ def _write_all(
     made = found
     if not dry_run:
         made = imports.begin_import(summary.import_id, strategy, days)
-    last_row: Any = made.last_row if made else None
+    last_counter: Any = made.last_counter if made else None
     total = spool.count()
-    done = total - spool.count(after=last_row)
-    while rows := spool.rows_after(last_row, PIECE_SIZE):
-        last_row = [*rows[-1].key, rows[-1].day.isoformat()]
+    done = total - spool.count(after=last_counter)
+    while rows := spool.rows_after(last_counter, PIECE_SIZE):
+        last_counter = [*rows[-1].key]
         if dry_run or not made:
             written = imports.find_missing(rows, strategy, using=hits_alias())
         else:
-            written = write_piece(made, rows, last_row, strategy)
+            written = write_piece(made, rows, strategy)
         summary.rows += len(written)
         summary.hits += sum(row.hits for row in written)
         summary.visitors += sum(row.visitors for row in written)

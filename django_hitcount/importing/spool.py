@@ -44,17 +44,22 @@ INSERT INTO hits VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET hits = hits + excluded.hits, visitors = visitors + excluded.visitors
 """
 
-FIRST_ROW = (0, "", "", "")
-"""What all rows come after."""
+FIRST_COUNTER = (0, "", "")
+"""What all counters come after."""
 
 COUNT = """
-SELECT COUNT(*) FROM hits WHERE (content_type_id, object_id, counter, day) > (?, ?, ?, ?)
+SELECT COUNT(*) FROM hits WHERE (content_type_id, object_id, counter) > (?, ?, ?)
 """
 
 NEXT = """
 SELECT content_type_id, object_id, counter, day, hits, visitors FROM hits
-WHERE (content_type_id, object_id, counter, day) > (?, ?, ?, ?)
+WHERE (content_type_id, object_id, counter) > (?, ?, ?)
 ORDER BY content_type_id, object_id, counter, day LIMIT ?
+"""
+
+REST = """
+SELECT content_type_id, object_id, counter, day, hits, visitors FROM hits
+WHERE content_type_id = ? AND object_id = ? AND counter = ? AND day > ? ORDER BY day
 """
 
 MOVE = """
@@ -122,8 +127,8 @@ class Spool:
         findings.leave_out_days(max(first_day, FIRST_DAY), min(last_day, latest_day))
 
     def count(self, *, after: Iterable[Any] | None = None) -> int:
-        """Return how many rows there are, or how many come after one of them in lock order."""
-        ((number,),) = self._database.execute(COUNT, [*(after or FIRST_ROW)])
+        """Return how many rows there are, or how many come after a counter in lock order."""
+        ((number,),) = self._database.execute(COUNT, [*(after or FIRST_COUNTER)])
         return int(number)
 
     def days(self) -> Days:
@@ -131,12 +136,18 @@ class Spool:
         found = self._database.execute(DAYS)
         return unite_days((model, counter, [day], n) for model, counter, day, n in found)
 
-    def rows_after(self, last_row: Iterable[Any] | None, size: int) -> list[Row]:
-        """Return the next rows in lock order."""
-        after = [*(last_row or FIRST_ROW)]
+    def rows_after(self, after: Iterable[Any] | None, size: int) -> list[Row]:
+        """
+        Return the next rows after a counter in lock order, and all that the last counter has.
+
+        So a counter is never divided: it may have other days when an import is continued.
+        """
+        found = [*self._database.execute(NEXT, [*(after or FIRST_COUNTER), size])]
+        if found:
+            found += self._database.execute(REST, found[-1][:4])
         return [
             Row(CounterKey(*key), datetime.date.fromisoformat(day), hits, visitors)
-            for *key, day, hits, visitors in self._database.execute(NEXT, [*after, size])
+            for *key, day, hits, visitors in found
         ]
 
     def objects(self) -> Iterator[list[tuple[ObjectKey, str, int]]]:

@@ -99,7 +99,7 @@ class Migration(migrations.Migration):
                 ('is_undone', models.BooleanField(default=False)),
                 ('runner', models.CharField(max_length=32)),
                 ('pieces', models.BigIntegerField(default=0)),
-                ('last_row', models.JSONField(null=True)),
+                ('last_counter', models.JSONField(null=True)),
                 ('days', models.JSONField()),
                 ('refused', models.JSONField(default=list)),
                 ('started_at', models.DateTimeField(default=django.utils.timezone.now)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import random
+import signal
 import time
 
 import pytest
@@ -15,13 +16,17 @@ from django.db import connection
 from django.db.models import Sum
 
 from django_hitcount import get_hits, import_hits, record_hit, undo_import
+from django_hitcount.buffers import get_buffer
+from django_hitcount.db import imports
 from django_hitcount.db.tables import DailyHitSlot, HitSlot, Import
 from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.importing import Column, HitcountTables, running, tables
 from django_hitcount.maintenance.flushing import flush_hits
 from tests import children
 from tests.app.models import Article, Cover, Dish, Menu, Photo, Recipe, Remark, Review, Small
+from tests.faults.test_kills import dies_before
 from tests.servers import WAIT_SECONDS
+from tests.sessions import wait_for_transactions_of_the_dead
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis")]
 
@@ -232,6 +237,63 @@ def test_a_column_is_imported_on_a_named_day(buffer):
     assert done.import_id == "column app.recipe.downloads downloads"
     assert [get_hits(recipe, counter="downloads") for recipe in recipes] == [0, 7, 7, 7, 7]
     assert get_hits(recipes[1], counter="downloads", first_day=EARLIER, last_day=EARLIER) == 7
+
+
+OTHER_DAYS = [EARLIER + datetime.timedelta(days=n) for n in (-1, 1)]
+
+
+@pytest.mark.parametrize("day", OTHER_DAYS, ids=["an earlier day", "a later day"])
+@pytest.mark.parametrize("call", [1, 2, 3])
+@pytest.mark.parametrize("step", ["before a piece", "before the COMMIT", "after the COMMIT"])
+def test_a_column_whose_import_is_killed_counts_once_if_continued_with_another_day(
+    buffer, monkeypatch, day, call, step
+):
+    monkeypatch.setattr(running, "PIECE_SIZE", 2)
+    recipes = [Recipe.objects.create(title="x") for _ in range(5)]
+    for number, recipe in enumerate(recipes, 1):
+        Recipe.objects.filter(pk=recipe.pk).update(downloads=number)
+    get_hits(recipes, counter="downloads")  # With Redis, it now keeps these totals.
+    dies = {
+        "before a piece": dies_before(running, "write_piece", call=call),
+        "before the COMMIT": dies_before(imports, "write_piece", call=call),
+        "after the COMMIT": dies_before(get_buffer(), "resume_totals", call=call),
+    }[step]
+
+    def begin():
+        import_hits(Column("app.Recipe", "downloads", EARLIER, "downloads"))
+
+    with dies():
+        assert children.run(begin) == -signal.SIGKILL
+    wait_for_transactions_of_the_dead()
+    import_hits(Column("app.Recipe", "downloads", day, "downloads"))
+
+    flush_hits()
+    wanted = dict(zip(recipes, range(1, 6), strict=True))
+    assert get_hits(recipes, counter="downloads") == wanted
+    days = {"first_day": OTHER_DAYS[0], "last_day": OTHER_DAYS[1]}
+    assert get_hits(recipes, counter="downloads", **days) == wanted
+    assert undo_import("column app.recipe.downloads downloads") == 15
+    assert get_hits(recipes, counter="downloads") == dict.fromkeys(recipes, 0)
+
+
+@pytest.mark.parametrize("day", [datetime.date(2024, 6, 1), EARLIER])
+@pytest.mark.parametrize("call", [2, 3])
+def test_tables_whose_import_is_killed_count_once_if_continued_with_another_day(
+    buffer, installed, monkeypatch, day, call
+):
+    """Some hits have a row, and others count on ``day``, before or after these."""
+    monkeypatch.setattr(running, "PIECE_SIZE", 2)
+    articles = [Article.objects.create(pk=pk) for pk in (1, 2, 3)]
+    for article in articles:
+        old_hits(article, 10, at(1), at(2), at(3))
+    first_day = EARLIER if day != EARLIER else datetime.date(2024, 6, 1)
+
+    with dies_before(running, "write_piece", call=call)():
+        assert children.run(lambda: import_hits(HitcountTables(first_day))) == -signal.SIGKILL
+    import_hits(HitcountTables(day))
+
+    flush_hits()
+    assert get_hits(articles) == dict.fromkeys(articles, 10)
 
 
 def test_columns_of_models_with_other_keys(buffer):

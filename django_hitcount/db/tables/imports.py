@@ -30,8 +30,8 @@ class Import(Row):
     """A random name of the process that writes the pieces."""
 
     pieces = models.BigIntegerField(default=0)
-    last_row = models.JSONField(null=True)
-    """The key and the day that the last piece ends with."""
+    last_counter = models.JSONField(null=True)
+    """The key that the last piece ends with. All days of it are written."""
 
     days = models.JSONField()
     """The days of each content type and counter, and how many visitors."""
