@@ -7,7 +7,7 @@ A list that shows them then costs nothing more.
 from __future__ import annotations
 
 import copyreg
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain, islice, product
 from typing import Any
@@ -122,7 +122,7 @@ def read_of_objects(
     return {wish: [found.get(number) for number in some] for wish, some in numbers.items()}
 
 
-def _find_wishes(query: Query) -> dict[str, Wish]:
+def find_wishes(query: Query) -> dict[str, Wish]:
     """
     Return the numbers that a query wants of its objects, by the name of the annotation.
 
@@ -134,11 +134,6 @@ def _find_wishes(query: Query) -> dict[str, Wish]:
         for name, annotation in query.annotation_select.items()
         if isinstance(annotation, HitsInTables | VisitorsInTables)
     }
-
-
-def wants_numbers(query: Query) -> bool:
-    """Return whether a query wants totals or visitors for its objects."""
-    return bool(_find_wishes(query))
 
 
 class _ExactType(type):
@@ -178,10 +173,10 @@ class _ExactIterable(BaseIterable):  # type: ignore[type-arg]
 
     def __iter__(self) -> Iterator[Any]:
         rows: Iterator[Any] = super().__iter__()  # type: ignore[misc]
-        return self._fill_in(rows) if wants_numbers(self.queryset.query) else rows
+        wishes = find_wishes(self.queryset.query)
+        return self._fill_in(rows, wishes) if wishes else rows
 
-    def _fill_in(self, rows: Iterator[Any]) -> Iterator[Any]:
-        wishes = _find_wishes(self.queryset.query)
+    def _fill_in(self, rows: Iterator[Any], wishes: Mapping[str, Wish]) -> Iterator[Any]:
         # The query finds the hits under the keys of its own objects.
         is_other = hasattr(self.queryset.model, "hit_count_object")
         is_exact = not (is_other or get_buffer().keeps_hits)

@@ -13,7 +13,7 @@ from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import last_days
 from django_hitcount.counters.primary_keys import is_part_of_class
 from django_hitcount.db.expressions import HitsInTables, VisitorsInTables
-from django_hitcount.prefetching import IterableClass, make_exact, wants_numbers
+from django_hitcount.prefetching import IterableClass, find_wishes, make_exact
 from django_hitcount.twins import async_method
 
 ModelT = TypeVar("ModelT", bound=models.Model)
@@ -219,7 +219,7 @@ class HitCountQuerySet(models.QuerySet[ModelT]):
         pickled, and with an iterable class that another library sets later.
         """
         original: IterableClass = self._original_iterable_class
-        return make_exact(original) if wants_numbers(self.query) else original
+        return make_exact(original) if find_wishes(self.query) else original
 
     @_iterable_class.setter
     def _iterable_class(self, iterable_class: IterableClass) -> None:
