@@ -190,8 +190,7 @@ def record_new_hits(
     if request is not None:
         memory = memory_of(request)
         options = get_config().counters[counter]
-        needs_origin = options.identifies_visitors or options.per_address
-        if needs_origin and hits[0].amount > 0 and None in [hit.refusal for hit in hits]:
+        if options.needs_origin and hits[0].amount > 0 and None in [hit.refusal for hit in hits]:
             is_hidden = get_consents(counter) and lacks_consent(request, counter)
             origin = None if is_hidden else read_origin(request, options)
         if len(objs) == 1:

@@ -78,6 +78,11 @@ class CounterOptions:
         return self.visitors or self.repeat != "always"
 
     @cached_property
+    def needs_origin(self) -> bool:
+        """Whether hits of this counter need to know where their request comes from."""
+        return self.identifies_visitors or bool(self.per_address)
+
+    @cached_property
     def keeps_seen_visitors(self) -> bool:
         """Whether the hashes of the visitors of each day are kept until the day is closed."""
         return self.visitors or self.repeat == "daily"

@@ -13,7 +13,7 @@ from pathlib import Path
 from django.apps import apps
 from django.http import HttpRequest
 
-from django_hitcount.conf import CounterOptions, get_config
+from django_hitcount.conf import get_config
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.hits import ADDRESS_LIMIT, REPEAT
 from django_hitcount.counters.keys import check_counter
@@ -134,7 +134,7 @@ class _Reader:
         As seen_visitors.refuse_repeats() does, but by the clock of the log.
         """
         options = self._options
-        if not _needs_origin(options) or lacks_consent(request, self._counter):
+        if not options.needs_origin or lacks_consent(request, self._counter):
             return None, 0
         origin = read_origin(request, options)
         if origin is None:
@@ -157,10 +157,6 @@ class _Reader:
         if counts and limited:
             self._seen.add(*limited)
         return None if counts else REPEAT, int(is_new)
-
-
-def _needs_origin(options: CounterOptions) -> bool:
-    return options.identifies_visitors or bool(options.per_address)
 
 
 @lru_cache(maxsize=1024)
