@@ -6,7 +6,6 @@ has read, so that all of it is read again.
 from __future__ import annotations
 
 import datetime
-import logging
 from collections.abc import Iterable
 from typing import Any, TypeVar, overload
 
@@ -18,8 +17,7 @@ from django_hitcount.counters.days import find_range, last_days
 from django_hitcount.counters.keys import valid_visitor_counter
 from django_hitcount.counters.numbers import Number
 from django_hitcount.counters.visitors import Visitors
-from django_hitcount.db.counter_keys import counter_key, keys_by_object
-from django_hitcount.db.transactions import DATABASE_ERRORS
+from django_hitcount.db.counter_keys import keys_by_object
 from django_hitcount.numbers import read_numbers
 from django_hitcount.twins import async_twin
 
@@ -33,8 +31,6 @@ __all__ = [
 ]
 
 ModelT = TypeVar("ModelT", bound=Model)
-
-logger = logging.getLogger("django_hitcount")
 
 
 @overload
@@ -152,16 +148,6 @@ def _read(
     found = read_numbers(numbers.values())
     by_object = {of: found[number] for of, number in numbers.items()}
     return by_object[obj] if isinstance(obj, Model) else by_object
-
-
-def total_or_none(obj: Model, *, counter: str = DEFAULT_COUNTER) -> int | None:
-    """As get_hits(), but return None if the total cannot be read. For pages."""
-    try:
-        key = counter_key(obj, counter=counter)
-    except DATABASE_ERRORS as exc:
-        logger.error("A total cannot be read: %s", exc)
-        return None
-    return read_numbers([Number(key)], on_page=True).get(Number(key))
 
 
 def refresh_hits() -> None:

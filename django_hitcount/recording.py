@@ -41,8 +41,13 @@ from django_hitcount.exceptions import BufferUnavailable, InvalidArgument
 from django_hitcount.numbers import read_numbers
 from django_hitcount.outages import page_read_breaker
 from django_hitcount.outages.waits import add_wait, current_page
-from django_hitcount.page_numbers import find_wanted, memory_of, read_totals, remember_results
-from django_hitcount.reading import total_or_none
+from django_hitcount.page_numbers import (
+    find_wanted,
+    memory_of,
+    page_number,
+    read_totals,
+    remember_results,
+)
 from django_hitcount.refusals.consents import get_consents, lacks_consent
 from django_hitcount.refusals.registry import (
     GivenRefusal,
@@ -110,7 +115,7 @@ def record_hit(
         return Hit(False, UNSAVED, None)
     if once_per_request and request is None:
         log_refused([NO_REQUEST], counter)
-        return Hit(False, NO_REQUEST, total_or_none(obj, counter=counter))
+        return Hit(False, NO_REQUEST, page_number(None, obj, counter=counter))
     return _record([obj], request, counter, amount, at, refusals, once_per_request)[0]
 
 
@@ -209,8 +214,7 @@ def record_new_hits(
         if opened:
             work = partial(_record_now, objs, hits, request, origin, wanted, with_totals)
             delayed = DelayedWork(work, opened)
-            keys = [hit.key for hit in hits]
-            before = read_totals(keys, request, wanted) if with_totals else {}
+            before = read_totals([hit.key for hit in hits], request, wanted) if with_totals else {}
             results = _foresee(hits, before, origin)
         else:
             results = _record_now(objs, hits, request, origin, wanted, with_totals)

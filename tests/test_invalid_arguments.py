@@ -14,7 +14,8 @@ from django.utils.translation import gettext_lazy
 from django_hitcount.counters.keys import InvalidKey
 from django_hitcount.exceptions import InvalidArgument, UnsavedObject
 from django_hitcount.models import HitCountMixin, HitCountQuerySet, with_hits, with_visitors
-from django_hitcount.reading import get_hits, get_visitors, total_or_none
+from django_hitcount.page_numbers import page_number
+from django_hitcount.reading import get_hits, get_visitors
 from django_hitcount.recording import record_hit, record_hits
 from tests.app.models import Article, Page, Photo
 
@@ -36,7 +37,7 @@ def article() -> Article:
         (partial(record_hit, once_per_request=True), [None, None]),
         (get_hits, [None]),
         (get_hits, [[]]),
-        (total_or_none, [None]),
+        (page_number, [None, None]),
         (get_hits, [None, TODAY, TODAY]),
         (get_visitors, [None, TODAY]),
         (get_visitors, [None, TODAY, TODAY]),

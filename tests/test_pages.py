@@ -45,9 +45,10 @@ class TestHitCount:
 
     def test_prints_the_total_without_a_request(self, article):
         article.record_hit()
+        fresh = Article.objects.get()
 
-        assert render("{% hit_count a %}", article) == "1"
-        assert article.hits == 1
+        assert render("{% hit_count a %}", fresh) == "1"
+        assert fresh.hits == 1
 
     @pytest.mark.parametrize("method", ["head", "post"])
     def test_prints_the_total_and_counts_nothing_but_get(self, article, method):

@@ -25,7 +25,7 @@ from django_hitcount.compat.models import HitCount
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.hits import BAD_TOKEN, OTHER_SITE, Hit
 from django_hitcount.db.transactions import DATABASE_ERRORS
-from django_hitcount.reading import total_or_none
+from django_hitcount.page_numbers import page_number
 from django_hitcount.recording import record_hit
 from django_hitcount.views import is_foreign
 
@@ -106,5 +106,6 @@ class HitCountDetailView(DetailView, HitCountMixin):  # type: ignore[type-arg]
             hitcount |= _describe(hit)._asdict()
             hitcount["total_hits"] = hit.total
         else:
-            hitcount["total_hits"] = total_or_none(self.object, counter=DEFAULT_COUNTER)
+            total = page_number(self.request, self.object, counter=DEFAULT_COUNTER)
+            hitcount["total_hits"] = total
         return {**context, "hitcount": hitcount}

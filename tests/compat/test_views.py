@@ -104,7 +104,7 @@ def show(article: Article, request, **attributes: object) -> str:
 class TestDetailView:
     def test_shows_and_counts_nothing(self, article):
         article.record_hit()
-        assert show(article, request_of(1)) == "1   pk"
+        assert show(Article.objects.get(), request_of(1)) == "1   pk"
         assert get_hits(article) == 1
 
     def test_counts_with_count_hit(self, article):
