@@ -1,16 +1,26 @@
-"""The commands, and what they print about numbers."""
+"""The commands: how they read days, and print numbers."""
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
 from contextlib import suppress
+from datetime import date
 from typing import Any
 
 from django.core.management.base import OutputWrapper
 
 
+def read_day(text: str) -> date:
+    """Return the day that an option names. Raises ArgumentTypeError if it is none."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError as exc:
+        raise ArgumentTypeError(f"{text!r} is no day, such as 2020-01-31") from exc
+
+
 def count_of(number: int, singular: str, plural: str) -> str:
-    """Return a number with its noun: "1 batch", "2 batches"."""
-    return f"{number} {singular if number == 1 else plural}"
+    """Return a number with its noun: "1 batch", "1,200 batches"."""
+    return f"{number:,} {singular if number == 1 else plural}"
 
 
 class ProgressLine:

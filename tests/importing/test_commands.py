@@ -62,7 +62,7 @@ def test_a_csv_file_is_imported_once_and_undone(buffer, article, file):
     assert get_hits(article) == 3
     assert run("import_hits", "csv", file).splitlines() == [
         f"'{name}' was imported before: 0 hits added.",
-        "To import it again, undo it first, or name another --id.",
+        f"To import it again, undo it first (--undo '{name}'), or name another --id.",
     ]
     undone = run("import_hits", undo=name).splitlines()
     assert undone == ["1 of 1 rows undone", f"Took back 3 hits of '{name}'."]
@@ -75,6 +75,22 @@ def test_options_of_django_may_stand_before_and_after_the_source(article, file):
     assert run("import_hits", "csv", file, "--dry-run", "--verbosity", "0") == ""
     assert run("import_hits", "-v0", "csv", file, "--dry-run") == ""
     assert "Would import" in run("import_hits", "csv", file, "--dry-run", "--traceback")
+
+
+def test_numbers_are_printed_for_people(article, tmp_path):
+    one, many = tmp_path / "one.csv", tmp_path / "many.csv"
+    one.write_text("date,object,hits\n2024-05-01,app.article:1,1\n")
+    many.write_text("date,object,hits\n2024-05-02,app.article:1,1200\n")
+
+    assert "Imported 1 hit as" in run("import_hits", "csv", str(one))
+    assert "Imported 1,200 hits as 'many'" in run("import_hits", "csv", str(many), "--id", "many")
+    assert "Took back 1,200 hits of" in run("import_hits", undo="many")
+
+
+@pytest.mark.parametrize("command", [("import_hits", "csv", "hits.csv"), ("export_hits",)])
+def test_an_invalid_day_is_named(command):
+    with pytest.raises(CommandError, match="'2024-5-1' is no day, such as 2020-01-31"):
+        run(*command, "--first-day", "2024-5-1")
 
 
 def test_a_file_that_has_changed_is_another_import(buffer, article, file):

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import shutil
 from argparse import ArgumentParser
-from datetime import date
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -12,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django_hitcount.exceptions import BufferUnavailable, InvalidArgument
 from django_hitcount.importing.exporting import export_hits
 from django_hitcount.maintenance import describe_error
-from django_hitcount.management import count_of
+from django_hitcount.management import count_of, read_day
 
 
 class Command(BaseCommand):
@@ -21,8 +20,8 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", nargs="?", type=Path, help="the file; by default, the output")
         parser.add_argument("--counter", help="the hits of one counter only")
-        parser.add_argument("--first-day", type=date.fromisoformat, help="such as 2024-02-29")
-        parser.add_argument("--last-day", type=date.fromisoformat)
+        parser.add_argument("--first-day", type=read_day, help="such as 2024-02-29")
+        parser.add_argument("--last-day", type=read_day)
 
     def handle(self, *, file: Path | None, verbosity: int, **options: Any) -> None:
         limits = {name: options[name] for name in ("counter", "first_day", "last_day")}

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from argparse import SUPPRESS, ArgumentParser
-from datetime import date
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -18,7 +17,7 @@ from django_hitcount.importing.running import (
     undo_import,
 )
 from django_hitcount.maintenance import describe_error
-from django_hitcount.management import ProgressLine, count_of
+from django_hitcount.management import ProgressLine, count_of, read_day
 
 
 class Command(BaseCommand):
@@ -56,10 +55,10 @@ class Command(BaseCommand):
                 )
         column = sources.add_parser("column", help="a number that a model has of its own")
         column.add_argument("column", metavar="app.Model.column")
-        column.add_argument("--day", type=date.fromisoformat, required=True, help=_DAY)
+        column.add_argument("--day", type=read_day, required=True, help=_DAY)
         _add_options(column)
         tables = sources.add_parser("hitcount", help="the tables of django-hitcount or dj-hitcount")
-        tables.add_argument("--day", type=date.fromisoformat, help=_DAY)
+        tables.add_argument("--day", type=read_day, help=_DAY)
         tables.add_argument("--database", default=DEFAULT_DB_ALIAS, help="where the tables are")
         _add_options(tables)
         for of_source in sources.choices.values():
@@ -106,8 +105,8 @@ def _add_options(parser: ArgumentParser) -> None:
         help="add to the hits of each object and day (the default), replace them, or keep what is "
         "larger",
     )
-    parser.add_argument("--first-day", type=date.fromisoformat, help="leave out earlier days")
-    parser.add_argument("--last-day", type=date.fromisoformat, help="leave out later days")
+    parser.add_argument("--first-day", type=read_day, help="leave out earlier days")
+    parser.add_argument("--last-day", type=read_day, help="leave out later days")
     parser.add_argument("--dry-run", action="store_true", help="only say what would change")
     parser.add_argument(
         "--strict", action="store_true", help="write nothing if a row has a problem"
@@ -133,9 +132,11 @@ def _describe(done: ImportSummary, *, is_dry: bool) -> list[str]:
     if done.was_finished:
         return [
             f"{done.import_id!r} was imported before: 0 hits added.",
-            "To import it again, undo it first, or name another --id.",
+            f"To import it again, undo it first (--undo {done.import_id!r}), or name another --id.",
         ]
-    hits = f"{done.hits:,} hits" + (f" and {done.visitors:,} visitors" if done.visitors else "")
+    hits = count_of(done.hits, "hit", "hits")
+    if done.visitors:
+        hits += f" and {count_of(done.visitors, 'visitor', 'visitors')}"
     lines = [f"{'Would import' if is_dry else 'Imported'} {hits} as {done.import_id!r}:"]
     if done.first_day:
         rows = count_of(done.rows, "row", "rows")
