@@ -137,7 +137,7 @@ def test_every_source_has_its_options(buffer, article, tmp_path):
         *("import_hits", "plausible", str(tmp_path / "imported_pages.csv"), "--strategy"),
         *("larger", "--first-day", "2024-05-02", "--last-day", "2024-05-02"),
     )
-    assert "Imported 1 hits as 'plausible imported_pages.csv " in plausible
+    assert "Imported 1 hit as 'plausible imported_pages.csv " in plausible
     assert "  1 skipped: a day that was left out" in plausible
     run("import_hits", "column", "app.Recipe.views", "--day", "2020-01-01")
     assert get_hits(recipe) == 5
