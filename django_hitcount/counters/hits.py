@@ -114,6 +114,9 @@ class NewHits(NamedTuple):
     visitor: VisitorHashes | None = None
     """Who made them; None if the counter does not need it."""
 
+    counts_refusal: bool = True
+    """Whether the buffer counts refused hits if it refuses them. False only without a refusal."""
+
 
 class Hit(NamedTuple):
     """The result of record_hit()."""

@@ -81,7 +81,8 @@ def _record(request: HttpRequest, response: HttpResponseBase, path: str) -> None
     hits: list[NewHits] = []
     if not is_missing:
         objs.append(site)
-        hits.append(NewHits(key, day, 1))
+        # Refused is a view whose page is: the site is repeated by each further page of a visitor.
+        hits.append(NewHits(key, day, 1, counts_refusal=False))
     try:
         page = page or _find_or_make(site_id, path, "404" if is_missing else "pages")
         objs.append(page or shown)

@@ -261,7 +261,7 @@ def report_refused(
     """
     counter = hits[0].key.counter
     found = zip(hits, refusals, strict=True)
-    log_refused((name for hit, name in found if not hit.refusal), counter)
+    log_refused((name for hit, name in found if not hit.refusal and hit.counts_refusal), counter)
     if not hit_refused.receivers:
         return
     for obj, name in zip(objs, refusals, strict=True):

@@ -97,8 +97,7 @@ def add_visitors(hits: Sequence[NewHits], origin: RequestOrigin) -> Sequence[New
         logger.error("Cannot read the visitor key, so visitors are not distinguished: %s", exc)
         return hits
     return [
-        NewHits(hit.key, hit.day, hit.amount, hit.refusal, _hash_visitor(keys, origin, hit.key))
-        for hit in hits
+        NewHits(*hit[:4], _hash_visitor(keys, origin, hit.key), hit.counts_refusal) for hit in hits
     ]
 
 

@@ -8,8 +8,11 @@ import pytest
 
 from django_hitcount.counters.hits import NewHits, VisitorHashes
 from django_hitcount.db.counter_keys import counter_key
+from django_hitcount.db.tables import RefusedHitSlot
+from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.reading import get_hits
 from tests.app.models import Article
+from tests.tables import slot_sums
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -58,6 +61,24 @@ def test_repeats_are_found_in_their_places(rule, buffer, articles):
         *[None] * len(others),
         "repeat",
     ]
+
+
+@pytest.mark.parametrize("number", [1, 2, 39])
+def test_hits_that_count_no_refusal_are_refused_in_silence(rule, buffer, articles, number):
+    """That of ``one`` counts, in the same call."""
+    rule("daily")
+    one, *others = [visit_of(article) for article in articles]
+    some = [hit._replace(counts_refusal=False) for hit in others[:number]]
+    assert {result.refusal for result in buffer.record(some)[0]} == {None}
+    assert {result.refusal for result in buffer.record(some)[0]} == {"repeat"}
+    flush_hits()
+    assert not RefusedHitSlot.objects.exists()
+
+    buffer.record([one])
+    assert {result.refusal for result in buffer.record([*some, one])[0]} == {"repeat"}
+    flush_hits()
+    assert [(row.refusal, row.hits) for row in RefusedHitSlot.objects.all()] == [("repeat", 1)]
+    assert slot_sums(articles) == {article: int(n <= number) for n, article in enumerate(articles)}
 
 
 def test_held_hits_are_there_if_the_total_is_not(redis_buffer, articles):

@@ -119,6 +119,42 @@ def test_rules_of_the_counter_apply(counted, browser):
     assert visitors_by_day(WholeSite(), days=1) == {day_of(): 2}
 
 
+@pytest.mark.parametrize(
+    "rule", [{"repeat": "daily"}, {"repeat": 60}, {"repeat": 60, "visitors": True}]
+)
+def test_a_view_is_refused_once_and_only_if_its_page_is_repeated(counted, browser, rule):
+    """The whole site is repeated by each further page, which nobody would call refused."""
+    counted(views=rule)
+    for path in ("/tea/", "/mate/", "/coffee/", "/water/"):
+        browser.get(path)
+    assert refused_today() == {}
+
+    for _ in range(2):
+        browser.get("/mate/")
+    assert refused_today() == {("views", "repeat"): 2}
+    assert counts() == {"/tea/": 1, "/mate/": 1, "/coffee/": 1, "/water/": 1, "": 1}
+
+
+def test_the_limit_of_an_address_refuses_a_view_once(counted, browser):
+    counted(views={"per_address": 2})
+    for path in ("/tea/", "/mate/", "/coffee/"):
+        browser.get(path)
+    assert refused_today() == {}
+
+    for _ in range(2):
+        browser.get("/mate/")
+    assert refused_today() == {("views", "address_limit"): 1}
+    assert counts() == {"/tea/": 1, "/mate/": 2, "/coffee/": 1, "": 2}
+
+
+def test_what_a_refusal_refuses_is_one_refused_hit_of_a_visitor_who_was_counted(counted, browser):
+    counted(views={"repeat": "daily"})
+    browser.get("/tea/")
+    browser.get("/tea/", headers={"sec-purpose": "prefetch"})
+
+    assert refused_today() == {("views", "prefetch"): 1}
+
+
 def test_pages_may_have_a_counter_of_their_own(counted, browser):
     counted(counter="page_views", counters={"page_views": {}})
     browser.get("/tea/")

@@ -44,6 +44,10 @@ HITS_AT_A_TIME = 500
 REMEMBERED_COUNTERS = 2048
 """Counters whose calls a process caches: in 3 MB, or in 6 MB if they have visitors."""
 
+SILENT = "-"
+"""In place of the field of refused hits, which is empty for a hit that nothing has refused yet: if
+Redis refuses it, no refused hit is counted."""
+
 VERDICTS = (None, REPEAT, ADDRESS_LIMIT)
 """The refusal of a hit, by the number that the script returns for it."""
 
@@ -111,7 +115,10 @@ def build_record_call(
     Either all hits have a visitor, or none. If they have, all are of one counter and day. If the
     command is sent again, ``expected`` is what Redis is expected to know, see find_commands.lua.
     """
-    plans = [_plan_hit(names, *hit[:4], hit.visitor and _kind_of(hit.visitor)) for hit in hits]
+    plans = [
+        _plan_hit(names, *hit[:4], hit.visitor and _kind_of(hit.visitor), hit.counts_refusal)
+        for hit in hits
+    ]
     recorder, number, _ = command_id
     keys: list[str | bytes] = [*names.for_record, *plans[0].rule_keys]
     args: list[Argument] = [recorder, number, expected, threshold, len(hits), *plans[0].rule_args]
@@ -132,9 +139,11 @@ def pack_hit(hit: NewHits, command_id: CommandId) -> PackedCall:
     If it is in doubt, build_record_call() makes the call that is sent again.
     """
     recorder, number, run_id = command_id
-    key, day, amount, refusal, visitor = hit
+    key, day, amount, refusal, visitor, counts_refusal = hit
     kind = visitor and _kind_of(visitor)
-    text, plan = _pack_like(database_prefix(), run_id, key, day, amount, refusal, kind)
+    text, plan = _pack_like(
+        database_prefix(), run_id, key, day, amount, refusal, kind, counts_refusal
+    )
     words = [recorder.encode(), b"%d" % number]
     if visitor:
         keys, args = plan.list_own_words(visitor)
@@ -169,6 +178,7 @@ def _pack_like(
     amount: int,
     refusal: str | None,
     kind: VisitorKind | None,
+    counts_refusal: bool,
 ) -> tuple[bytes, HitPlan]:
     """
     Pack the call of one hit like these, with gaps for the command's id and the visitor's own words.
@@ -177,7 +187,7 @@ def _pack_like(
     """
     config = conf.get_config()
     names = run_keys(key.partition(config.partitions), run_id)
-    plan = _plan_hit(names, key, day, amount, refusal, kind)
+    plan = _plan_hit(names, key, day, amount, refusal, kind, counts_refusal)
     rule_args, last_args = plan.rule_args, list[Argument]()
     gaps: tuple[list[str], list[Argument]] = [], []
     if kind:
@@ -215,9 +225,12 @@ def _plan_hit(
     amount: int,
     refusal: str | None,
     kind: VisitorKind | None,
+    counts_refusal: bool,
 ) -> HitPlan:
     total = names.total(key.text)
     refused = RefusedKey(day, key.counter, refusal).field if refusal else ""
+    if kind and not counts_refusal:
+        refused = SILENT
     args: tuple[Argument, ...] = key.on(day), amount, refused
     if kind is None:
         return HitPlan((), ("",), (total,), args, names)

@@ -182,7 +182,8 @@ for n = 1, tonumber(number_of_hits) do
   local field, amount, refused_field = unpack(ARGV, args_read + 1, args_read + 3)
   keys_read, args_read = keys_read + 1, args_read + 3
   verdicts[n] = COUNTS
-  if judge and is_new and refused_field == '' then
+  local is_silent = refused_field == '-' -- See SILENT in record_call.py.
+  if judge and is_new and (refused_field == '' or is_silent) then
     verdicts[n], refused_field = judge(keys_read, args_read)
   end
   keys_read, args_read = keys_read + keys_of_visitor, args_read + args_of_visitor
@@ -198,7 +199,7 @@ for n = 1, tonumber(number_of_hits) do
       total = false
     end
   else
-    if is_new and refused_field ~= '' and tonumber(amount) > 0 then
+    if is_new and refused_field ~= '' and not is_silent and tonumber(amount) > 0 then
       add(refused_field, amount)
     end
     total = pcall('GET', total_key)
