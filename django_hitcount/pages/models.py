@@ -83,8 +83,14 @@ class WholeSite(NamedModel):
         return text
 
 
+NO_PAGE = 0
+"""In place of a primary key: there is no such page."""
+
 known_pages: KnownRows[int] = KnownRows()
-"""The primary keys of the pages that this process has found, by site and path."""
+"""
+The primary keys of the pages that this process has found, by site and path; beside them, the paths
+that find_old_page() has not found.
+"""
 
 
 def find_page(site_id: int, path: str) -> Page | None:
@@ -105,6 +111,22 @@ def find_page(site_id: int, path: str) -> Page | None:
         known_pages.remember((using, site_id, path), pk, using=using)
     page = Page(pk=pk, site_id=site_id, path=path)
     page._state.adding, page._state.db = False, using
+    return page
+
+
+def find_old_page(site_id: int, path: str) -> Page | None:
+    """
+    Do the same as find_page(), but without a page also cost nothing if this process has looked for
+    it within five minutes. One that another process has made since is not found so long.
+    """
+    using = router.db_for_write(Page)
+    missing = ("no page", using, site_id, path)
+    is_missing = known_pages.recall((using, site_id, path)) is None
+    if len(path) > PATH_MAX_LENGTH or (is_missing and known_pages.recall(missing) == NO_PAGE):
+        return None
+    page = find_page(site_id, path)
+    if page is None:
+        known_pages.remember(missing, NO_PAGE, using=using)
     return page
 
 

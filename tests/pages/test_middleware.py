@@ -72,6 +72,26 @@ def test_304_counts_if_its_page_is_known(browser, settings):
     assert counts() == {"/tea/": 2, "": 2}
 
 
+def test_304_of_a_path_that_is_no_page_costs_one_query_in_five_minutes(
+    browser, settings, django_assert_num_queries
+):
+    settings.MIDDLEWARE = [
+        *settings.MIDDLEWARE[:1],
+        "django.middleware.http.ConditionalGetMiddleware",
+    ]
+    headers = {"If-None-Match": '"tea"'}
+    for path, queries in (("/json/", 1), ("/json/", 0), ("/tea/", 1), ("/tea/", 0)):
+        with django_assert_num_queries(queries):
+            assert browser.get(path, headers=headers).status_code == 304
+    with django_assert_num_queries(0):
+        assert browser.get(f"/{'x' * 501}", headers=headers).status_code == 304
+
+    browser.get("/tea/")
+    for _ in range(2):
+        browser.get("/tea/", headers=headers)
+    assert counts() == {"/tea/": 3, "": 3}
+
+
 def test_site_cache_counts(browser, settings):
     settings.MIDDLEWARE = [
         settings.MIDDLEWARE[0],
