@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from asgiref.sync import sync_to_async
 from django.db import OperationalError, models
+from django.db.migrations.state import ModelState, ProjectState
+from django.db.migrations.writer import MigrationWriter
 from django.template import Context, Template
 from django.test import AsyncClient, Client
 from django.test.utils import isolate_apps
@@ -139,6 +141,16 @@ class TestModels:
         assert HitCount.objects.get_for_object(post).hits == 1
         with pytest.raises(TypeError):
             post.hit_count.hits_in_last(years=1)
+
+    def test_migrations_may_name_the_mixin(self):
+        path, imports = MigrationWriter.serialize(compat.HitCountMixin)
+        assert path == "django_hitcount.compat.models.HitCountMixin"
+        assert imports == {"import django_hitcount.compat.models"}
+        fields = [("id", models.BigAutoField(primary_key=True))]
+        bases = (models.Model, compat.HitCountMixin)
+        state = ProjectState()
+        state.add_model(ModelState("app", "Old", fields, bases=bases))
+        assert state.apps.get_model("app", "Old")(pk=1).hit_count.content_object.pk == 1
 
 
 async def test_async_client(buffer, no_connection_of_the_thread_is_left):
