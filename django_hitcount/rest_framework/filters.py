@@ -221,7 +221,10 @@ def _lost_orderings(view: type[GenericAPIView], given: Mapping[str, Any]) -> lis
     knows_hits = any(issubclass(each, HitCountOrderingFilter) for each in backends)
     is_free = any(issubclass(each, filters.OrderingFilter) for each in backends) and not knows_hits
     if allowed is None and is_free:
-        wanted += _find_fields(seen)
+        # Of a field whose source is a column, DRF takes the column.
+        columns = {field.name for field in queryset.model._meta.get_fields()}
+        fields = _find_fields(seen).items()
+        wanted += [name for name, field in fields if field.source not in columns]
     # An item may be a name, a pair of a name and a label, or an expression.
     firsts = [[*item, None][0] if isinstance(item, list | tuple) else item for item in wanted]
     names = dict.fromkeys(item.removeprefix("-") for item in firsts if isinstance(item, str))

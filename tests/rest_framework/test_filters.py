@@ -474,6 +474,28 @@ class TestCheck:
 
         assert lost == ["Articles cannot order by 'of': no filter of it knows these hits."]
 
+    @pytest.mark.parametrize(
+        ("source", "backend", "is_lost"),
+        [
+            ("story.hits", filters.OrderingFilter, True),  # It allows "story__hits", and fails.
+            ("story", filters.OrderingFilter, False),  # It orders by the column.
+            ("story.hits", HitCountOrderingFilter, False),
+            ("story", HitCountOrderingFilter, False),
+        ],
+    )
+    def test_hits_of_other_objects_without_ordering_fields(self, found, source, backend, is_lost):
+        fields = {"of": HitCountField(source=source), "Meta": SimpleNamespace(model=Reply)}
+        lost = found(
+            queryset=Reply.objects.all(),
+            serializer_class=type("Serializer", (serializers.Serializer,), fields),
+            filter_backends=[backend],
+            ordering_fields=None,
+        )
+
+        assert (
+            lost == ["Articles cannot order by 'of': no filter of it knows these hits."] * is_lost
+        )
+
     def test_lost_in_a_viewset(self, found):
         assert found(ArticleViewSet, filter_backends=[filters.OrderingFilter]) == [
             "Articles cannot order by 'hits', 'downloads': no filter of it knows these hits."
