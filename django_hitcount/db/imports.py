@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime
 import secrets
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 from django.db import IntegrityError, models
 from django.utils import timezone
@@ -18,6 +18,8 @@ from django_hitcount.db import daily_visitors, slots, sql, sums
 from django_hitcount.db.tables import DailyVisitors, Import, ImportedHits, hits_alias
 from django_hitcount.db.transactions import in_transaction, limit_waits, take_write_lock
 from django_hitcount.exceptions import ImportRefused
+
+T = TypeVar("T")
 
 PATIENCE_SECONDS = 30.0
 """How long to retry a piece that meets locks before the import stops. It can be continued."""
@@ -32,9 +34,19 @@ Added = ImportedHits | DailyVisitors
 """A row of what an import has added."""
 
 
-def read_import(name: str) -> Import | None:
-    """Read an import. Costs a query."""
-    return Import.objects.using(hits_alias()).filter(name=name).first()
+def transact(work: Callable[[int], T]) -> T:
+    """
+    Run ``work`` in a transaction, with the slot that it may add hits to.
+
+    If it meets locks, tries again for half a minute, each time with another slot.
+    """
+    using, choice = hits_alias(), slots.SlotChoice()
+
+    def run() -> T:
+        with limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
+            return work(choice.next())
+
+    return in_transaction(run, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True)
 
 
 def read_imports() -> list[Import]:
@@ -42,14 +54,15 @@ def read_imports() -> list[Import]:
     return [*Import.objects.using(hits_alias()).order_by("pk")]
 
 
-def check_import(name: str, strategy: str, days: Days | None = None) -> None:
+def check_import(name: str, strategy: str, days: Days | None = None) -> Import | None:
     """
-    Raise ImportRefused if ``name`` may not be begun or continued now. Costs a query.
-
-    Without ``days``, does not check whether other imports have days of these.
+    Return the import ``name`` if it has begun. Raise ImportRefused if it may not be begun or
+    continued now, or if other imports have some of ``days``. Costs a query.
     """
+    found = None
     for other in read_imports():
         if other.name == name:
+            found = other
             if other.is_undone:
                 raise ImportRefused(
                     f"An undo of the import {name!r} has begun. Finish it: undo it again."
@@ -69,6 +82,7 @@ def check_import(name: str, strategy: str, days: Days | None = None) -> None:
                 f"The import {other.name!r} has already imported hits of {common}. Leave these "
                 "days out, undo that import, or import both sources at once."
             )
+    return found
 
 
 def begin_import(name: str, strategy: str, days: Days) -> Import:
@@ -79,7 +93,7 @@ def begin_import(name: str, strategy: str, days: Days) -> Import:
     """
     using = hits_alias()
 
-    def begin() -> Import:
+    def begin(slot: int) -> Import:
         take_write_lock(using, Import)
         # Locked: the other process may be writing a piece, and noting it in this row.
         found = Import.objects.using(using).filter(name=name).select_for_update().first()
@@ -91,9 +105,7 @@ def begin_import(name: str, strategy: str, days: Days) -> Import:
         return made
 
     try:
-        return in_transaction(
-            begin, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True
-        )
+        return transact(begin)
     except IntegrityError as exc:
         raise ImportRefused(
             f"Another import has begun at the same time as {name!r}. Only one import runs at a "
@@ -125,7 +137,7 @@ def _taken_over(made: Import) -> ImportRefused:
     )
 
 
-def find_missing(rows: Sequence[Row], strategy: str, *, using: str) -> list[Row]:
+def find_missing(rows: Sequence[Row], strategy: str) -> list[Row]:
     """
     Return how many hits and visitors the tables lack of each row. A row that lacks none is left
     out.
@@ -135,7 +147,7 @@ def find_missing(rows: Sequence[Row], strategy: str, *, using: str) -> list[Row]
     if strategy == "add":
         return [row for row in rows if row.hits or row.visitors]
     has_visitors = any(row.visitors for row in rows)
-    days = sums.DayRange(min(row.day for row in rows), max(row.day for row in rows), using)
+    days = sums.DayRange(min(row.day for row in rows), max(row.day for row in rows), hits_alias())
     hits: Counter[tuple[CounterKey, datetime.date]] = Counter()
     visitors: Counter[tuple[CounterKey, datetime.date]] = Counter()
     for keys in split([*dict.fromkeys(row.key for row in rows)], KEYS_AT_A_TIME):
@@ -143,7 +155,7 @@ def find_missing(rows: Sequence[Row], strategy: str, *, using: str) -> list[Row]
             hits.update({(key, day): n for day, n in by_day.items()})
         if has_visitors:
             for found, counted in daily_visitors.read_days(
-                keys, days.first_day, days.last_day, using=using
+                keys, days.first_day, days.last_day, using=days.using
             ).items():
                 visitors[found.key, found.day] += counted.visitors
     lacking = []
@@ -158,24 +170,24 @@ def find_missing(rows: Sequence[Row], strategy: str, *, using: str) -> list[Row]
     return lacking
 
 
-def write_piece(made: Import, rows: Sequence[Row], *, slot: int, using: str) -> None:
+def write_piece(made: Import, rows: Sequence[Row], *, slot: int) -> None:
     """
     Add rows to the slots and to the visitors, and note them as imported, in lock order.
 
     The caller opens the transaction. Costs a statement per thousand rows and table.
     """
-    add_rows(rows, slot=slot, using=using)
+    add_rows(rows, slot=slot)
     visitors = [
         (*row.key, row.day, _visitor_key(made, row.day), row.visitors)
         for row in rows
         if row.visitors
     ]
-    sql.insert_or_add(DailyVisitors, (*DailyVisitors.KEY, "count"), visitors, using)
+    sql.insert_or_add(DailyVisitors, (*DailyVisitors.KEY, "count"), visitors, hits_alias())
     imported = [(*row.key, row.day, made.pk, row.hits) for row in rows]
-    sql.insert_or_add(ImportedHits, (*ImportedHits.KEY, "hits"), imported, using)
+    sql.insert_or_add(ImportedHits, (*ImportedHits.KEY, "hits"), imported, hits_alias())
 
 
-def add_rows(rows: Iterable[Row], *, slot: int, using: str) -> None:
+def add_rows(rows: Iterable[Row], *, slot: int) -> None:
     """Add the hits of rows to the slots. Costs two statements per thousand rows."""
     totals: Counter[CounterKey] = Counter()
     daily: Counter[tuple[CounterKey, datetime.date]] = Counter()
@@ -183,8 +195,8 @@ def add_rows(rows: Iterable[Row], *, slot: int, using: str) -> None:
         if hits:
             totals[key] += hits
             daily[key, day] += hits
-    slots.add_totals(totals, slot=slot, using=using)
-    slots.add_daily(daily, slot=slot, using=using)
+    slots.add_totals(totals, slot=slot, using=hits_alias())
+    slots.add_daily(daily, slot=slot, using=hits_alias())
 
 
 def _visitor_key(made: Import, day: datetime.date) -> str:
@@ -202,18 +214,17 @@ def finish_import(made: Import, refused: Sequence[tuple[str, str, str, int]]) ->
 
     Raises ImportRefused if another process has continued the import, or undoes it.
     """
-    using, choice = hits_alias(), slots.SlotChoice()
+    using = hits_alias()
 
-    def finish() -> None:
+    def finish(slot: int) -> None:
         mine = Import.objects.using(using).filter(pk=made.pk, runner=made.runner, is_undone=False)
         end = {"is_open": None, "refused": [*refused], "finished_at": timezone.now()}
-        with limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
-            if mine.filter(is_open=True).update(**end):
-                slots.add_refused(_amounts(refused, 1), slot=choice.next(), using=using)
-            elif not mine.exists():  # Otherwise the answer to the COMMIT was lost.
-                raise _taken_over(made)
+        if mine.filter(is_open=True).update(**end):
+            slots.add_refused(_amounts(refused, 1), slot=slot, using=using)
+        elif not mine.exists():  # Otherwise the answer to the COMMIT was lost.
+            raise _taken_over(made)
 
-    in_transaction(finish, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True)
+    transact(finish)
 
 
 def _amounts(refused: Iterable[Sequence[object]], sign: int) -> dict[RefusedKey, int]:
@@ -225,14 +236,8 @@ def _amounts(refused: Iterable[Sequence[object]], sign: int) -> dict[RefusedKey,
 
 def begin_undo(name: str) -> Import | None:
     """Note that an undo has begun, so that no process writes another piece. Costs two queries."""
-    using = hits_alias()
-    rows = Import.objects.using(using).filter(name=name)
-    in_transaction(
-        lambda: rows.update(is_undone=True, is_open=None),
-        using=using,
-        patience_seconds=PATIENCE_SECONDS,
-        repeatable=True,
-    )
+    rows = Import.objects.using(hits_alias()).filter(name=name)
+    transact(lambda slot: rows.update(is_undone=True, is_open=None))
     return rows.first()
 
 
@@ -255,7 +260,7 @@ def find_added(made: Import) -> list[models.QuerySet[Any, Any]]:
 
 
 def take_piece(
-    made: Import, added: models.QuerySet[Any, Any], after: int, size: int, *, slot: int, using: str
+    made: Import, added: models.QuerySet[Any, Any], after: int, size: int, *, slot: int
 ) -> list[Added]:
     """
     Take the next rows of ``added`` out of the tables, of those with ids above ``after``.
@@ -263,12 +268,13 @@ def take_piece(
     Returns them. The caller opens the transaction. Costs an update, a read, a deletion, and for
     hits two statements per thousand rows.
     """
+    using = hits_alias()
     # Two that undo the same import wait for each other here.
     Import.objects.using(using).filter(pk=made.pk).update(pieces=models.F("pieces") + 1)
     # Locked: move_hits() may be writing them under the key of another object.
     taken = [*added.filter(pk__gt=after).order_by("pk").select_for_update()[:size]]
     hits = [Row(key_of(row), row.day, -row.hits) for row in taken if isinstance(row, ImportedHits)]
-    add_rows(hits, slot=slot, using=using)
+    add_rows(hits, slot=slot)
     sql.delete_by_id(added.model, [row.pk for row in taken], using)
     return taken
 
@@ -280,13 +286,10 @@ def key_of(row: Added) -> CounterKey:
 
 def finish_undo(made: Import) -> None:
     """Take the refused hits back, and forget the import. Costs a transaction."""
-    using, choice = hits_alias(), slots.SlotChoice()
 
-    def finish() -> None:
-        rows = Import.objects.using(using).filter(pk=made.pk)
-        with limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
-            if rows._raw_delete(using):
-                amounts = _amounts(made.refused, -1)
-                slots.add_refused(amounts, slot=choice.next(), using=using)
+    def finish(slot: int) -> None:
+        rows = Import.objects.using(hits_alias()).filter(pk=made.pk)
+        if rows._raw_delete(rows.db):
+            slots.add_refused(_amounts(made.refused, -1), slot=slot, using=rows.db)
 
-    in_transaction(finish, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True)
+    transact(finish)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from django.db import models
 
 from django_hitcount.buffers import PausedTotals, get_buffer
 from django_hitcount.counters.imports import Row
-from django_hitcount.db import imports, slots
-from django_hitcount.db.tables import Import, hits_alias
-from django_hitcount.db.transactions import in_transaction, limit_waits
+from django_hitcount.db import imports
+from django_hitcount.db.tables import Import
 from django_hitcount.importing.existing import make_named_rows
 
 PIECE_SIZE = 5000
@@ -27,44 +26,28 @@ def write_piece(made: Import, rows: Sequence[Row], strategy: str) -> list[Row]:
     Before that, makes the rows of named objects among them.
     """
     make_named_rows({row.key[:2] for row in rows})
-    using, choice = hits_alias(), slots.SlotChoice()
     missing: list[Row] = []
 
-    def write() -> PausedTotals:
-        with limit_waits(using, seconds=imports.LOCK_WAIT_SECONDS, is_at_begin=True):
-            if imports.advance(made, rows[-1].key):
-                missing[:] = imports.find_missing(rows, strategy, using=using)
-                imports.write_piece(made, missing, slot=choice.next(), using=using)
-            return get_buffer().pause_totals([row.key for row in missing])
+    def write(slot: int) -> PausedTotals:
+        if imports.advance(made, rows[-1].key):
+            missing[:] = imports.find_missing(rows, strategy)
+            imports.write_piece(made, missing, slot=slot)
+        return get_buffer().pause_totals([row.key for row in missing])
 
-    _run(write)
+    get_buffer().resume_totals(imports.transact(write))
     made.pieces += 1
     return missing
 
 
-def _run(work: Callable[[], PausedTotals]) -> None:
-    """Run a transaction, and then resume the totals that it has paused."""
-    paused = in_transaction(
-        work,
-        using=hits_alias(),
-        patience_seconds=imports.PATIENCE_SECONDS,
-        repeatable=True,
-    )
-    get_buffer().resume_totals(paused)
-
-
 def take_piece(made: Import, added: models.QuerySet[Any, Any], after: int) -> list[imports.Added]:
     """Take the next rows of ``added`` out of the tables, in one transaction. Return them."""
-    using, choice = hits_alias(), slots.SlotChoice()
     taken: dict[int, imports.Added] = {}
 
-    def take() -> PausedTotals:
-        with limit_waits(using, seconds=imports.LOCK_WAIT_SECONDS, is_at_begin=True):
-            slot = choice.next()
-            rows = imports.take_piece(made, added, after, PIECE_SIZE, slot=slot, using=using)
-            # If the answer to a COMMIT was lost, an earlier try has taken other rows.
-            taken.update({row.pk: row for row in rows})
-            return get_buffer().pause_totals([*map(imports.key_of, rows)])
+    def take(slot: int) -> PausedTotals:
+        rows = imports.take_piece(made, added, after, PIECE_SIZE, slot=slot)
+        # If the answer to a COMMIT was lost, an earlier try has taken other rows.
+        taken.update({row.pk: row for row in rows})
+        return get_buffer().pause_totals([*map(imports.key_of, rows)])
 
-    _run(take)
+    get_buffer().resume_totals(imports.transact(take))
     return [taken[pk] for pk in sorted(taken)]

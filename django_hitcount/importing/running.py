@@ -20,7 +20,7 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.imports import Days
 from django_hitcount.db import imports
-from django_hitcount.db.tables import Import, ImportedHits, hits_alias
+from django_hitcount.db.tables import Import, ImportedHits
 from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.importing.existing import drop_unknown_objects
 from django_hitcount.importing.pieces import PIECE_SIZE, take_piece, write_piece
@@ -132,8 +132,7 @@ def import_hits(
         raise InvalidArgument(
             f"Invalid strategy: {strategy!r}. Pass one of {', '.join(map(repr, STRATEGIES))}."
         )
-    found = imports.read_import(name)
-    imports.check_import(name, strategy)
+    found = imports.check_import(name, strategy)
     if found and not found.is_open:
         return ImportSummary(import_id=name, was_finished=True)
     findings = Findings()
@@ -226,7 +225,7 @@ def _write_all(
     while rows := spool.rows_after(last_counter, PIECE_SIZE):
         last_counter = [*rows[-1].key]
         if dry_run or not made:
-            written = imports.find_missing(rows, strategy, using=hits_alias())
+            written = imports.find_missing(rows, strategy)
         else:
             written = write_piece(made, rows, strategy)
         summary.rows += len(written)
