@@ -44,6 +44,7 @@ from django_hitcount.db.savepoints import protect_transactions
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.downloads import acount_download, count_download
 from django_hitcount.exceptions import TransactionLost
+from django_hitcount.numbers import errors_logged
 from django_hitcount.outages.waits import CurrentPage
 from django_hitcount.recording import record_hit
 from django_hitcount.refusals.registry import GivenRefusal, check_refusals
@@ -203,12 +204,10 @@ def count_views(request: HttpRequest) -> HttpResponse:
         except DATABASE_ERRORS as exc:
             logger.error("The hits of a cached page are not counted: %s", exc)
             return HttpResponse(status=503)
-        try:
+        numbers = dict.fromkeys(show)
+        # The hits are counted, so the page must not send them again.
+        with errors_logged("The numbers of a cached page cannot be read"):
             numbers = read_shown({text: found[text] for text in show if text in found})
-        except DATABASE_ERRORS as exc:
-            # The hits are counted, so the page must not send them again.
-            logger.error("The numbers of a cached page cannot be read: %s", exc)
-            numbers = dict.fromkeys(show)
     response = JsonResponse({"numbers": numbers})
     if origin := named_origin(request):
         response["Access-Control-Allow-Origin"] = origin
@@ -231,10 +230,8 @@ def count_image(request: HttpRequest, token: str) -> HttpResponse:
     elif (found := read_token(token)) is None or found.purpose != HIT:
         refused_tokens.add(BAD_TOKEN, 1)
     else:
-        try:
+        with errors_logged("The hit of a cached page is not counted"):
             count_tokens(request, [found], None)
-        except DATABASE_ERRORS as exc:
-            logger.error("The hit of a cached page is not counted: %s", exc)
     return HttpResponse(GIF, content_type="image/gif")
 
 
