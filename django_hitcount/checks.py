@@ -130,12 +130,12 @@ def _check_visitors() -> Iterator[CheckMessage]:
     from django_hitcount.refusals.registry import get_refusals
     from django_hitcount.visitors import get_identities
 
-    counters = [
-        name for name, options in conf.get_config().counters.items() if options.refusals is not None
-    ]
+    of_counters = conf.get_config().counters.items()
+    refusing = [name for name, options in of_counters if options.refusals is not None]
+    identifying = [name for name, options in of_counters if options.visitor_identity is not None]
     loads: list[Callable[[], object]] = [
-        *(partial(get_refusals, counter) for counter in (None, *counters)),
-        get_identities,
+        *(partial(get_refusals, counter) for counter in (None, *refusing)),
+        *(partial(get_identities, counter) for counter in (None, *identifying)),
     ]
     for load in loads:
         try:

@@ -197,7 +197,7 @@ def record_new_hits(
         options = get_config().counters[counter]
         if options.needs_origin and hits[0].amount > 0 and None in [hit.refusal for hit in hits]:
             is_hidden = get_consents(counter) and lacks_consent(request, counter)
-            origin = None if is_hidden else read_origin(request, options)
+            origin = None if is_hidden else read_origin(request, counter)
         if len(objs) == 1:
             wanted = find_wanted(request, objs[0], hits[0].key)
     using = hits_alias()

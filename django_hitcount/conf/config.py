@@ -72,6 +72,9 @@ class CounterOptions:
     )
     """Why hits of this counter are not counted, in place of ``REFUSALS``."""
 
+    visitor_identity: tuple[str, ...] | None = setting(None, kinds.or_none(kinds.IDENTITIES))
+    """How visitors of this counter are identified, in place of ``VISITOR_IDENTITY``."""
+
     @cached_property
     def identifies_visitors(self) -> bool:
         """Whether hits of this counter need the identity of their visitor."""
@@ -218,6 +221,13 @@ class Config:
         """Return the options of a counter, or the defaults if it is no longer declared."""
         return self.counters.get(counter, NO_OPTIONS)
 
+    def identities_of(self, counter: str | None) -> tuple[str, tuple[str, ...]]:
+        """Return how a counter identifies visitors, after the place of HITCOUNT that says so."""
+        own = self.options_of(counter).visitor_identity if counter else None
+        if own is None:
+            return "HITCOUNT['VISITOR_IDENTITY']", self.visitor_identity
+        return f"HITCOUNT['COUNTERS'][{counter!r}]['visitor_identity']", own
+
 
 SETTINGS = {column.name.upper(): column.metadata for column in fields(Config)}
 """What is declared of the keys of HITCOUNT."""
@@ -246,18 +256,25 @@ def _find_conflicts(config: Config) -> Iterator[SettingError]:
                 f"are recognised for {longest} seconds only.",
                 "Use fewer seconds, or set VISITOR_KEY_ROTATION to 'month' or 'never'.",
             )
-    for option in ("counter", "not_found"):
-        counter = getattr(config.pages, option)
-        if counter is not None and counter not in config.counters:
+    pages = config.pages
+    named = {
+        "counter": [pages.counter],
+        "site_counters": pages.site_counters,
+        "not_found": [pages.not_found] if pages.not_found else [],
+    }
+    for option, name in ((option, name) for option, names in named.items() for name in names):
+        if name not in config.counters:
             yield SettingError(
                 "HITCOUNT['PAGES']",
-                f"HITCOUNT['PAGES'][{option!r}] is {counter!r}, which is no counter.",
-                f"Declare it: HITCOUNT['COUNTERS'][{counter!r}] = {{}}.",
+                f"HITCOUNT['PAGES'][{option!r}] names {name!r}, which is no counter.",
+                f"Declare it: HITCOUNT['COUNTERS'][{name!r}] = {{}}.",
             )
-    if not config.visitor_cookie and {*config.visitor_identity} == {"cookie"}:
+    for place, identities in dict.fromkeys(map(config.identities_of, (None, *config.counters))):
+        if config.visitor_cookie or {*identities} != {"cookie"}:
+            continue
         yield SettingError(
-            "HITCOUNT['VISITOR_IDENTITY']",
-            "HITCOUNT['VISITOR_IDENTITY'] only contains 'cookie', but HITCOUNT['VISITOR_COOKIE'] "
-            "is not set, so visitors cannot be distinguished.",
+            place,
+            f"{place} only contains 'cookie', but HITCOUNT['VISITOR_COOKIE'] is not set, so "
+            "visitors cannot be distinguished.",
             "Set HITCOUNT['VISITOR_COOKIE'] to the name of your cookie.",
         )

@@ -34,6 +34,9 @@ class PageOptions:
     counter: str = setting("views", kinds.TEXT)
     """The counter of pages and of the whole site: the name of one in ``COUNTERS``."""
 
+    site_counters: tuple[str, ...] = setting([], NAMES)
+    """Further counters of the whole site, such as one whose visitors are browsers."""
+
     exclude: tuple[str, ...] = setting(["/admin/"], PREFIXES)
     """Paths that begin with one of these are not counted, not even for the whole site."""
 

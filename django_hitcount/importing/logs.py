@@ -136,7 +136,7 @@ class _Reader:
         options = self._options
         if not options.needs_origin or lacks_consent(request, self._counter):
             return None, 0
-        origin = read_origin(request, options)
+        origin = read_origin(request, self._counter)
         if origin is None:
             return None, 0
         of_object, limited = obj.key, None

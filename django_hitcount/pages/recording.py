@@ -18,7 +18,7 @@ from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.waits import CurrentPage
 from django_hitcount.pages.models import Page, WholeSite, find_old_page, find_page, make_page
 from django_hitcount.pages.paths import may_become_page, path_of, site_id_of
-from django_hitcount.recording import record_new_hits
+from django_hitcount.recording import record_hit, record_new_hits
 from django_hitcount.refusals.registry import HitContext, find_refusal, log_refused
 
 HTML_TYPES = ("text/html", "application/xhtml+xml")
@@ -52,7 +52,7 @@ def record_page(request: HttpRequest, response: HttpResponseBase) -> None:
     With Redis, costs one round trip for a page that this process has counted within five minutes.
     Costs a query for another one; for a new one also a round trip, a transaction of one statement
     and a query. Without Redis, costs two statements, BEGIN and COMMIT in place of the round trip,
-    and what visitors cost, see record_hit().
+    and what visitors cost, see record_hit(). So does each of ``site_counters``.
     """
     try:
         path = path_of(request)
@@ -71,6 +71,9 @@ def _record(request: HttpRequest, response: HttpResponseBase, path: str) -> None
     is_html = "Content-Type" in response
     if not is_html and (page := find_old_page(site_id, path)) is None:
         return  # As far as this site knows, it is no page.
+    if not is_missing:
+        for name in options.site_counters:
+            record_hit(site, request, counter=name)
     shown = page or Page(site_id=site_id, path=path)
     key, day = counter_key(site, counter=counter), day_of()
     if refusal := find_refusal(HitContext(request, shown, counter)):

@@ -51,34 +51,35 @@ class RequestOrigin(NamedTuple):
     """The address whose hits ``per_address`` limits; None if there is no limit."""
 
 
-def read_origin(request: HttpRequest, options: conf.CounterOptions) -> RequestOrigin | None:
+def read_origin(request: HttpRequest, counter: str) -> RequestOrigin | None:
     """
-    Return what a counter with ``options`` needs to know of a request; None if that is nothing.
+    Return what a counter needs to know of a request; None if that is nothing.
 
     Users who are logged in have no address limit: a client cannot invent accounts, and a whole
     office may share one address. Neither has a proxy that TRUSTED_PROXIES does not name: all
     visitors would share its limit. Costs what the identities cost.
     """
     identity, address, meta = None, None, request.META
+    options = conf.get_config().counters[counter]
     if options.identifies_visitors:
-        identity = identify(request)
+        identity = identify(request, counter)
     if options.per_address and not (identity and identity.startswith("user:")):
         is_proxied = "HTTP_X_FORWARDED_FOR" in meta and is_unnamed_proxy(meta)
         address = None if is_proxied else client_network(meta)
     return RequestOrigin(identity, address) if identity or address else None
 
 
-def identify(request: HttpRequest) -> str | None:
+def identify(request: HttpRequest, counter: str | None = None) -> str | None:
     """
     Return what identifies the visitor, or None if nothing does. It must not be stored.
 
-    Returns the value of the first identity of HITCOUNT["VISITOR_IDENTITY"] that has one. Logs what
-    an identity raises. Costs what the identities cost. The built-in ones run no query, except that
+    Returns the value of the first identity of get_identities() that has one. Logs what an identity
+    raises. Costs what the identities cost. The built-in ones run no query, except that
     "user" and "session" read the session once.
 
     Raises TransactionLost if an identity has broken the transaction of the page.
     """
-    for name, identity in get_identities():
+    for name, identity in get_identities(counter):
         try:
             if answer := identity(request):
                 return f"{name}:{answer}"
@@ -192,18 +193,19 @@ IDENTITIES = {identity.__name__: identity for identity in (user, session, cookie
 
 
 @cached_for_settings("HITCOUNT")
-def get_identities() -> tuple[tuple[str, Identity], ...]:
+def get_identities(counter: str | None = None) -> tuple[tuple[str, Identity], ...]:
     """
-    Return the identities of HITCOUNT["VISITOR_IDENTITY"] by name; cached until it changes.
+    Return the identities of a counter by name; without one, those of HITCOUNT["VISITOR_IDENTITY"].
 
-    Raises ImproperlyConfigured if one does not exist.
+    Cached until the setting changes. Raises ImproperlyConfigured if one does not exist.
     """
     config = conf.get_config()
-    names = [name for name in config.visitor_identity if name != "cookie" or config.visitor_cookie]
-    return tuple((name, _load_identity(name)) for name in names)
+    place, identities = config.identities_of(counter)
+    names = [name for name in identities if name != "cookie" or config.visitor_cookie]
+    return tuple((name, _load_identity(name, place)) for name in names)
 
 
-def _load_identity(name: str) -> Identity:
+def _load_identity(name: str, place: str) -> Identity:
     if name in IDENTITIES:
         return IDENTITIES[name]
     problem = "is neither a built-in identity nor a dotted path"
@@ -217,8 +219,8 @@ def _load_identity(name: str) -> Identity:
                 return partial(ask_protected, found)
             problem = "is not a plain function"
     raise conf.SettingError(
-        "HITCOUNT['VISITOR_IDENTITY']",
-        f"HITCOUNT['VISITOR_IDENTITY'] contains {name!r}, which {problem}.",
+        place,
+        f"{place} contains {name!r}, which {problem}.",
         f"Use {', '.join(map(repr, IDENTITIES))}, or the dotted path of a callable that takes a "
         "request and returns a string or None.",
     )

@@ -259,6 +259,10 @@ def test_empty_list_of_patterns_finds_nothing(settings, name, text):
             {"VISITOR_IDENTITY": ["cookie"]},
             "visitors cannot be distinguished. Set HITCOUNT['VISITOR_COOKIE'] to the name",
         ),
+        (
+            {"COUNTERS": {"likes": {"visitor_identity": ["cookie"]}}},
+            "HITCOUNT['COUNTERS']['likes']['visitor_identity'] only contains 'cookie', but ",
+        ),
     ],
 )
 def test_wrong_setting_is_an_error_with_value_and_fix(settings, hitcount, message):

@@ -33,6 +33,7 @@ TYPES = {
     "str | None": "string, or None",
     "tuple[re.Pattern[str], ...]": "list of regular expressions",
     "tuple[str, ...]": "list of strings",
+    "tuple[str, ...] | None": "list of strings, or None",
     "tuple[tuple[str, kinds.Options], ...]": "list of strings and dicts",
     "tuple[tuple[str, kinds.Options], ...] | None": "list of strings and dicts, or None",
 }

@@ -17,8 +17,12 @@ from django_hitcount.conf import get_config
         ({"strip_slash": 1}, "['PAGES']['strip_slash']: 1", "Set it to True or False"),
         ({"new_per_hour": 0}, "['PAGES']['new_per_hour']: 0", "from 1 to 1000000"),
         ({"counter": None}, "['PAGES']['counter']: None", "Set it to a string"),
-        ({"counter": "visits"}, "['counter'] is 'visits'", "HITCOUNT['COUNTERS']['visits'] = {}"),
-        ({"not_found": "lost"}, "['not_found'] is 'lost'", "HITCOUNT['COUNTERS']['lost'] = {}"),
+        (
+            {"counter": "visits"},
+            "['counter'] names 'visits'",
+            "HITCOUNT['COUNTERS']['visits'] = {}",
+        ),
+        ({"not_found": "lost"}, "['not_found'] names 'lost'", "HITCOUNT['COUNTERS']['lost'] = {}"),
     ],
 )
 def test_error_names_the_value_and_the_fix(settings, pages, problem, fix):

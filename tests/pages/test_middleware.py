@@ -192,11 +192,16 @@ def test_pages_not_found_count_apart(counted, browser):
     assert counts() == {"/missing/": 0, "/tea/": 1, "": 1}
 
 
-@pytest.mark.parametrize("option", ["counter", "not_found"])
-def test_counter_must_be_declared(counted, browser, option):
-    counted(**{option: "nowhere"})
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("counter", "nowhere"), ("not_found", "nowhere"), ("site_counters", ["nowhere"])],
+)
+def test_counter_must_be_declared(counted, browser, option, value):
+    counted(**{option: value})
 
-    with pytest.raises(ImproperlyConfigured, match=f"{option}.* is 'nowhere', which is no counter"):
+    with pytest.raises(
+        ImproperlyConfigured, match=f"{option}.* names 'nowhere', which is no counter"
+    ):
         browser.get("/tea/")
 
 

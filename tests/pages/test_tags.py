@@ -47,6 +47,22 @@ def test_visitors(counted, browser):
     assert browser.get("/visitors/").content.decode() == "1 2"
 
 
+def test_different_browsers_of_the_site(counted, browser):
+    counted(
+        views={"visitors": True},
+        counters={"browsers": {"visitors": True, "visitor_identity": ["browser"]}},
+        site_counters=["browsers"],
+    )
+    for address in ("203.0.113.7", "203.0.113.8"):
+        browser.get("/tea/", REMOTE_ADDR=address)
+    browser.get("/shown/", headers={"User-Agent": "Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0"})
+    browser.get("/tea/", headers={"User-Agent": "curl/8.0"})  # A bot.
+
+    numbers = "{% site_hits days=1 %} {% site_visitors %} {% site_visitors counter='browsers' %}"
+    text = render("{% load hitcount_pages %}" + numbers, RequestFactory().get("/"))
+    assert text == "3 3 2"
+
+
 def test_counter_that_counts_no_visitors_is_an_error(browser):
     with pytest.raises(InvalidArgument, match="does not count visitors"):
         browser.get("/visitors/")

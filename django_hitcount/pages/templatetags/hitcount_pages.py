@@ -24,7 +24,9 @@ register = template.Library()
 
 
 @register.simple_tag(takes_context=True)
-def page_hits(context: template.Context, *, days: int | None = None) -> Any:
+def page_hits(
+    context: template.Context, *, days: int | None = None, counter: str | None = None
+) -> Any:
     """
     Print the hits of this page, of all time, or of the last ``days``: 1 is today.
 
@@ -33,25 +35,27 @@ def page_hits(context: template.Context, *, days: int | None = None) -> Any:
     cannot be read now.
     Costs what ``{% hits %}`` costs, and a query if the process does not know the page.
     """
-    return _number(context, _page, days=days)
+    return _number(context, _page, days=days, counter=counter)
 
 
 @register.simple_tag(takes_context=True)
-def page_visitors(context: template.Context, *, days: int = 1) -> Any:
+def page_visitors(context: template.Context, *, days: int = 1, counter: str | None = None) -> Any:
     """Print how many different visitors this page had on the last ``days``. See page_hits()."""
-    return _number(context, _page, days=days, of_visitors=True)
+    return _number(context, _page, days=days, counter=counter, of_visitors=True)
 
 
 @register.simple_tag(takes_context=True)
-def site_hits(context: template.Context, *, days: int | None = None) -> Any:
+def site_hits(
+    context: template.Context, *, days: int | None = None, counter: str | None = None
+) -> Any:
     """Print the hits of the whole site, of all time, or of the last ``days``. See page_hits()."""
-    return _number(context, _site, days=days)
+    return _number(context, _site, days=days, counter=counter)
 
 
 @register.simple_tag(takes_context=True)
-def site_visitors(context: template.Context, *, days: int = 1) -> Any:
+def site_visitors(context: template.Context, *, days: int = 1, counter: str | None = None) -> Any:
     """Print how many visitors the whole site had on the last ``days``. See page_hits()."""
-    return _number(context, _site, days=days, of_visitors=True)
+    return _number(context, _site, days=days, counter=counter, of_visitors=True)
 
 
 def _page(request: HttpRequest) -> Model | None:
@@ -68,10 +72,11 @@ def _number(
     find: Callable[[HttpRequest], Model | None],
     *,
     days: int | None,
+    counter: str | None,
     of_visitors: bool = False,
 ) -> Any:
     """Return a number of what ``find`` finds; "" if it cannot be read now."""
-    request, counter = context.get("request"), get_config().pages.counter
+    request, counter = context.get("request"), counter or get_config().pages.counter
     ends = None if days is None else last_days(days)
     if of_visitors:
         valid_visitor_counter(counter)
