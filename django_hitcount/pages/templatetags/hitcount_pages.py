@@ -30,6 +30,8 @@ def page_hits(
     """
     Print the hits of this page, of all time, or of the last ``days``: 1 is today.
 
+    ``counter`` is by default the one that HITCOUNT["PAGES"] names.
+
     The view that is being answered is not among them: it counts after that. Prints 0 for a page
     that was never counted, and nothing without a request or for a forged one, or if the number
     cannot be read now.
