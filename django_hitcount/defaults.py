@@ -13,7 +13,7 @@ __all__ = ["default_identities", "default_refusals"]
 default_refusals = tuple(
     f"django_hitcount.refusals.{name}" for name in ("method", "prefetch", "bot")
 )
-"""HITCOUNT["REFUSALS"]: hits that are no views."""
+"""What HITCOUNT["REFUSALS"] refuses by default, to extend it."""
 
 default_identities = ("user", "session", "cookie", "address")
-"""HITCOUNT["VISITOR_IDENTITY"]: how visitors are identified."""
+"""What HITCOUNT["VISITOR_IDENTITY"] tries by default, to extend it."""

@@ -109,7 +109,9 @@ def _check_name_is_free(model: type[models.Model], name: str) -> None:
 
 class HitCountQuerySet(models.QuerySet[ModelT]):
     """
-    A queryset with the methods below. Build yours from it::
+    A queryset with the methods below.
+
+    Build yours from it::
 
         class ArticleQuerySet(HitCountQuerySet):
             def published(self):

@@ -22,29 +22,28 @@ hits_flushed = Signal()
 """
 Sent when a flush has written a batch of hits into the tables, after its COMMIT.
 
-It is sent once for each batch, by the process that wrote it, with send_robust(): an error of a
-receiver is logged, and the flush goes on. The flush waits for the receivers. If the process dies
-just after the COMMIT, or does not get its answer, nobody sends it. Without Redis nothing is
-flushed, and it is never sent.
+The process that wrote the batch sends it, once, and waits for the receivers: hand long work to a
+task. If the process dies just after the COMMIT, or does not get its answer, nobody sends it.
+Without Redis, nothing is flushed, and it is never sent.
 
 Arguments:
     sender: the class of the buffer.
-    totals: how many hits the batch has, as a dict by (content_type_id, object_id, counter).
-    daily: the same by ((content_type_id, object_id, counter), day).
+    totals: how many hits the batch adds, as a dict by (content_type_id, object_id, counter). The
+        ``object_id`` is a text. A child model has the content type of its topmost parent.
+    daily: the same by day: by ((content_type_id, object_id, counter), day).
 """
 
 hit_refused = Signal()
 """
-Sent when a hit has been recorded as refused, so after the COMMIT if there is a transaction.
+Sent when a hit has been recorded as refused, which in a transaction is after the COMMIT.
 
-It is sent by the process that recorded the hit, with send_robust(): an error of a receiver is
-logged and does not reach the page, but the page waits for the receivers. It costs nothing without
-receivers. It is not sent for "unavailable": that hit is lost.
+The page waits for the receivers. Without receivers, it costs nothing. It is not sent for a hit that
+is lost ("unavailable"), for an object that is not saved, nor for a template without a request.
 
 Arguments:
     sender: the model of the object.
     obj: the object that was hit.
     counter: the name of the counter.
-    refusal: the name of the reason.
+    refusal: the name of the reason, as in ``Hit.refusal``.
     request: the request that brought the hit.
 """

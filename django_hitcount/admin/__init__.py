@@ -79,7 +79,9 @@ def _names_of(columns: Iterable[Any]) -> set[str]:
 
 class HitCountAdmin(ModelAdmin[ModelT]):
     """
-    Shows the hits of objects in the admin. Put it before the class of your ModelAdmin::
+    Shows the hits of objects in the admin.
+
+    Put it before the class of your ModelAdmin::
 
         @admin.register(Article)
         class ArticleAdmin(HitCountAdmin, admin.ModelAdmin): ...

@@ -31,8 +31,9 @@ else:
 
 class HitCountField(BigIntegerField):
     """
-    A column with the total of a counter, for a model with HitCountMixin, or one that was passed to
-    deletion.register(). On other models, nothing writes it.
+    A column with the total of a counter, for a model with HitCountMixin or a registered one.
+
+    On other models, nothing writes it.
 
     ``compact_hits`` keeps it up to date, and the command ``fill_hit_counts`` fills it the first
     time. So it is as old as the last run of ``compact_hits``, and lacks what waited in the buffer
