@@ -35,7 +35,7 @@ RULES = [{"repeat": "daily", "per_address": 20}, {"repeat": 60}, {"repeat": "alw
 def listed() -> list[str]:
     """The commands that the user needs."""
     section = (ROOT / "docs" / "operations.rst").read_text().split("\nAccess rules.\n")[1]
-    return re.findall(r"``([A-Z ]+)``", section.split("\nCelery\n")[0])
+    return re.findall(r"``([A-Z ]+)``", section.split("\nCron\n")[0])
 
 
 @pytest.fixture
