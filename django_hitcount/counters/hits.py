@@ -115,7 +115,7 @@ class NewHits(NamedTuple):
     """Who made them; None if the counter does not need it."""
 
     counts_refusal: bool = True
-    """Whether the buffer counts refused hits if it refuses them. False only without a refusal."""
+    """Whether they are counted and reported as refused if it is the buffer that refuses them."""
 
 
 class Hit(NamedTuple):

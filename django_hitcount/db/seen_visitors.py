@@ -68,12 +68,17 @@ def _refuse_repeat(hit: NewHits, beyond: Collection[AddressHash], using: str) ->
         known = _read_hits(address, using)
         # Check the limit first. Otherwise a client that invents visitors could fill the table.
         if address in beyond or (known or 0) >= limit:
-            return hit._replace(refusal=ADDRESS_LIMIT)
+            return _refuse(hit, ADDRESS_LIMIT)
     if hit.visitor.of_day and not _remember_visitor(hit, hit.visitor, using):
-        return hit._replace(refusal=REPEAT)
+        return _refuse(hit, REPEAT)
     if limit and address and not _add_hit(address, known, limit, using):
         raise LimitReached(address)
     return hit
+
+
+def _refuse(hit: NewHits, reason: str) -> NewHits:
+    """Refuse a hit. One whose refusal does not count is a refused hit with the amount 0."""
+    return hit._replace(refusal=reason, amount=hit.amount if hit.counts_refusal else 0)
 
 
 def _read_hits(address: AddressHash, using: str) -> int | None:

@@ -71,7 +71,7 @@ def add_hits(hits: Iterable[NewHits], *, slot: int, using: str) -> None:
         if not hit.refusal:
             totals[hit.key] += hit.amount
             daily[hit.key, hit.day] += hit.amount
-        elif hit.amount > 0 and hit.counts_refusal:
+        elif hit.amount > 0:
             refused[RefusedKey(hit.day, hit.key.counter, hit.refusal)] += hit.amount
     add_totals(totals, slot=slot, using=using)
     add_daily(daily, slot=slot, using=using)
@@ -127,7 +127,7 @@ def check_locks(hits: Iterable[NewHits], *, slot: int, using: str) -> None:
     if not transactions.is_mysql(connections[using]):
         return
     counting = [hit for hit in hits if not hit.refusal]
-    refused = [hit for hit in hits if hit.refusal and hit.counts_refusal]
+    refused = [hit for hit in hits if hit.refusal and hit.amount > 0]
     _check_table(HitSlot, match_counters({hit.key for hit in counting}), slot, using)
     for day in sorted({hit.day for hit in counting}):
         keys = match_counters({hit.key for hit in counting if hit.day == day})

@@ -18,7 +18,7 @@ from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.waits import CurrentPage
 from django_hitcount.pages.models import Page, WholeSite, find_old_page, find_page, make_page
 from django_hitcount.pages.paths import may_become_page, path_of, site_id_of
-from django_hitcount.recording import record_hit, record_new_hits
+from django_hitcount.recording import record_new_hits
 from django_hitcount.refusals.registry import HitContext, find_refusal, log_refused
 
 HTML_TYPES = ("text/html", "application/xhtml+xml")
@@ -71,32 +71,41 @@ def _record(request: HttpRequest, response: HttpResponseBase, path: str) -> None
     is_html = "Content-Type" in response
     if not is_html and (page := find_old_page(site_id, path)) is None:
         return  # As far as this site knows, it is no page.
-    if not is_missing:
-        for name in options.site_counters:
-            record_hit(site, request, counter=name)
     shown = page or Page(site_id=site_id, path=path)
-    key, day = counter_key(site, counter=counter), day_of()
-    if refusal := find_refusal(HitContext(request, shown, counter)):
-        log_refused([refusal], counter, request)
-        record_new_hits([shown], [NewHits(key, day, 1, refusal)], request, with_totals=False)
+    for name in () if is_missing else sorted({*options.site_counters} - {counter}):
+        if of_site := _make_hit_of_site(request, site, shown, name):
+            record_new_hits([site], [of_site], request, with_totals=False)
+    of_site = _make_hit_of_site(request, site, shown, counter)
+    if of_site is None:
         return
-    objs: list[Model] = []
-    hits: list[NewHits] = []
-    if not is_missing:
-        objs.append(site)
-        # Refused is a view whose page is: the site is repeated by each further page of a visitor.
-        hits.append(NewHits(key, day, 1, counts_refusal=False))
+    key, day, *_ = of_site
+    found: list[tuple[Model, NewHits]] = [] if is_missing else [(site, of_site)]
     try:
         page = page or _find_or_make(site_id, path, "404" if is_missing else "pages")
-        objs.append(page or shown)
         if page:
-            hits.append(NewHits(counter_key(page, counter=counter), day, 1))
+            found.append((page, NewHits(counter_key(page, counter=counter), day, 1)))
         else:
             log_refused([PATH_LIMIT], counter, request)
-            hits.append(NewHits(key, day, 1, PATH_LIMIT))
+            found.append((shown, NewHits(key, day, 1, PATH_LIMIT)))
     except (BufferUnavailable, *DATABASE_ERRORS) as exc:
         logger.error("A page is only counted for the whole site: %s", exc)
-    record_new_hits(objs, hits, request, with_totals=False)
+    record_new_hits(
+        [obj for obj, _ in found], [hit for _, hit in found], request, with_totals=False
+    )
+
+
+def _make_hit_of_site(
+    request: HttpRequest, site: WholeSite, shown: Page, counter: str
+) -> NewHits | None:
+    """Make the hit of a view on the whole site. If it is refused, count that, and return None."""
+    key, day = counter_key(site, counter=counter), day_of()
+    refusal = find_refusal(HitContext(request, shown, counter))
+    if refusal is None:
+        # Refused is a view whose page is: the site is repeated by each further page of a visitor.
+        return NewHits(key, day, 1, counts_refusal=False)
+    log_refused([refusal], counter, request)
+    record_new_hits([shown], [NewHits(key, day, 1, refusal)], request, with_totals=False)
+    return None
 
 
 def _find_or_make(site_id: int, path: str, purpose: str) -> Page | None:

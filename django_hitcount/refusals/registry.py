@@ -257,15 +257,19 @@ def report_refused(
     Report which hits of one counter were refused; ``refusals`` has the reasons.
 
     Logs those that nothing refused before the buffer did, and sends hit_refused for all but those
-    that are lost.
+    that are lost. Those that the buffer has refused count only if they have ``counts_refusal``.
     """
     counter = hits[0].key.counter
-    found = zip(hits, refusals, strict=True)
-    log_refused((name for hit, name in found if not hit.refusal and hit.counts_refusal), counter)
+    found = [
+        (obj, hit.refusal, name)
+        for obj, hit, name in zip(objs, hits, refusals, strict=True)
+        if name and (hit.refusal or hit.counts_refusal)
+    ]
+    log_refused((name for _, before, name in found if not before), counter)
     if not hit_refused.receivers:
         return
-    for obj, name in zip(objs, refusals, strict=True):
-        if name and name != UNAVAILABLE:
+    for obj, _, name in found:
+        if name != UNAVAILABLE:
             hit_refused.send_robust(
                 obj._meta.model, obj=obj, counter=counter, refusal=name, request=request
             )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 from asgiref.sync import sync_to_async
 from django.core.exceptions import ImproperlyConfigured
@@ -10,8 +13,10 @@ from django.test import Client
 
 from django_hitcount import flush_hits, get_visitors, popular
 from django_hitcount.counters.days import day_of
+from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.pages import models, recording
 from django_hitcount.pages.models import Page, WholeSite
+from django_hitcount.refusals import HitContext, refusal
 from django_hitcount.series import visitors_by_day
 from django_hitcount.signals import hit_refused
 from django_hitcount.testing import AsyncBrowserClient
@@ -21,6 +26,21 @@ from tests.redis_server import sends
 from tests.visiting import kept_of_visitors, refused_today
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@contextmanager
+def refusals_sent() -> Iterator[list[tuple[str, str, str]]]:
+    """The counter, the object and the refusal of each hit_refused that is sent in the block."""
+    sent = []
+
+    def note(obj, counter, refusal, **kwargs):
+        sent.append((counter, str(obj), refusal))
+
+    hit_refused.connect(note)
+    try:
+        yield sent
+    finally:
+        hit_refused.disconnect(note)
 
 
 def test_html_counts_for_its_page_and_for_the_site(browser):
@@ -111,21 +131,13 @@ def test_site_cache_counts(browser, settings):
 
 
 def test_refused_request_makes_no_page(browser):
-    refused = []
-
-    def note(obj, refusal, **kwargs):
-        refused.append((str(obj), refusal))
-
-    hit_refused.connect(note)
-    try:
+    with refusals_sent() as sent:
         browser.get("/tea/", headers={"user-agent": "Googlebot/2.1"})
         browser.get("/tea/", headers={"sec-purpose": "prefetch"})
-    finally:
-        hit_refused.disconnect(note)
 
     assert counts() == {"": 0}
     assert refused_today() == {("views", "bot"): 1, ("views", "prefetch"): 1}
-    assert refused == [("/tea/", "bot"), ("/tea/", "prefetch")]
+    assert sent == [("views", "/tea/", "bot"), ("views", "/tea/", "prefetch")]
 
 
 def test_rules_of_the_counter_apply(counted, browser):
@@ -153,6 +165,52 @@ def test_a_view_is_refused_once_and_only_if_its_page_is_repeated(counted, browse
         browser.get("/mate/")
     assert refused_today() == {("views", "repeat"): 2}
     assert counts() == {"/tea/": 1, "/mate/": 1, "/coffee/": 1, "/water/": 1, "": 1}
+
+
+@pytest.mark.parametrize("rule", [{"repeat": "daily"}, {"repeat": 60}, {"per_address": 1}])
+def test_no_repeat_of_the_site_is_reported(counted, browser, rule):
+    """Nor on further counters of the site, whose own refusals are."""
+    own = {**rule, "refusals": ["django_hitcount.refusals.bot"]}
+    counted(views=rule, counters={"browsers": own}, site_counters=["browsers"])
+    with refusals_sent() as sent:
+        for path in ("/tea/", "/mate/"):
+            browser.get(path)
+        assert sent == []
+        assert refused_today() == {}
+        assert [counts()[""], counts("browsers")[""]] == [1, 1]
+
+        browser.get("/mate/")
+        browser.get("/mate/", headers={"user-agent": "Googlebot/2.1"})
+    name = "address_limit" if "per_address" in rule else "repeat"
+    assert sent == [
+        ("views", "/mate/", name),
+        ("browsers", "/mate/", "bot"),
+        ("views", "/mate/", "bot"),
+    ]
+    assert refused_today() == {("views", name): 1, ("views", "bot"): 1, ("browsers", "bot"): 1}
+
+
+@pytest.mark.parametrize("names", [["views"], ["browsers", "views", "browsers"]])
+def test_the_site_counts_once_on_each_counter(counted, browser, names):
+    counted(counters={"browsers": {}}, site_counters=names)
+    browser.get("/tea/")
+
+    assert counts() == {"/tea/": 1, "": 1}
+    assert counts("browsers")[""] == ("browsers" in names)
+
+
+@refusal("tea", "Tea is not counted.")
+def no_tea(context: HitContext) -> bool:
+    return str(context.obj) == "/tea/"
+
+
+def test_refusals_of_further_counters_get_the_page(counted, browser):
+    refusals = [f"{__name__}.no_tea"]
+    counted(counters={"browsers": {"refusals": refusals}}, site_counters=["browsers"])
+    for path in ("/tea/", "/mate/"):
+        browser.get(path)
+
+    assert [counts()[""], counts("browsers")[""]] == [2, 1]
 
 
 def test_the_limit_of_an_address_refuses_a_view_once(counted, browser):
@@ -291,6 +349,20 @@ def test_table_of_pages_that_is_away_costs_the_site_no_hit(browser, monkeypatch,
     monkeypatch.setattr(recording, "make_page", fail)
     assert browser.get("/tea/").status_code == 200
     assert counts() == {"/mate/": 1, "": 2}
+    assert "A page is only counted for the whole site: away" in caplog.text
+
+
+def test_page_whose_key_cannot_be_read_costs_the_site_no_hit(browser, monkeypatch, caplog):
+    """The first page of a process reads the content type of pages."""
+
+    def fail(obj, **kwargs):
+        if isinstance(obj, Page):
+            raise OperationalError("away")
+        return counter_key(obj, **kwargs)
+
+    monkeypatch.setattr(recording, "counter_key", fail)
+    assert browser.get("/tea/").status_code == 200
+    assert counts() == {"/tea/": 0, "": 1}
     assert "A page is only counted for the whole site: away" in caplog.text
 
 

@@ -228,9 +228,9 @@ def _plan_hit(
     counts_refusal: bool,
 ) -> HitPlan:
     total = names.total(key.text)
-    refused = RefusedKey(day, key.counter, refusal).field if refusal else ""
-    if kind and not counts_refusal:
-        refused = SILENT
+    refused = "" if counts_refusal or not kind else SILENT
+    if refusal:
+        refused = RefusedKey(day, key.counter, refusal).field
     args: tuple[Argument, ...] = key.on(day), amount, refused
     if kind is None:
         return HitPlan((), ("",), (total,), args, names)

@@ -11,13 +11,16 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.buffers.redis import catching_up
 from django_hitcount.buffers.redis.catching_up import LOST, CommandState, Doubt, _knows_all
 from django_hitcount.buffers.redis.link import Link
+from django_hitcount.counters.days import day_of
+from django_hitcount.counters.hits import NewHits
 from django_hitcount.db import ledger
 from django_hitcount.db.ledger import Applied
 from django_hitcount.db.tables import MissedRecord
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.outages.missed_records import CommandId, MissedHits
-from django_hitcount.recording import record_hit
+from django_hitcount.recording import record_hit, record_new_hits
 from tests.tables import slot_sums
+from tests.visiting import refused_today, request_of
 
 RUN = "0123456789ab"
 G, OTHER = f"{RUN}:a:1", f"{RUN}:b:1"
@@ -106,6 +109,23 @@ def in_doubt(*, ran):
     with mock.patch.object(Link, "exchange", send_and_lose):
         yield
     get_buffer.cache_clear()  # With a breaker that has not opened.
+
+
+@pytest.mark.parametrize("ran", [True, False])
+@pytest.mark.django_db(transaction=True)
+def test_repeat_in_doubt_that_counts_no_refusal_counts_none_later(redis_rule, article, key, ran):
+    """That the tables have refused it is sent to Redis when that is back."""
+    redis_rule("daily")
+    request, hit = request_of(1), NewHits(key, day_of(), 1, counts_refusal=False)
+    with in_doubt(ran=ran):
+        assert record_hit(article, request).counted
+    with in_doubt(ran=ran):
+        assert record_new_hits([article], [hit], request)[0].refusal == "repeat"
+    assert MissedRecord.objects.filter(command_id__isnull=False).count() == 2
+
+    flush_hits()
+    assert refused_today() == {}
+    assert slot_sums([article]) == {article: 1}
 
 
 @pytest.mark.django_db(transaction=True)
