@@ -54,6 +54,10 @@ class KnownRows(Generic[T]):
             if len(self._rows) > MOST_REMEMBERED:
                 del self._rows[next(iter(self._rows))]
 
+    def forget(self, key: Hashable) -> None:
+        with self._lock:
+            self._rows.pop(key, None)
+
     def clear(self) -> None:
         with self._lock:
             self._rows.clear()

@@ -18,11 +18,6 @@ class PagesConfig(AppConfig):
 
     def ready(self) -> None:
         register(check_middleware)
-        post_migrate.connect(_clear_known_pages, sender=self)
+        from django_hitcount.pages.models import forget_pages
 
-
-def _clear_known_pages(**kwargs: object) -> None:
-    """Forget which pages there are after ``migrate`` or ``flush``."""
-    from django_hitcount.pages.models import known_pages
-
-    known_pages.clear()
+        post_migrate.connect(forget_pages, sender=self)

@@ -83,14 +83,20 @@ class WholeSite(NamedModel):
         return text
 
 
-NO_PAGE = 0
-"""In place of a primary key: there is no such page."""
+_found: KnownRows[int] = KnownRows()
+"""The primary keys of the pages that this process has found, by database, site and path."""
 
-known_pages: KnownRows[int] = KnownRows()
+_missing: KnownRows[bool] = KnownRows()
 """
-The primary keys of the pages that this process has found, by site and path; beside them, the paths
-that find_old_page() has not found.
+The paths that find_old_page() has looked for in vain. Apart from the others, so that a flood of
+them takes the place of no page.
 """
+
+
+def forget_pages(**kwargs: object) -> None:
+    """Forget which pages there are, as after ``migrate`` and ``flush``, and when one is deleted."""
+    _found.clear()
+    _missing.clear()
 
 
 def find_page(site_id: int, path: str) -> Page | None:
@@ -101,14 +107,16 @@ def find_page(site_id: int, path: str) -> Page | None:
     Raises the database's error, and BufferUnavailable while the breaker of page reads is open.
     """
     using = router.db_for_write(Page)
-    pk = known_pages.recall((using, site_id, path))
+    place = using, site_id, path
+    pk = _found.recall(place)
     if pk is None:
         rows = Page.objects.using(using).filter(site_id=site_id, path=path)
         with page_read_breaker().guard(), savepoint(using):
             pk = rows.values_list("pk", flat=True).first()
         if pk is None:
             return None
-        known_pages.remember((using, site_id, path), pk, using=using)
+        _found.remember(place, pk, using=using)
+        _missing.forget(place)
     page = Page(pk=pk, site_id=site_id, path=path)
     page._state.adding, page._state.db = False, using
     return page
@@ -120,13 +128,12 @@ def find_old_page(site_id: int, path: str) -> Page | None:
     it within five minutes. One that another process has made since is not found so long.
     """
     using = router.db_for_write(Page)
-    missing = ("no page", using, site_id, path)
-    is_missing = known_pages.recall((using, site_id, path)) is None
-    if len(path) > PATH_MAX_LENGTH or (is_missing and known_pages.recall(missing) == NO_PAGE):
+    place = using, site_id, path
+    if len(path) > PATH_MAX_LENGTH or _missing.recall(place):
         return None
     page = find_page(site_id, path)
     if page is None:
-        known_pages.remember(missing, NO_PAGE, using=using)
+        _missing.remember(place, True, using=using)
     return page
 
 
@@ -141,8 +148,4 @@ def make_page(site_id: int, path: str) -> Page | None:
     return find_page(site_id, path)
 
 
-def _on_delete(**kwargs: object) -> None:
-    known_pages.clear()
-
-
-post_delete.connect(_on_delete, sender=Page, dispatch_uid="django_hitcount.pages")
+post_delete.connect(forget_pages, sender=Page, dispatch_uid="django_hitcount.pages")

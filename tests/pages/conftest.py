@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from django_hitcount.pages import paths
-from django_hitcount.pages.models import known_pages
+from django_hitcount.pages.models import forget_pages
 from tests.browsers import BROWSER
 from tests.pages import site
 
@@ -17,7 +17,7 @@ MIDDLEWARE = "django_hitcount.pages.middleware.PageHitsMiddleware"
 
 @pytest.fixture(autouse=True)
 def no_test_meets_the_pages_of_another() -> None:
-    known_pages.clear()
+    forget_pages()
     paths.forget_full_hours()
 
 

@@ -18,7 +18,7 @@ from django_hitcount.db.tables import CountedAddress
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.pages import paths
 from django_hitcount.pages.middleware import PageHitsMiddleware
-from django_hitcount.pages.models import Page, known_pages
+from django_hitcount.pages.models import Page, forget_pages
 from django_hitcount.testing import BrowserRequestFactory
 from tests.browsers import BROWSER
 from tests.pages.site import counts
@@ -85,7 +85,7 @@ def test_bound_is_one_for_all_processes(counted, browser):
     counted(new_per_hour=2)
     with time_machine.travel("2026-03-10 12:10:00Z", tick=False):
         for number in range(4):
-            known_pages.clear()  # As another process.
+            forget_pages()  # As another process.
             paths.forget_full_hours()
             browser.get(f"/{number}/")
 

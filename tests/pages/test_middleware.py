@@ -11,11 +11,11 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import OperationalError
 from django.test import Client
 
-from django_hitcount import flush_hits, get_visitors, popular
+from django_hitcount import flush_hits, get_visitors, known_rows, popular
 from django_hitcount.counters.days import day_of
 from django_hitcount.db.counter_keys import counter_key
-from django_hitcount.pages import models, recording
-from django_hitcount.pages.models import Page, WholeSite
+from django_hitcount.pages import recording
+from django_hitcount.pages.models import Page, WholeSite, forget_pages
 from django_hitcount.refusals import HitContext, refusal
 from django_hitcount.series import visitors_by_day
 from django_hitcount.signals import hit_refused
@@ -85,7 +85,7 @@ def test_304_counts_if_its_page_is_known(browser, settings):
     assert counts() == {"": 0}
 
     browser.get("/tea/")
-    models.known_pages.clear()
+    forget_pages()
     response = browser.get("/tea/", headers=headers)
     assert "Content-Type" not in response
     assert browser.get("/json/", headers=headers).status_code == 304
@@ -110,6 +110,23 @@ def test_304_of_a_path_that_is_no_page_costs_one_query_in_five_minutes(
     for _ in range(2):
         browser.get("/tea/", headers=headers)
     assert counts() == {"/tea/": 3, "": 3}
+
+
+def test_flood_of_304_takes_the_place_of_no_page(
+    browser, settings, monkeypatch, django_assert_num_queries
+):
+    """Anybody can send ``If-None-Match: *`` to random paths."""
+    settings.MIDDLEWARE = [
+        *settings.MIDDLEWARE[:1],
+        "django.middleware.http.ConditionalGetMiddleware",
+    ]
+    monkeypatch.setattr(known_rows, "MOST_REMEMBERED", 3)
+    browser.get("/tea/")
+    for number in range(10):
+        browser.get(f"/{number}/", headers={"If-None-Match": "*"})
+
+    with django_assert_num_queries(0 if settings.HITCOUNT["REDIS"] else 4):
+        browser.get("/tea/")
 
 
 def test_site_cache_counts(browser, settings):
