@@ -16,11 +16,12 @@ from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db.tables import MissedRecord, hits_alias
 from django_hitcount.outages.waits import pause_deadline
 
-RECORDS_AT_A_TIME = 100
-"""Rows that are read at a time. Each has as many hits as one command, see RedisBuffer.record()."""
+HITS_AT_A_TIME = 500
+"""The most hits of one record, and of one round trip that records hits. They take Redis about 10
+ms."""
 
-COUNTERS_OF_A_RECORD = 500
-"""Counters whose totals one row lets a flush drop: as many as one command has."""
+RECORDS_AT_A_TIME = 100
+"""Rows that are read at a time."""
 
 
 class CommandId(NamedTuple):
@@ -68,7 +69,7 @@ def save_of_totals(keys: Sequence[CounterKey]) -> list[int]:
     Costs a statement per 500 counters.
     """
     ids = []
-    for some in split([NewHits(key, day_of(), 0) for key in keys], COUNTERS_OF_A_RECORD):
+    for some in split([NewHits(key, day_of(), 0) for key in keys], HITS_AT_A_TIME):
         record = MissedRecord(hits=_as_json(some))
         record.save(using=hits_alias(), force_insert=True)
         ids.append(record.pk)

@@ -26,12 +26,7 @@ from django_hitcount.buffers.redis.reading import (
     read_runs,
     read_waiting,
 )
-from django_hitcount.buffers.redis.record_call import (
-    HITS_AT_A_TIME,
-    build_record_call,
-    pack_hit,
-    read_reply,
-)
+from django_hitcount.buffers.redis.record_call import build_record_call, pack_hit, read_reply
 from django_hitcount.buffers.redis.server import RedisServer, RunReplies
 from django_hitcount.counters import group_by_partition, group_items, restore_order, split
 from django_hitcount.counters.batches import Batch, Held, Known, RecordResult, Waiting
@@ -43,7 +38,7 @@ from django_hitcount.counters.visitors import MergedDays, Sketch, Visitors, Visi
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages import missed_records
-from django_hitcount.outages.missed_records import CommandId
+from django_hitcount.outages.missed_records import HITS_AT_A_TIME, CommandId
 
 logger = logging.getLogger("django_hitcount")
 

@@ -23,7 +23,7 @@ from django.db import connections
 from django_hitcount.buffers.redis.keeping import build_discard_calls
 from django_hitcount.buffers.redis.keys import run_keys
 from django_hitcount.buffers.redis.link import BuildCommands, Link, Reply
-from django_hitcount.buffers.redis.record_call import HITS_AT_A_TIME, build_record_call
+from django_hitcount.buffers.redis.record_call import build_record_call
 from django_hitcount.buffers.redis.scripts import ScriptCall
 from django_hitcount.buffers.redis.server import RedisServer, raise_failures
 from django_hitcount.counters import group_items
@@ -33,7 +33,7 @@ from django_hitcount.db import ledger, seen_visitors
 from django_hitcount.db.tables import hits_alias
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.outages import missed_records
-from django_hitcount.outages.missed_records import CommandId, MissedHits
+from django_hitcount.outages.missed_records import HITS_AT_A_TIME, CommandId, MissedHits
 from django_hitcount.outages.waits import pause_deadline
 
 VISITORS_AT_A_TIME = 200

@@ -38,9 +38,6 @@ ADDRESS_BYTES = 8
 selects one of 256 Redis hashes: PartitionKeys.addresses(). Among a million addresses, two have the
 same bytes with a chance of 1 in 10^10."""
 
-HITS_AT_A_TIME = 500
-"""Hits that are sent in one round trip. They take Redis about 10 ms."""
-
 REMEMBERED_COUNTERS = 2048
 """Counters whose calls a process caches: in 3 MB, or in 6 MB if they have visitors."""
 
