@@ -103,6 +103,8 @@ def test_wrong_options(settings, hitcount, name, options, problem):
     start = f"Invalid OPTIONS {options!r} of '{REFUSALS}{name}' in HITCOUNT['REFUSALS']: "
     hints = {"staff": "Remove the OPTIONS", "owner": "Use the OPTIONS 'of'."}
     hint = hints.get(name, "Use the OPTIONS '")
+    if "No module" in problem:
+        hint = "Correct the dotted path"
     message = assert_e004(settings, {"REFUSALS": refusals}, start, hint)
     assert problem in message
 

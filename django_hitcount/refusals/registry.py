@@ -227,7 +227,7 @@ def _make_refusal(place: str, path: str, options: Mapping[str, object]) -> Refus
     except (ImportError, TypeError, ValueError) as exc:
         given = f"OPTIONS {dict(options)!r} of {path!r}"
         message = f"Invalid {given} in {place}: {exc}."
-        raise conf.SettingError(place, message, _describe_options(found)) from exc
+        raise conf.SettingError(place, message, _describe_fix(found, exc)) from exc
     if not isinstance(made, Refusal):
         raise conf.SettingError(
             place,
@@ -238,7 +238,9 @@ def _make_refusal(place: str, path: str, options: Mapping[str, object]) -> Refus
     return made
 
 
-def _describe_options(found: object) -> str:
+def _describe_fix(found: object, error: Exception) -> str:
+    if isinstance(error, ImportError):
+        return "Correct the dotted path, or what its module imports."
     try:
         names = signature(found).parameters  # type: ignore[arg-type]
     except (TypeError, ValueError):  # A refusal without options, or something not callable.
@@ -260,16 +262,10 @@ def report_refused(
     that are lost. Those that the buffer has refused count only if they have ``counts_refusal``.
     """
     counter = hits[0].key.counter
-    found = [
-        (obj, hit.refusal, name)
-        for obj, hit, name in zip(objs, hits, refusals, strict=True)
-        if name and (hit.refusal or hit.counts_refusal)
-    ]
-    log_refused((name for _, before, name in found if not before), counter)
-    if not hit_refused.receivers:
-        return
-    for obj, _, name in found:
-        if name != UNAVAILABLE:
+    found = [*zip(objs, hits, refusals, strict=True)]
+    log_refused((name for _, hit, name in found if not hit.refusal and hit.counts_refusal), counter)
+    for obj, hit, name in found if hit_refused.receivers else ():
+        if name not in (None, UNAVAILABLE) and (hit.refusal or hit.counts_refusal):
             hit_refused.send_robust(
                 obj._meta.model, obj=obj, counter=counter, refusal=name, request=request
             )
