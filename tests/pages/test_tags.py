@@ -68,6 +68,17 @@ def test_counter_that_counts_no_visitors_is_an_error(browser):
         browser.get("/visitors/")
 
 
+@pytest.mark.parametrize("tag", ["page_hits", "site_hits", "page_visitors", "site_visitors"])
+@pytest.mark.parametrize("name", ["", "nowhere"])
+def test_counter_that_is_not_declared_is_an_error(counted, tag, name):
+    """Also on a page that was never counted, and for a variable that is missing."""
+    counted(views={"visitors": True})
+    source = f"{{% load hitcount_pages %}}{{% {tag} counter='{name}' %}}"
+
+    with pytest.raises(InvalidArgument, match=f"Unknown counter '{name}'"):
+        render(source, RequestFactory().get("/"))
+
+
 def test_page_that_is_excluded_shows_nothing_of_its_own(counted, browser):
     counted(exclude=["/shown/"])
 

@@ -13,7 +13,7 @@ from django.http import HttpRequest
 
 from django_hitcount.conf import get_config
 from django_hitcount.counters.days import last_days
-from django_hitcount.counters.keys import valid_visitor_counter
+from django_hitcount.counters.keys import check_counter, valid_visitor_counter
 from django_hitcount.numbers import errors_logged
 from django_hitcount.outages.waits import CurrentPage
 from django_hitcount.page_numbers import page_number
@@ -78,10 +78,9 @@ def _number(
     of_visitors: bool = False,
 ) -> Any:
     """Return a number of what ``find`` finds; "" if it cannot be read now."""
-    request, counter = context.get("request"), counter or get_config().pages.counter
-    ends = None if days is None else last_days(days)
-    if of_visitors:
-        valid_visitor_counter(counter)
+    request, ends = context.get("request"), None if days is None else last_days(days)
+    valid_counter = valid_visitor_counter if of_visitors else check_counter
+    counter = valid_counter(get_config().pages.counter if counter is None else counter)
     if request is None:
         return ""
     found = None
