@@ -8,7 +8,7 @@ import gzip
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b, file_digest
@@ -31,6 +31,9 @@ VERSION = "version 1"
 
 _VERSION = re.compile(r"version (\d+)")
 
+_NUMBER = re.compile(r"\s*[+-]?\d+\s*")
+"""What int() takes, without underscores: no file means them."""
+
 NAME_START = 160
 """Characters that are kept of the name of an import of many files: the rest says little."""
 
@@ -45,7 +48,7 @@ def open_text(path: Path) -> Iterator[IO[str]]:
     try:
         with opened(path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
             yield file
-    except (OSError, EOFError, zlib.error, csv.Error) as exc:
+    except (OSError, EOFError, zlib.error) as exc:
         raise InvalidArgument(f"Cannot read {path}: {exc}.") from exc
 
 
@@ -85,20 +88,27 @@ def read_records(
     """
     Yield the place and the columns of each line of CSV files. Raises InvalidArgument.
 
-    A line that lacks one of the columns ``needed`` is a problem.
+    A line that lacks one of the columns ``needed`` is a problem, and so is one with more cells than
+    the header, such as ``1,204`` hits: nobody knows which of them is which.
     """
     for path in map(Path, paths):
         with open_text(path) as file:
-            lines = csv.reader(file)
-            header = [name.strip() for name in next(lines, [])]
-            _check_header(path, header, needed)
-            for cells in filter(None, lines):
-                place = f"{path.name}, line {lines.line_num}"
-                record = dict(zip(header, cells, strict=False))
-                if record.keys() >= {*needed}:
-                    yield place, record
-                else:
-                    findings.add_problem(place, "the line has too few columns")
+            # Strict: a quote without an end would take all following lines for one cell.
+            lines = csv.reader(file, strict=True)
+            try:
+                header = [name.strip() for name in next(lines, [])]
+                _check_header(path, header, needed)
+                for cells in filter(None, lines):
+                    place = f"{path.name}, line {lines.line_num}"
+                    record = dict(zip(header, cells, strict=False))
+                    if any(cells[len(header) :]):
+                        findings.add_problem(place, "the line has more cells than the header")
+                    elif record.keys() >= {*needed}:
+                        yield place, record
+                    else:
+                        findings.add_problem(place, "the line has too few columns")
+            except csv.Error as exc:
+                raise InvalidArgument(f"Cannot read {path}, line {lines.line_num}: {exc}.") from exc
 
 
 def _check_header(path: Path, header: Sequence[str], needed: Sequence[str]) -> None:
@@ -109,7 +119,8 @@ def _check_header(path: Path, header: Sequence[str], needed: Sequence[str]) -> N
                 f"{path}: the file has {name}, and this release of django_hitcount reads "
                 f"{VERSION}. Install the release that exported it, or a later one."
             )
-    if double := [name for name in needed if header.count(name) > 1]:
+    known = dict.fromkeys([*needed, *COLUMNS])
+    if double := [name for name in known if header.count(name) > 1]:
         raise InvalidArgument(
             f"{path}: the header {','.join(header)[:200]!r} has {', '.join(double)} twice. Remove "
             "one of these columns."
@@ -117,7 +128,7 @@ def _check_header(path: Path, header: Sequence[str], needed: Sequence[str]) -> N
     if missing := [name for name in needed if name not in header]:
         raise InvalidArgument(
             f"{path}: the header {','.join(header)[:200]!r} lacks {', '.join(missing)}. It needs "
-            f"the columns {', '.join(needed)}."
+            f"the columns {', '.join(needed)}, separated by commas."
         )
 
 
@@ -132,10 +143,10 @@ def parse_day(text: str) -> datetime.date:
 
 def parse_number(text: str, what: str) -> int:
     """Read a whole number. Raises InvalidArgument."""
-    try:
-        return int(text)
-    except ValueError:
-        raise InvalidArgument(f"invalid {what} {text[:80]!r}, not a whole number") from None
+    with suppress(ValueError):  # Of thousands of digits.
+        if _NUMBER.fullmatch(text):
+            return int(text)
+    raise InvalidArgument(f"invalid {what} {text[:80]!r}, not a whole number")
 
 
 class CsvFiles(Files):

@@ -32,10 +32,13 @@ def drop_unknown_objects(spool: Spool, findings: Findings) -> int:
         known += len(existing)
         spool.move({of: to for of, to in existing.items() if of != to})
         unknown = [item for item in some if item[0] not in existing]
-        for obj, place, rows in unknown:
+        for obj, place, first_row, rows in unknown:
             model = find_model(obj[0])
             label = model._meta.label_lower if model else f"content type {obj[0]}"
-            findings.add_problem(place, f"unknown object {label}:{obj[1][:80]}", rows)
+            problem = f"unknown object {label}:{obj[1][:80]}"
+            if rows > 1:
+                problem += f", also in {rows - 1:,} more row{'s' if rows > 2 else ''}"
+            findings.add_problem(place, problem, rows=rows, first_row=first_row)
         spool.drop(obj for obj, *_ in unknown)
     return known
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from bisect import insort
 from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
@@ -18,6 +19,9 @@ from django_hitcount.exceptions import InvalidArgument
 
 SHOWN_PROBLEMS = 20
 """How many problems are kept to be shown. All are counted."""
+
+PROBLEM_LENGTH = 400
+"""Characters that are shown of a problem. A file may have very long cells."""
 
 DAY_LEFT_OUT = "a day that was left out"
 
@@ -50,8 +54,8 @@ class Findings:
         self.problems = 0
         """How many rows are left out because something is wrong with them."""
 
-        self.shown: list[str] = []
-        """What is wrong with the first of them, and where."""
+        self._rows_seen = 0
+        self._first: list[tuple[int, str]] = []
 
         self.skipped: Counter[str] = Counter()
         """How many rows are left out because they are no hits, by reason."""
@@ -59,17 +63,41 @@ class Findings:
         self.refused: Counter[tuple[str, str, str]] = Counter()
         """Refused hits by day, counter and name of the refusal."""
 
-    def add_problem(self, place: str, problem: str, rows: int = 1) -> None:
-        """Count rows with a problem, and keep the message while there are few."""
+    @property
+    def shown(self) -> list[str]:
+        """What is wrong with the first of them, and where, in the order of the source."""
+        return [text for _, text in self._first]
+
+    def next_row(self) -> int:
+        """Return the number of a row, in the order of the source."""
+        self._rows_seen += 1
+        return self._rows_seen
+
+    def add_problem(
+        self, place: str, problem: str, *, rows: int = 1, first_row: int | None = None
+    ) -> None:
+        """
+        Count rows with a problem, and keep the message if it is one of the first.
+
+        Without the number of its ``first_row``, it is the row that follows all numbered ones.
+        """
         self.problems += rows
-        if len(self.shown) < SHOWN_PROBLEMS:
-            self.shown.append(f"{place}: {problem}")
+        number = first_row or self.next_row()
+        if len(self._first) < SHOWN_PROBLEMS or number < self._first[-1][0]:
+            insort(self._first, (number, _printable(f"{place}: {problem}")))
+            del self._first[SHOWN_PROBLEMS:]
 
     def leave_out_days(self, first_day: datetime.date, last_day: datetime.date) -> None:
         """Drop refused hits of days before or after these."""
         for day, counter, refusal in [*self.refused]:
             if not first_day.isoformat() <= day <= last_day.isoformat():
                 self.skipped[DAY_LEFT_OUT] += self.refused.pop((day, counter, refusal))
+
+
+def _printable(text: str) -> str:
+    """Return a text on one line, without what a terminal would obey or could not print."""
+    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:PROBLEM_LENGTH])
+    return shown + ("..." if len(text) > PROBLEM_LENGTH else "")
 
 
 class Source(Protocol):

@@ -34,14 +34,15 @@ PRAGMA journal_mode = OFF;
 PRAGMA synchronous = OFF;
 CREATE TABLE hits (
     content_type_id INTEGER, object_id TEXT, counter TEXT, day TEXT,
-    hits INTEGER, visitors INTEGER, place TEXT,
+    hits INTEGER, visitors INTEGER, place TEXT, number INTEGER, lines INTEGER,
     PRIMARY KEY (content_type_id, object_id, counter, day)
 ) WITHOUT ROWID;
 """
 
 ADD = """
-INSERT INTO hits VALUES (?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET hits = hits + excluded.hits, visitors = visitors + excluded.visitors
+INSERT INTO hits VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1)
+ON CONFLICT DO UPDATE SET
+    hits = hits + excluded.hits, visitors = visitors + excluded.visitors, lines = lines + 1
 """
 
 FIRST_COUNTER = (0, "", "")
@@ -63,7 +64,7 @@ WHERE content_type_id = ? AND object_id = ? AND counter = ? AND day > ? ORDER BY
 """
 
 MOVE = """
-INSERT INTO hits SELECT ?, ?, counter, day, hits, visitors, place FROM hits
+INSERT INTO hits SELECT ?, ?, counter, day, hits, visitors, place, number, lines FROM hits
 WHERE content_type_id = ? AND object_id = ?
 ON CONFLICT DO UPDATE SET hits = hits + excluded.hits, visitors = visitors + excluded.visitors
 """
@@ -73,10 +74,11 @@ SELECT content_type_id, counter, day, SUM(visitors) FROM hits GROUP BY 1, 2, 3 O
 """
 
 OBJECTS = """
-SELECT content_type_id, object_id, MIN(place), COUNT(*) FROM hits
+SELECT content_type_id, object_id, place, MIN(number), SUM(lines) FROM hits
 WHERE (content_type_id, object_id) > (?, ?)
 GROUP BY 1, 2 ORDER BY 1, 2 LIMIT ?
 """
+"""SQLite takes the place from the row with the least number."""
 
 
 class Spool:
@@ -113,15 +115,19 @@ class Spool:
             for place, obj, counter, day, hits, visitors in rows:
                 if counter not in counters:
                     findings.add_problem(place, f"unknown counter {counter[:80]!r}")
-                elif abs(hits) > MOST_HITS or not 0 <= visitors <= MOST_HITS:
-                    findings.add_problem(place, f"invalid number {hits}, {visitors}")
+                elif abs(hits) > MOST_HITS:
+                    findings.add_problem(place, f"more than {MOST_HITS:,} hits: {hits}")
+                elif not 0 <= visitors <= MOST_HITS:
+                    limits = f"0 to {MOST_HITS:,}"
+                    findings.add_problem(place, f"visitors not from {limits}: {visitors}")
                 elif not FIRST_DAY <= day <= latest_day:
                     findings.add_problem(place, _describe_day(day, latest_day))
                 elif not first_day <= day <= last_day:
                     findings.skipped[DAY_LEFT_OUT] += 1
                 else:
                     counted = 0 if counter in without_visitors else visitors
-                    yield *obj, counter, day.isoformat(), hits, counted, place
+                    number = findings.next_row()
+                    yield *obj, counter, day.isoformat(), hits, counted, place, number
 
         self._database.executemany(ADD, valid())
         findings.leave_out_days(max(first_day, FIRST_DAY), min(last_day, latest_day))
@@ -150,12 +156,12 @@ class Spool:
             for *key, day, hits, visitors in found
         ]
 
-    def objects(self) -> Iterator[list[tuple[ObjectKey, str, int]]]:
-        """Yield some objects at a time, each with its first place and its number of rows."""
+    def objects(self) -> Iterator[list[tuple[ObjectKey, str, int, int]]]:
+        """Yield some objects at a time, each with its first row and how many rows it has."""
         after: ObjectKey = (0, "")
         while found := [*self._database.execute(OBJECTS, [*after, OBJECTS_AT_A_TIME])]:
             after = found[-1][:2]
-            yield [((model, pk), place, rows) for model, pk, place, rows in found]
+            yield [((model, pk), *row) for model, pk, *row in found]
 
     def move(self, objects: Mapping[ObjectKey, ObjectKey]) -> None:
         """Add the rows of objects to those of others."""

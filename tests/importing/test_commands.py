@@ -87,6 +87,18 @@ def test_numbers_are_printed_for_people(article, tmp_path):
     assert "Took back 1,200 hits of" in run("import_hits", undo="many")
 
 
+def test_many_problems_are_counted_and_the_first_are_listed(article, tmp_path):
+    path = tmp_path / "hits.csv"
+    lines = [f"2024-05-01,app.article:{number},1\n" * 2 for number in range(2, 32)]
+    path.write_text("date,object,hits\n" + "".join(lines))
+
+    said = run("import_hits", "csv", str(path), "--dry-run").splitlines()
+
+    assert said[1] == "60 rows were left out because of a problem, such as:"
+    assert said[2] == "  hits.csv, line 2: unknown object app.article:2, also in 1 more row"
+    assert len(said) == 22
+
+
 @pytest.mark.parametrize("command", [("import_hits", "csv", "hits.csv"), ("export_hits",)])
 def test_an_invalid_day_is_named(command):
     with pytest.raises(CommandError, match="'2024-5-1' is no day, such as 2020-01-31"):

@@ -182,7 +182,11 @@ def test_hits_that_were_taken_back_are_not_exported(buffer, redis):
         ("2024-05-01,app.article:1,views,many,", "invalid hits 'many', not a whole number"),
         ("2024-05-01,app.article:1,views,,", "invalid hits '', not a whole number"),
         ("2024-05-01,app.article:1,views,1,1.5", "invalid visitors '1.5', not a whole number"),
-        ("2024-05-01,app.article:1,views,1,-1", "invalid number 1, -1"),
+        ("2024-05-01,app.article:1,views,1,-1", "visitors not from 0 to 1,000,000,000,000: -1"),
+        ("2024-05-01,app.article:1,views,1" + "0" * 99 + ",", "more than 1,000,000,000,000 hits: 1"),
+        ("2024-05-01,app.article:1,views,1_000,", "invalid hits '1_000', not a whole number"),
+        ("2024-05-01,app.article:1,views,1,204,,3", "the line has more cells than the header"),
+        ("2024-05-01,app.page:\x1b[2J\u202ex,views,3,", r"unknown object app.page:\x1b[2J\u202ex"),
         ("01.05.2024,app.article:1,views,3,", "invalid date '01.05.2024', not like 2024-02-29"),
         ("2999-05-01,app.article:1,views,3,", "day 2999-05-01 is after"),
         ("2024-05-01,app.article:1", "the line has too few columns"),
@@ -212,6 +216,12 @@ def test_a_line_with_a_problem_is_named(buffer, redis, write, line, problem):
         ("day,object,hits\n", "lacks date. It needs the columns date, object, hits"),
         ("", "the header '' lacks date, object, hits"),
         ("date,object,hits,hits\n", "the header 'date,object,hits,hits' has hits twice. Remove"),
+        ("date,object,hits,counter,counter\n", "has counter twice. Remove"),
+        ("date;object;hits\n", "the columns date, object, hits, separated by commas"),
+        (
+            'date,object,hits,note\n2024-05-01,app.article:1,3,"\n2024-05-02,app.article:1,4,\n',
+            "Cannot read .*hits.csv, line 3: unexpected end of data",
+        ),
         (b"\x1f\x8b nonsense", "lacks date, object, hits"),
     ],
 )
@@ -234,3 +244,25 @@ def test_a_file_that_cannot_be_read_is_an_error(tmp_path):
     (tmp_path / "long.csv").write_text("date,object,hits\n" + "x" * 200_000)
     with pytest.raises(InvalidArgument, match=r"Cannot read .*long\.csv.*field larger"):
         import_hits(CsvFiles([tmp_path / "long.csv"]))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_problems_of_all_kinds_are_in_the_order_of_the_file(buffer, redis, write):
+    article = Article.objects.create()
+    lines = [f"2024-05-01,app.article:{article.pk},views,1,\n"] * 8
+    lines += ["2024-05-01,app.page:z,views,1,\n"] * 2
+    lines += [f"2024-05-01,app.page:{number:02},views,x,\n" for number in range(15)]
+    lines += [f"2024-05-01,app.page:{number:02},views,1,\n" for number in range(15, 0, -1)]
+    lines += ["2024-05-02,app.page:z,views,1,\n"]
+
+    done = import_hits(write(HEADER + "".join(lines)))
+
+    assert get_hits(article) == 8
+    assert done.problems == 33
+    assert done.shown_problems[:2] == [
+        "hits.csv, line 10: unknown object app.page:z, also in 2 more rows",
+        "hits.csv, line 12: invalid hits 'x', not a whole number",
+    ]
+    assert [text.split(":")[0] for text in done.shown_problems] == [
+        f"hits.csv, line {number}" for number in [10, *range(12, 31)]
+    ]

@@ -451,7 +451,7 @@ def test_rows_with_a_problem_are_left_out_and_listed(buffer, article):
         "row 3: unknown object app.article:12345",
         "row 4: Invalid day: '2024-05-01'",
         "row 5: invalid hits 'many'",
-        "row 6: invalid number 10000000000000000",
+        "row 6: more than 1,000,000,000,000 hits: 10000000000000000",
         "row 7: day 0024-05-01 is before 1970-01-01",
     ):
         assert expected in text

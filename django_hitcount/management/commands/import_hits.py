@@ -9,7 +9,7 @@ from django.db import DEFAULT_DB_ALIAS
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.exceptions import HitCountError
 from django_hitcount.importing import Column, CsvFiles, HitcountTables, LogFiles, PlausibleFiles
-from django_hitcount.importing.rows import Source
+from django_hitcount.importing.rows import SHOWN_PROBLEMS, Source
 from django_hitcount.importing.running import (
     STRATEGIES,
     ImportSummary,
@@ -146,8 +146,7 @@ def _describe(done: ImportSummary, *, is_dry: bool) -> list[str]:
     lines += [f"  {number:,} skipped: {reason}" for reason, number in sorted(done.skipped.items())]
     if done.problems:
         left_out = count_of(done.problems, "row was", "rows were")
-        lines.append(f"{left_out} left out because of a problem:")
+        such_as = ", such as" if len(done.shown_problems) == SHOWN_PROBLEMS else ""
+        lines.append(f"{left_out} left out because of a problem{such_as}:")
         lines += [f"  {text}" for text in done.shown_problems]
-        if more := done.problems - len(done.shown_problems):
-            lines.append(f"  and {more:,} more")
     return lines
