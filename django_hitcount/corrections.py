@@ -13,7 +13,7 @@ from django.db.models import Model
 from django_hitcount import conf
 from django_hitcount.buffers import PausedTotals, get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters.days import day_of
+from django_hitcount.counters.days import check_day, day_of
 from django_hitcount.counters.hits import NewHits, check_amount
 from django_hitcount.counters.numbers import forget_numbers
 from django_hitcount.db import slots
@@ -95,9 +95,7 @@ def correct_hits(
 
 
 def _check_day(day: datetime.date) -> datetime.date:
-    if type(day) is not datetime.date:
-        raise InvalidArgument(f"Invalid day: {day!r}. Pass a date.")
-    if day > day_of():
+    if check_day(day) > day_of():
         raise InvalidArgument(f"Invalid day: {day} is in the future. Pass a day up to {day_of()}.")
     return day
 

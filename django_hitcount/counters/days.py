@@ -68,12 +68,27 @@ def seconds_until_midnight() -> int:
     return int(midnight.timestamp() - now.timestamp()) + 1
 
 
+def check_day(day: datetime.date) -> datetime.date:
+    """Return a date. Raises InvalidArgument if it is none, or a datetime."""
+    if type(day) is not datetime.date:
+        raise InvalidArgument(f"Invalid day: {day!r}. Pass a date.")
+    return day
+
+
+def check_ends(
+    first_day: datetime.date | None, last_day: datetime.date | None
+) -> tuple[datetime.date, datetime.date]:
+    """Return the ends of a range, which may be open. Raises InvalidArgument if it is invalid."""
+    first = datetime.date.min if first_day is None else check_day(first_day)
+    last = datetime.date.max if last_day is None else check_day(last_day)
+    if first > last:
+        raise InvalidArgument(f"Invalid range: {first} to {last}. Pass the earlier day first.")
+    return first, last
+
+
 def list_days(first_day: datetime.date, last_day: datetime.date) -> list[datetime.date]:
     """Return the days of a range. Raises InvalidArgument if it is invalid."""
-    for day in (first_day, last_day):
-        if type(day) is not datetime.date:
-            raise InvalidArgument(f"Invalid day: {day!r}. Pass a date.")
-    count = (last_day - first_day).days + 1
+    count = (check_day(last_day) - check_day(first_day)).days + 1
     if not 1 <= count <= LONGEST_RANGE_DAYS:
         raise InvalidArgument(
             f"Invalid range: {first_day} to {last_day}. Pass the earlier day first, and at most "

@@ -52,6 +52,11 @@ def open_text(path: Path) -> Iterator[IO[str]]:
         raise InvalidArgument(f"Cannot read {path}: {exc}.") from exc
 
 
+def name_of(path: Path) -> str:
+    """Return the name of a file, without bytes that are no text."""
+    return path.name.encode(errors="backslashreplace").decode()
+
+
 @dataclass(frozen=True)
 class Files:
     """Files that hits are imported from."""
@@ -62,6 +67,10 @@ class Files:
     paths: Sequence[str | Path]
     counter: str = DEFAULT_COUNTER
 
+    def __post_init__(self) -> None:
+        if isinstance(self.paths, str | Path):
+            raise InvalidArgument(f"Invalid paths: {self.paths!r}. Pass a list of files.")
+
     @property
     def name(self) -> str:
         """
@@ -71,11 +80,16 @@ class Files:
         Costs reading the files. Raises InvalidArgument if that is not possible.
         """
         files = [*map(Path, self.paths)]
-        name = with_counter(" ".join([self.kind, *(path.name for path in files)]), self.counter)
-        digest = blake2b(name.encode(errors="backslashreplace"), digest_size=4)
+        name = with_counter(" ".join([self.kind, *map(name_of, files)]), self.counter)
+        digest = blake2b(name.encode(), digest_size=4)
         for path in files:
             try:
                 with path.open("rb") as file:
+                    if not file.seekable():
+                        raise InvalidArgument(
+                            f"Cannot read {path} twice: first for the id of the import, and then "
+                            "for its hits. Save it as a file, or name the id (--id)."
+                        )
                     digest.update(file_digest(file, blake2b).digest())
             except OSError as exc:
                 raise InvalidArgument(f"Cannot read {path}: {exc}.") from exc
@@ -99,7 +113,7 @@ def read_records(
                 header = [name.strip() for name in next(lines, [])]
                 _check_header(path, header, needed)
                 for cells in filter(None, lines):
-                    place = f"{path.name}, line {lines.line_num}"
+                    place = f"{name_of(path)}, line {lines.line_num}"
                     record = dict(zip(header, cells, strict=False))
                     if any(cells[len(header) :]):
                         findings.add_problem(place, "the line has more cells than the header")

@@ -10,6 +10,7 @@ from django.contrib.contenttypes.models import ContentType
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import get_config
+from django_hitcount.counters.days import check_ends
 from django_hitcount.counters.keys import check_counter
 from django_hitcount.db.sql import spool_rows
 from django_hitcount.db.tables import hits_alias
@@ -60,14 +61,15 @@ def export_hits(
     """
     if counter is not None:
         check_counter(counter)
+    first_day, last_day = check_ends(first_day, last_day)
     if get_buffer().keeps_hits:
         flush_hits()
     types = ContentType.objects.using(hits_alias()).all()
     labels = {found.pk: f"{found.app_label}.{found.model}" for found in types}
     with_visitors = {name for name, of in get_config().counters.items() if of.visitors}
     params = {
-        "first_day": (first_day or datetime.date.min).isoformat(),
-        "last_day": (last_day or datetime.date.max).isoformat(),
+        "first_day": first_day.isoformat(),
+        "last_day": last_day.isoformat(),
         "counter": counter or "",
     }
     writer = csv.writer(file)

@@ -17,7 +17,7 @@ from django_hitcount.conf import get_config
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.hits import ADDRESS_LIMIT, REPEAT
 from django_hitcount.counters.keys import check_counter
-from django_hitcount.importing.csv_files import Files, open_text
+from django_hitcount.importing.csv_files import Files, name_of, open_text
 from django_hitcount.importing.rows import Findings, SourceRow
 from django_hitcount.importing.spool import Seen
 from django_hitcount.importing.urls import Found, ObjectsOfUrls
@@ -65,7 +65,7 @@ class LogFiles(Files):
             for path in map(Path, self.paths):
                 with open_text(path) as file:
                     for number, line in enumerate(file, 1):
-                        if row := reader.read(f"{path.name}, line {number}", line):
+                        if row := reader.read(f"{name_of(path)}, line {number}", line):
                             yield row
 
 

@@ -37,6 +37,8 @@ class Objects:
                 key = counter_key(obj, counter=self.counter)
                 if type(hits) is not int:
                     raise InvalidArgument(f"invalid hits {hits!r}, not a whole number")
+                if day is None:
+                    raise InvalidArgument("the day is missing")
                 yield SourceRow(place, key[:2], self.counter, day_of(day), hits)
             except InvalidArgument as exc:
                 findings.add_problem(place, str(exc))

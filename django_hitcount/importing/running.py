@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from django_hitcount import conf
 from django_hitcount.buffers import get_buffer
-from django_hitcount.counters.days import day_of
+from django_hitcount.counters.days import check_ends, day_of
 from django_hitcount.counters.imports import Days
 from django_hitcount.db import imports
 from django_hitcount.db.tables import Import, ImportedHits
@@ -128,6 +128,7 @@ def import_hits(
     if import_id is None:
         import_id = _name_import(source, first_day, last_day)
     name, progress = _check_name(import_id), progress or _say_nothing
+    first_day, last_day = check_ends(first_day, last_day)
     if strategy not in STRATEGIES:
         raise InvalidArgument(
             f"Invalid strategy: {strategy!r}. Pass one of {', '.join(map(repr, STRATEGIES))}."
@@ -140,8 +141,8 @@ def import_hits(
         spool.fill(
             _report(source.rows(findings), progress),
             findings,
-            first_day=first_day or datetime.date.min,
-            last_day=last_day or datetime.date.max,
+            first_day=first_day,
+            last_day=last_day,
             latest_day=day_of() - datetime.timedelta(days=0 if strategy == "add" else 1),
         )
         objects = drop_unknown_objects(spool, findings)
@@ -170,10 +171,11 @@ def _name_import(
 
 
 def _check_name(name: str) -> str:
-    if not name or len(name) > conf.IMPORT_ID_MAX_LENGTH or "\0" in name:
+    is_text = "\0" not in name and name.encode(errors="ignore").decode() == name
+    if not name or len(name) > conf.IMPORT_ID_MAX_LENGTH or not is_text:
         raise InvalidArgument(
-            f"Invalid id of an import: {name!r}. Pass a text without NUL, up to "
-            f"{conf.IMPORT_ID_MAX_LENGTH} characters."
+            f"Invalid id of an import: {name!r}. Pass a text of up to "
+            f"{conf.IMPORT_ID_MAX_LENGTH} characters, without NUL and half a surrogate pair."
         )
     return name
 

@@ -16,7 +16,7 @@ from django.core.exceptions import FieldDoesNotExist, FieldError
 from django.db import DEFAULT_DB_ALIAS, connections, models, router
 
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.counters.days import day_of
+from django_hitcount.counters.days import check_day, day_of
 from django_hitcount.counters.keys import InvalidKey, ObjectKey, check_counter
 from django_hitcount.counters.primary_keys import convert_key
 from django_hitcount.db.counter_keys import content_type_id_of
@@ -63,7 +63,8 @@ class Column:
             model = apps.get_model(self.model)
         except (LookupError, ValueError) as exc:
             raise InvalidArgument(f"Invalid model: {self.model!r}. Name it as app.Model.") from exc
-        counter, content_type_id = check_counter(self.counter), content_type_id_of(model)
+        counter, day = check_counter(self.counter), check_day(self.day)
+        content_type_id = content_type_id_of(model)
         objects: models.QuerySet[Any, Any] = models.QuerySet(model, using=router.db_for_read(model))
         try:
             counted = objects.exclude(**{self.column: 0}).exclude(**{self.column: None})
@@ -73,7 +74,7 @@ class Column:
                     findings.add_problem(place, f"{self.column} is {hits!r}, not a whole number")
                     continue
                 key = content_type_id, convert_key(model, pk)
-                yield SourceRow(place, key, counter, self.day, int(hits))
+                yield SourceRow(place, key, counter, day, int(hits))
         except (FieldError, FieldDoesNotExist, ValueError, TypeError, OverflowError) as exc:
             raise InvalidArgument(
                 f"Invalid column: {self.column!r} of {model._meta.label} holds no numbers: {exc}"
@@ -100,6 +101,8 @@ class HitcountTables:
 
     def rows(self, findings: Findings) -> Iterator[SourceRow]:
         """Yield a row for each hit that has one, and then the rest of each total."""
+        if self.day is not None:
+            check_day(self.day)
         counter, (totals, hits) = check_counter(self.counter), self._make_models()
         objects = self._find_objects(totals, findings)
         seen: Counter[int] = Counter()
@@ -125,6 +128,10 @@ class HitcountTables:
         if apps.is_installed("hitcount"):
             label = getattr(settings, "HITCOUNT_HITCOUNT_MODEL", "hitcount.HitCount")
             table = apps.get_model(label)._meta.db_table
+        if self.using not in connections:
+            raise InvalidArgument(
+                f"Unknown database {self.using!r}. DATABASES has {', '.join(connections)}."
+            )
         connection = connections[self.using]
         known = connection.introspection.table_names()
         if missing := [name for name in (table, "hitcount_hit") if name not in known]:

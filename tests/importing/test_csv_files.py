@@ -6,6 +6,7 @@ import csv
 import datetime
 import gzip
 import io
+import os
 import re
 
 import pytest
@@ -183,7 +184,10 @@ def test_hits_that_were_taken_back_are_not_exported(buffer, redis):
         ("2024-05-01,app.article:1,views,,", "invalid hits '', not a whole number"),
         ("2024-05-01,app.article:1,views,1,1.5", "invalid visitors '1.5', not a whole number"),
         ("2024-05-01,app.article:1,views,1,-1", "visitors not from 0 to 1,000,000,000,000: -1"),
-        ("2024-05-01,app.article:1,views,1" + "0" * 99 + ",", "more than 1,000,000,000,000 hits: 1"),
+        (
+            "2024-05-01,app.article:1,views,1" + "0" * 99 + ",",
+            "more than 1,000,000,000,000 hits: 1",
+        ),
         ("2024-05-01,app.article:1,views,1_000,", "invalid hits '1_000', not a whole number"),
         ("2024-05-01,app.article:1,views,1,204,,3", "the line has more cells than the header"),
         ("2024-05-01,app.page:\x1b[2J\u202ex,views,3,", r"unknown object app.page:\x1b[2J\u202ex"),
@@ -266,3 +270,39 @@ def test_problems_of_all_kinds_are_in_the_order_of_the_file(buffer, redis, write
     assert [text.split(":")[0] for text in done.shown_problems] == [
         f"hits.csv, line {number}" for number in [10, *range(12, 31)]
     ]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_pipe_needs_an_id_since_it_can_be_read_once(buffer, redis):
+    article, line = Article.objects.create(), "date,object,hits\n2024-05-01,app.article:%s,3\n"
+    pipes = []
+    for _ in range(2):
+        end, writer = os.pipe()
+        os.write(writer, (line % article.pk).encode())
+        os.close(writer)
+        pipes.append(end)
+    unnamed, named = (CsvFiles([f"/dev/fd/{end}"]) for end in pipes)
+
+    with pytest.raises(InvalidArgument, match=r"Cannot read /dev/fd/.* twice.*name the id"):
+        import_hits(unnamed)
+    assert import_hits(named, import_id="piped").hits == 3
+    assert get_hits(article) == 3
+    for end in pipes:
+        os.close(end)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_file_may_have_a_name_that_is_no_text(buffer, redis, tmp_path):
+    path = tmp_path / os.fsdecode(b"\xff.csv")
+    path.write_text("date,object,hits\n2024-05-01,app.article:9,3\n")
+
+    done = import_hits(CsvFiles([path]))
+
+    assert done.import_id.startswith(r"csv \udcff.csv ")
+    assert done.shown_problems == [r"\udcff.csv, line 2: unknown object app.article:9"]
+
+
+def test_a_single_path_is_an_error(tmp_path):
+    for path in ("hits.csv", tmp_path / "hits.csv"):
+        with pytest.raises(InvalidArgument, match="Pass a list of files"):
+            CsvFiles(path)

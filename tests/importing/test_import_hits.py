@@ -433,26 +433,28 @@ def test_rows_with_a_problem_are_left_out_and_listed(buffer, article):
         (Article(), MAY, 1),
         (gone, MAY, 1),
         (article, "2024-05-01", 1),
+        (article, None, 1),
         (article, MAY, "many"),
         (article, MAY, 10**16),
         (article, datetime.date(24, 5, 1), 1),
     ]
 
-    with pytest.raises(InvalidArgument, match="6 rows have a problem, so nothing was imported"):
+    with pytest.raises(InvalidArgument, match="7 rows have a problem, so nothing was imported"):
         import_days(*rows, strict=True)
     assert get_hits(article) == 0
     done = import_days(*rows)
 
     assert get_hits(article) == 3
-    assert done.problems == 6
+    assert done.problems == 7
     text = "\n".join(done.shown_problems)
     for expected in (
         "row 2: Cannot count hits of <Article: Article object (None)>",
         "row 3: unknown object app.article:12345",
         "row 4: Invalid day: '2024-05-01'",
-        "row 5: invalid hits 'many'",
-        "row 6: more than 1,000,000,000,000 hits: 10000000000000000",
-        "row 7: day 0024-05-01 is before 1970-01-01",
+        "row 5: the day is missing",
+        "row 6: invalid hits 'many'",
+        "row 7: more than 1,000,000,000,000 hits: 10000000000000000",
+        "row 8: day 0024-05-01 is before 1970-01-01",
     ):
         assert expected in text
 
@@ -471,6 +473,10 @@ def test_many_problems_are_counted_and_few_are_listed(buffer, article):
         ({"import_id": None, "first_day": MAY}, "Invalid id of an import: ''"),
         ({"import_id": "x" * 201}, "up to 200 characters"),
         ({"import_id": "a\0b"}, "without NUL"),
+        ({"import_id": "a\udcff"}, "half a surrogate pair"),
+        ({"first_day": datetime.datetime(2024, 5, 1)}, "Invalid day: datetime"),
+        ({"first_day": "2024-05-01"}, "Invalid day: '2024-05-01'. Pass a date"),
+        ({"first_day": MAY, "last_day": datetime.date(2024, 4, 30)}, "Pass the earlier day first"),
         ({"strategy": "most"}, "Invalid strategy: 'most'. Pass one of 'add', 'replace', 'larger'"),
     ],
 )

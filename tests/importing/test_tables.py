@@ -340,3 +340,9 @@ def test_a_column_without_numbers_is_an_error(buffer, column):
 
     with pytest.raises(InvalidArgument, match="holds no numbers"):
         import_hits(Column("app.Recipe", column, EARLIER))
+
+
+@pytest.mark.parametrize("source", [HitcountTables(using="nope"), HitcountTables(day="2024-05-01")])
+def test_an_unknown_database_and_a_day_that_is_none_are_errors(source):
+    with pytest.raises(InvalidArgument, match=r"Unknown database 'nope'|Invalid day: '2024-05-01'"):
+        import_hits(source)
