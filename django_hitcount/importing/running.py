@@ -239,9 +239,11 @@ def _write_all(
         imports.finish_import(made, [(*key, number) for key, number in findings.refused.items()])
 
 
-def undo_import(import_id: str, *, progress: Progress | None = None) -> int:
+def undo_import(import_id: str, *, dry_run: bool = False, progress: Progress | None = None) -> int:
     """
     Take back exactly the hits and visitors that an import has added. Return how many hits.
+
+    With ``dry_run``, write nothing, and return how many hits would be taken back.
 
     If the import is not finished, its process stops. If this process dies, call it again. After
     that, the same source can be imported again. What was deleted since, with its object, stays so.
@@ -254,10 +256,15 @@ def undo_import(import_id: str, *, progress: Progress | None = None) -> int:
     Redis, also a statement and two round trips per 500 counters. Reads the table of imported hits
     three times, and if the import had visitors that of the visitors of each day, too.
     """
-    made, progress = imports.begin_undo(import_id), progress or _say_nothing
+    known, progress = imports.read_imports(), progress or _say_nothing
+    made = next((made for made in known if made.name == import_id), None)
+    if made and not dry_run:
+        made = imports.begin_undo(made)
     if made is None:
-        names = ", ".join(repr(found.name) for found in imports.read_imports()) or "none"
+        names = ", ".join(repr(made.name) for made in known) or "none"
         raise InvalidArgument(f"Unknown import: {import_id!r}. The imports are: {names}.")
+    if dry_run:
+        return imports.count_added(made)
     found = imports.find_added(made)
     total, done, hits = sum(added.count() for added in found), 0, 0
     for added in found:

@@ -1,13 +1,21 @@
-"""The commands: how they read days, and print numbers."""
+"""The commands: how they read days, and print numbers and errors."""
 
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import date
 from typing import Any
 
-from django.core.management.base import OutputWrapper
+from django.core.management.base import CommandError, OutputWrapper
+from django.db import connections
+from django.db.migrations.executor import MigrationExecutor
+
+from django_hitcount.db.tables import HitSlot, hits_alias
+from django_hitcount.db.transactions import DATABASE_ERRORS
+from django_hitcount.exceptions import HitCountError
+from django_hitcount.maintenance import describe_error
 
 
 def read_day(text: str) -> date:
@@ -16,6 +24,26 @@ def read_day(text: str) -> date:
         return date.fromisoformat(text)
     except ValueError as exc:
         raise ArgumentTypeError(f"{text!r} is no day, such as 2020-01-31") from exc
+
+
+@contextmanager
+def errors_described() -> Iterator[None]:
+    """Raise errors as a CommandError, which is printed without a traceback, and says what to do."""
+    try:
+        yield
+    except (HitCountError, ExceptionGroup, OSError, *DATABASE_ERRORS) as exc:
+        text = describe_error(exc)
+        with suppress(*DATABASE_ERRORS):
+            if _lacks_migrations():
+                text += f"\nRun: python manage.py migrate --database {hits_alias()}"
+        raise CommandError(text) from exc
+
+
+def _lacks_migrations() -> bool:
+    """Return whether migrate has anything to do for the app. Costs a query or two."""
+    executor = MigrationExecutor(connections[hits_alias()])
+    leaves = executor.loader.graph.leaf_nodes(HitSlot._meta.app_label)
+    return bool(executor.migration_plan(leaves))
 
 
 def count_of(number: int, singular: str, plural: str) -> str:

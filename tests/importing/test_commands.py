@@ -10,9 +10,12 @@ from unittest import mock
 import pytest
 from django.core.management import CommandError, call_command
 from django.core.management.base import OutputWrapper
+from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
 
 from django_hitcount import get_hits, record_hit
 from django_hitcount.buffers.redis import RedisBuffer
+from django_hitcount.db.tables import Import
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.importing import CsvFiles, LogFiles, pieces, running
 from django_hitcount.management import ProgressLine
@@ -64,6 +67,10 @@ def test_a_csv_file_is_imported_once_and_undone(buffer, article, file):
         f"'{name}' was imported before: 0 hits added.",
         f"To import it again, undo it first (--undo '{name}'), or name another --id.",
     ]
+    assert (
+        run("import_hits", "--undo", name, "--dry-run") == f"Would take back 3 hits of '{name}'.\n"
+    )
+    assert get_hits(article) == 3
     undone = run("import_hits", undo=name).splitlines()
     assert undone == ["1 of 1 rows undone", f"Took back 3 hits of '{name}'."]
     assert get_hits(article) == 0
@@ -74,6 +81,7 @@ def test_a_csv_file_is_imported_once_and_undone(buffer, article, file):
 def test_options_of_django_may_stand_before_and_after_the_source(article, file):
     assert run("import_hits", "csv", file, "--dry-run", "--verbosity", "0") == ""
     assert run("import_hits", "-v0", "csv", file, "--dry-run") == ""
+    assert "Would import" in run("import_hits", "--dry-run", "csv", file)
     assert "Would import" in run("import_hits", "csv", file, "--dry-run", "--traceback")
 
 
@@ -125,6 +133,8 @@ def test_a_file_that_has_changed_is_another_import(buffer, article, file):
         (["csv", "none.csv"], "Cannot read none.csv"),
         (["column", "app.Recipe.title", "--day", "2024-05-01"], "holds no numbers"),
         (["hitcount"], "has no table 'hitcount_hit_count'"),
+        (["--undo", "\udcff", "--dry-run"], r"Unknown import: '\udcff'"),
+        (["hitcount", "--database", "nope"], "Unknown database 'nope'"),
         (["csv", "FILE", "--strict"], "1 rows have a problem, so nothing was imported"),
         (["csv", "FILE", "--counter", "likes"], "Unknown counter 'likes'"),
     ],
@@ -153,6 +163,36 @@ def test_every_source_has_its_options(buffer, article, tmp_path):
     assert "  1 skipped: a day that was left out" in plausible
     run("import_hits", "column", "app.Recipe.views", "--day", "2020-01-01")
     assert get_hits(recipe) == 5
+
+
+def test_a_log_without_an_object_says_how_to_name_some(article, tmp_path):
+    path = tmp_path / "access.log"
+    path.write_text(line("/list/"))
+
+    said = run("import_hits", "log", str(path)).splitlines()
+
+    assert said[1] == "  1 skipped: no object at the URL"
+    assert said[2].startswith("No URL has an object. By default, only the pages of DetailViews")
+    path.write_text(line("/list/") + line())
+    assert "No URL has an object" not in run("import_hits", "log", str(path))
+
+
+@pytest.fixture
+def unmigrated():
+    recorder, name = MigrationRecorder(connection), ("django_hitcount", "0001_initial")
+    with connection.schema_editor() as editor:
+        editor.delete_model(Import)
+    recorder.record_unapplied(*name)
+    yield
+    recorder.record_applied(*name)
+    with connection.schema_editor() as editor:
+        editor.create_model(Import)
+
+
+def test_before_migrate_the_commands_say_so(unmigrated, file):
+    for args in (["csv", file], ["--undo", "x"]):
+        with pytest.raises(CommandError, match=r"\nRun: python manage\.py migrate"):
+            run("import_hits", *args)
 
 
 def find(request):

@@ -6,12 +6,10 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
-from django_hitcount.exceptions import BufferUnavailable, InvalidArgument
 from django_hitcount.importing.exporting import export_hits
-from django_hitcount.maintenance import describe_error
-from django_hitcount.management import count_of, read_day
+from django_hitcount.management import count_of, errors_described, read_day
 
 
 class Command(BaseCommand):
@@ -25,7 +23,7 @@ class Command(BaseCommand):
 
     def handle(self, *, file: Path | None, verbosity: int, **options: Any) -> None:
         limits = {name: options[name] for name in ("counter", "first_day", "last_day")}
-        try:
+        with errors_described():
             if file is None:
                 export_hits(self.stdout, **limits)  # type: ignore[arg-type]  # It can be written to.
                 return
@@ -35,7 +33,5 @@ class Command(BaseCommand):
                 exported.seek(0)
                 with file.open("w", encoding="utf-8", newline="") as opened:
                     shutil.copyfileobj(exported, opened)
-        except (InvalidArgument, BufferUnavailable, OSError, ExceptionGroup) as exc:
-            raise CommandError(describe_error(exc)) from exc
         if verbosity:
             self.stdout.write(f"Wrote {count_of(rows, 'row', 'rows')} to {file}.")

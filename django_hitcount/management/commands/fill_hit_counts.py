@@ -8,7 +8,7 @@ from django.db.models import Model
 
 from django_hitcount.db.total_columns import total_columns
 from django_hitcount.maintenance.column_writing import fill_totals
-from django_hitcount.management import count_of
+from django_hitcount.management import count_of, errors_described
 
 
 class Command(BaseCommand):
@@ -24,7 +24,8 @@ class Command(BaseCommand):
 
     def handle(self, *, models: list[str], verbosity: int, **options: Any) -> None:
         for model in [*map(_find_model, models)] or total_columns():
-            self._fill(model, verbosity)
+            with errors_described():
+                self._fill(model, verbosity)
 
     def _fill(self, model: type[Model], verbosity: int) -> None:
         objects = changed = locked = 0

@@ -2,22 +2,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
-from django_hitcount.exceptions import BufferUnavailable
-from django_hitcount.maintenance import describe_error
 from django_hitcount.maintenance.flushing import flush_hits
-from django_hitcount.management import count_of
+from django_hitcount.management import count_of, errors_described
 
 
 class Command(BaseCommand):
     help = "Write the hits that wait in the buffer into the tables."
 
     def handle(self, *, verbosity: int, **options: Any) -> None:
-        try:
+        with errors_described():
             done = flush_hits()
-        except (BufferUnavailable, ExceptionGroup) as exc:
-            raise CommandError(describe_error(exc)) from exc
         if verbosity:
             hits = count_of(done.hits, "hit", "hits")
             counters = count_of(done.counters, "counter", "counters")

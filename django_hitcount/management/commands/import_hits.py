@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 from argparse import SUPPRESS, ArgumentParser
+from contextlib import closing, nullcontext
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DEFAULT_DB_ALIAS
 
 from django_hitcount.conf import DEFAULT_COUNTER
-from django_hitcount.exceptions import HitCountError
 from django_hitcount.importing import Column, CsvFiles, HitcountTables, LogFiles, PlausibleFiles
 from django_hitcount.importing.rows import SHOWN_PROBLEMS, Source
 from django_hitcount.importing.running import (
@@ -16,8 +16,8 @@ from django_hitcount.importing.running import (
     import_hits,
     undo_import,
 )
-from django_hitcount.maintenance import describe_error
-from django_hitcount.management import ProgressLine, count_of, read_day
+from django_hitcount.importing.urls import NO_OBJECT
+from django_hitcount.management import ProgressLine, count_of, errors_described, read_day
 
 
 class Command(BaseCommand):
@@ -28,15 +28,18 @@ class Command(BaseCommand):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._options_of_django: dict[tuple[str, ...], dict[str, Any]] = {}
+        self._options_of_all: dict[tuple[str, ...], dict[str, Any]] = {}
 
     def add_base_argument(self, parser: CommandParser, *names: str, **kwargs: Any) -> None:
-        """Add an option of Django, and keep it: it may also stand after the source."""
+        """Add an option, such as one of Django, that may stand before and after the source."""
         super().add_base_argument(parser, *names, **kwargs)
-        self._options_of_django[names] = {**kwargs, "default": SUPPRESS}
+        self._options_of_all[names] = {**kwargs, "default": SUPPRESS}
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
+    def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--undo", metavar="ID", help="take back exactly what an import added")
+        self.add_base_argument(
+            parser, "--dry-run", action="store_true", help="only say what would change"
+        )
         sources = parser.add_subparsers(dest="source", metavar="source")
         for name, text in (
             ("csv", "files as export_hits writes them: date, object, counter, hits, visitors"),
@@ -62,30 +65,32 @@ class Command(BaseCommand):
         tables.add_argument("--database", default=DEFAULT_DB_ALIAS, help="where the tables are")
         _add_options(tables)
         for of_source in sources.choices.values():
-            for names, kwargs in self._options_of_django.items():
+            for names, kwargs in self._options_of_all.items():
                 of_source.add_argument(*names, **kwargs)
 
     def handle(
-        self, *, undo: str | None, source: str | None, verbosity: int, **options: Any
+        self,
+        *,
+        undo: str | None,
+        source: str | None,
+        dry_run: bool,
+        verbosity: int,
+        **options: Any,
     ) -> None:
         if (undo is None) == (source is None):
             raise CommandError("Name a source, or undo an import: --undo ID.")
         progress = ProgressLine(self.stdout) if verbosity else None
-        try:
+        with errors_described(), closing(progress) if progress else nullcontext():
             if undo is not None:
-                hits = undo_import(undo, progress=progress)
-                text = f"Took back {count_of(hits, 'hit', 'hits')} of {undo!r}."
+                hits = undo_import(undo, dry_run=dry_run, progress=progress)
+                took = "Would take back" if dry_run else "Took back"
+                text = f"{took} {count_of(hits, 'hit', 'hits')} of {undo!r}."
             else:
-                names = ("import_id", "strategy", "first_day", "last_day", "dry_run", "strict")
+                names = ("import_id", "strategy", "first_day", "last_day", "strict")
                 wanted: dict[str, Any] = {name: options[name] for name in names}
                 found = _make_source(str(source), options)
-                done = import_hits(found, progress=progress, **wanted)
-                text = "\n".join(_describe(done, is_dry=options["dry_run"]))
-        except (HitCountError, ExceptionGroup) as exc:
-            raise CommandError(describe_error(exc)) from exc
-        finally:
-            if progress:
-                progress.close()
+                done = import_hits(found, progress=progress, dry_run=dry_run, **wanted)
+                text = "\n".join(_describe(done, is_dry=dry_run))
         if verbosity:
             self.stdout.write(text)
 
@@ -107,7 +112,6 @@ def _add_options(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--first-day", type=read_day, help="leave out earlier days")
     parser.add_argument("--last-day", type=read_day, help="leave out later days")
-    parser.add_argument("--dry-run", action="store_true", help="only say what would change")
     parser.add_argument(
         "--strict", action="store_true", help="write nothing if a row has a problem"
     )
@@ -144,6 +148,11 @@ def _describe(done: ImportSummary, *, is_dry: bool) -> list[str]:
         lines.append(f"  {rows} of {objects}, from {done.first_day} to {done.last_day}")
     lines += [f"  {number:,} refused: {name}" for name, number in sorted(done.refused.items())]
     lines += [f"  {number:,} skipped: {reason}" for reason, number in sorted(done.skipped.items())]
+    if done.skipped.get(NO_OBJECT) and not done.objects:
+        lines.append(
+            "No URL has an object. By default, only the pages of DetailViews have one. For others, "
+            "name a function: --resolver blog.urls.find_object."
+        )
     if done.problems:
         left_out = count_of(done.problems, "row was", "rows were")
         such_as = ", such as" if len(done.shown_problems) == SHOWN_PROBLEMS else ""

@@ -3,9 +3,9 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
-from django_hitcount.exceptions import InvalidArgument
+from django_hitcount.management import errors_described
 from django_hitcount.refusals.registry import reasons_by_name
 from django_hitcount.status import get_refused_hits
 
@@ -17,10 +17,8 @@ class Command(BaseCommand):
         parser.add_argument("--days", type=int, default=7, help="how many days, today included (7)")
 
     def handle(self, *, days: int, **options: Any) -> None:
-        try:
+        with errors_described():
             rows = get_refused_hits(days=days)
-        except InvalidArgument as exc:
-            raise CommandError(str(exc)) from exc
         if not rows:
             when = "today" if days == 1 else f"in the last {days} days"
             self.stdout.write(f"No hits were refused {when}.")
