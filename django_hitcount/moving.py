@@ -40,7 +40,6 @@ from django_hitcount.db.tables import (
     hits_alias,
 )
 from django_hitcount.db.taking import take_rows
-from django_hitcount.db.transactions import in_transaction, limit_waits, take_write_lock
 from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.known_rows import make_named_row
 from django_hitcount.maintenance.flushing import flush_hits
@@ -118,7 +117,7 @@ def move_hits(obj: Model, *, to: Model) -> None:
 
 def _require_no_transaction() -> None:
     try:
-        _run(lambda: None)
+        _transact(lambda slot: None)
     except RuntimeError as exc:
         raise RuntimeError(
             "move_hits() cannot run within atomic(), since a rollback could not take everything "
@@ -126,22 +125,24 @@ def _require_no_transaction() -> None:
         ) from exc
 
 
-def _run(work: Callable[[], T]) -> T:
-    return in_transaction(
-        work, using=hits_alias(), patience_seconds=PATIENCE_SECONDS, repeatable=True
+def _transact(work: Callable[[int], T]) -> T:
+    return slots.write_in_slot(
+        work,
+        using=hits_alias(),
+        patience_seconds=PATIENCE_SECONDS,
+        lock_wait_seconds=LOCK_WAIT_SECONDS,
     )
 
 
 def _move_rows(source: ObjectKey, target: ObjectKey) -> bool:
     """Move all rows that are there now. Returns whether there were any."""
-    using, has_moved = hits_alias(), False
+    has_moved = False
     totals = [CounterKey(*of, name) for of in (source, target) for name in get_config().counters]
     for model in TABLES_OF_OBJECTS:
-        rows = model._default_manager.using(using).filter(slots.match_counters([source]))
+        rows = model._default_manager.using(hits_alias()).filter(slots.match_counters([source]))
         for some in split([*rows.values_list("pk", flat=True)], OBJECTS_AT_A_TIME):
-            choice = slots.SlotChoice()
-            move = partial(_move_piece, model, some, source, target, choice, totals, using)
-            get_buffer().resume_totals(_run(move))
+            move = partial(_move_piece, model, some, source, target, totals)
+            get_buffer().resume_totals(_transact(move))
             has_moved = True
     return has_moved
 
@@ -151,28 +152,26 @@ def _move_piece(
     some: Sequence[int],
     source: ObjectKey,
     target: ObjectKey,
-    choice: slots.SlotChoice,
     totals: Collection[CounterKey],
-    using: str,
+    slot: int,
 ) -> PausedTotals:
     """Move rows in a transaction, and pause the ``totals`` of both objects."""
-    with limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
-        take_write_lock(using)
-        if model is Correction:
-            # They have no key that a row of the other object may have, too.
-            rows = Correction.objects.using(using).filter(pk__in=some)
-            rows.filter(slots.match_counters([source])).update(
-                content_type_id=target[0], object_id=target[1]
-            )
-        elif model is SeenVisitor:
-            take_rows(model, some, using, partial(_copy_seen, source, target, using))
-        elif model is DailyVisitors:
-            take_rows(model, some, using, partial(_copy_days, source, target, using))
-        elif model is ImportedHits:
-            take_rows(model, some, using, partial(_copy_imported, target, using))
-        elif issubclass(model, SlotRow):
-            take_rows(model, some, using, partial(_copy_hits, model, target, choice.next(), using))
-        return get_buffer().pause_totals(totals)
+    using = hits_alias()
+    if model is Correction:
+        # They have no key that a row of the other object may have, too.
+        rows = Correction.objects.using(using).filter(pk__in=some)
+        rows.filter(slots.match_counters([source])).update(
+            content_type_id=target[0], object_id=target[1]
+        )
+    elif model is SeenVisitor:
+        take_rows(model, some, using, partial(_copy_seen, source, target, using))
+    elif model is DailyVisitors:
+        take_rows(model, some, using, partial(_copy_days, source, target, using))
+    elif model is ImportedHits:
+        take_rows(model, some, using, partial(_copy_imported, target, using))
+    elif issubclass(model, SlotRow):
+        take_rows(model, some, using, partial(_copy_hits, model, target, slot, using))
+    return get_buffer().pause_totals(totals)
 
 
 def _copy_hits(model: type[SlotRow], target: ObjectKey, slot: int, using: str, rows: Rows) -> None:

@@ -16,7 +16,7 @@ from django_hitcount.counters.imports import Days, Row, find_common_days, unite_
 from django_hitcount.counters.keys import CounterKey, RefusedKey
 from django_hitcount.db import daily_visitors, slots, sql, sums
 from django_hitcount.db.tables import DailyVisitors, Import, ImportedHits, hits_alias
-from django_hitcount.db.transactions import in_transaction, limit_waits, take_write_lock
+from django_hitcount.db.transactions import take_write_lock
 from django_hitcount.exceptions import ImportRefused
 
 T = TypeVar("T")
@@ -35,18 +35,13 @@ Added = ImportedHits | DailyVisitors
 
 
 def transact(work: Callable[[int], T]) -> T:
-    """
-    Run ``work`` in a transaction, with the slot that it may add hits to.
-
-    If it meets locks, tries again for half a minute, each time with another slot.
-    """
-    using, choice = hits_alias(), slots.SlotChoice()
-
-    def run() -> T:
-        with limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
-            return work(choice.next())
-
-    return in_transaction(run, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True)
+    """See slots.write_in_slot()."""
+    return slots.write_in_slot(
+        work,
+        using=hits_alias(),
+        patience_seconds=PATIENCE_SECONDS,
+        lock_wait_seconds=LOCK_WAIT_SECONDS,
+    )
 
 
 def read_imports() -> list[Import]:
@@ -234,9 +229,13 @@ def _amounts(refused: Iterable[Sequence[object]], sign: int) -> dict[RefusedKey,
     }
 
 
-def begin_undo(name: str) -> Import | None:
-    """Note that an undo has begun, so that no process writes another piece. Costs two queries."""
-    rows = Import.objects.using(hits_alias()).filter(name=name)
+def begin_undo(made: Import) -> Import | None:
+    """
+    Note that an undo has begun, so that no process writes another piece. Costs two queries.
+
+    Returns the import as it is now; None if it was undone meanwhile.
+    """
+    rows = Import.objects.using(hits_alias()).filter(pk=made.pk)
     transact(lambda slot: rows.update(is_undone=True, is_open=None))
     return rows.first()
 
@@ -257,6 +256,12 @@ def find_added(made: Import) -> list[models.QuerySet[Any, Any]]:
         visitors = DailyVisitors.objects.using(using)
         found.append(visitors.filter(own | moved, visitor_key__startswith="i-"))
     return found
+
+
+def count_added(made: Import) -> int:
+    """Return how many hits an import has added. Costs a query, which reads the table."""
+    rows = ImportedHits.objects.using(hits_alias()).filter(import_id=made.pk)
+    return int(rows.aggregate(sum=models.Sum("hits"))["sum"] or 0)
 
 
 def take_piece(

@@ -10,9 +10,9 @@ from __future__ import annotations
 import datetime
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from django.db import connections, models
 
@@ -28,6 +28,8 @@ from django_hitcount.db.tables import (
     RefusedHitSlot,
     SlotRow,
 )
+
+T = TypeVar("T")
 
 ModelDay: TypeAlias = tuple[int, str, datetime.date]
 """A content type id, a counter and a day: the key of DailyModelHits."""
@@ -55,6 +57,28 @@ class SlotChoice:
             slot = choose_slot()
         self._tried.add(slot)
         return slot
+
+
+def write_in_slot(
+    work: Callable[[int], T], *, using: str, patience_seconds: float, lock_wait_seconds: float
+) -> T:
+    """
+    Run ``work`` in a transaction of its own, with the slot that it may add hits to.
+
+    If it waits longer than ``lock_wait_seconds`` for a lock, tries again with another slot, for
+    ``patience_seconds``. It may run again after its COMMIT if the answer to that was lost.
+
+    Raises what transactions.in_transaction() raises.
+    """
+    choice = SlotChoice()
+
+    def write() -> T:
+        with transactions.limit_waits(using, seconds=lock_wait_seconds, is_at_begin=True):
+            return work(choice.next())
+
+    return transactions.in_transaction(
+        write, using=using, patience_seconds=patience_seconds, repeatable=True
+    )
 
 
 def add_hits(hits: Iterable[NewHits], *, slot: int, using: str) -> None:
