@@ -87,7 +87,8 @@ class PartitionKeys:
         Return the name of a hash with the hits of some addresses in an interval.
 
         ``share`` is the first byte of their address hashes. It splits the addresses of a partition
-        into 256 Redis hashes, because Redis stores small hashes in less memory.
+        into 256 Redis hashes, because Redis stores small hashes in less memory: an address takes 16
+        bytes, where a key of its own would take 100.
         """
         return f"{self._prefix}addresses:{interval}:{share:02x}"
 
