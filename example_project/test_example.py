@@ -48,7 +48,7 @@ def test_what_its_pages_count() -> None:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stderr
-    assert "Ran 9 tests" in done.stderr
+    assert "Ran 10 tests" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.test import TestCase
+from django.utils.translation import gettext, override
 
 from blog.models import Article, Page
 from django_hitcount.models import Counter
@@ -74,3 +76,9 @@ class CountingTests(TestCase):
         assert "visited 1 time today, by 1 visitor." in page
         assert_hits(WholeSite(), 2, counter="page_views")
         assert_hits(CountedPage.objects.get(path="/tea"), 1, counter="page_views")
+
+    def test_admin_names_counters_in_each_language(self) -> None:
+        own = ["Page views", "Applause", "Impressions"]
+        for language, _ in settings.LANGUAGES[1:]:
+            with self.subTest(language), override(language):
+                assert not {*own} & {*map(gettext, own)}
