@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from django.db.models import Model
 
@@ -25,8 +25,20 @@ def days_within(**period: float) -> int:
     return min(max(days, 1), LONGEST_RANGE_DAYS)
 
 
+class NoModel:
+    """In place of the options of a model, which a relation to HitCount asks for."""
+
+    def __get__(self, obj: object, owner: type) -> NoReturn:
+        raise AttributeError(
+            "HitCount of django_hitcount.compat is no model. Remove the GenericRelation to it: "
+            'with_hits().order_by("-hits") sorts by hits, and with_hits() filters by them, too.'
+        )
+
+
 class HitCount:
     """The hits of an object."""
+
+    _meta = NoModel()
 
     class Objects:
         """In place of a manager."""
