@@ -106,6 +106,7 @@ def compact(*, piece_size: int = PIECE_SIZE) -> Compaction:
 
 def _fold_all(model: type[SlotRow], piece_size: int, using: str) -> list[int]:
     newest = model._default_manager.using(using).aggregate(newest=Max("pk"))["newest"]
+    # So that the next piece need not pass deleted rows, which may still be in the index.
     after: folding.RowPlace | None = None
     sizes: list[int] = []
     while newest is not None:
