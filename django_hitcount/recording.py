@@ -42,6 +42,7 @@ from django_hitcount.numbers import read_numbers
 from django_hitcount.outages import page_read_breaker
 from django_hitcount.outages.waits import add_wait, current_page
 from django_hitcount.page_numbers import (
+    PageMemory,
     find_wanted,
     memory_of,
     page_number,
@@ -212,12 +213,12 @@ def record_new_hits(
     try:
         opened = open_transactions(databases, autocommit_in=using)
         if opened:
-            work = partial(_record_now, objs, hits, request, origin, wanted, with_totals)
+            work = partial(_record_now, objs, hits, request, memory, origin, wanted, with_totals)
             delayed = DelayedWork(work, opened)
             before = read_totals([hit.key for hit in hits], request, wanted) if with_totals else {}
             results = _foresee(hits, before, origin)
         else:
-            results = _record_now(objs, hits, request, origin, wanted, with_totals)
+            results = _record_now(objs, hits, request, memory, origin, wanted, with_totals)
     except TransactionManagementError as exc:
         results = _report_lost(hits, exc, with_totals)
     finally:
@@ -230,6 +231,7 @@ def _record_now(
     objs: Sequence[Model],
     hits: Sequence[NewHits],
     request: HttpRequest | None,
+    memory: PageMemory | None,
     origin: RequestOrigin | None,
     wanted: tuple[Number, ...],
     with_totals: bool,
@@ -239,7 +241,7 @@ def _record_now(
     try:
         if origin:
             hits = add_visitors(hits, origin)
-        if request is not None and (memory := memory_of(request)):
+        if memory:
             memory.forget_days(hits)
         recorded, known = get_buffer().record(hits, wanted)
     except (BufferUnavailable, *DATABASE_ERRORS) as exc:
@@ -250,8 +252,8 @@ def _record_now(
             # Another process has deleted the content type. The next hit finds the current one.
             clear_content_types()
         return _report_lost(hits, exc, with_totals)
-    if wanted and request is not None:
-        memory_of(request).remember(known.values)
+    if wanted and memory is not None:
+        memory.remember(known.values)
     if len(recorded) == 1 and recorded[0].total is not None and not recorded[0].refusal:
         return [Hit(True, None, recorded[0].total)]  # As most hits, which need nothing of the rest.
     # If an object is there twice, both of its hits have the total with both of them.
@@ -271,11 +273,9 @@ def _record_now(
 def _foresee(
     hits: Sequence[NewHits], before: Mapping[Number, int], origin: RequestOrigin | None
 ) -> list[Hit]:
-    """
-    Make the Hits of those that wait for the COMMIT. ``before`` has the totals without them. If the
-    buffer may find that they are repeats, totals stay so: no page shows too many.
-    """
+    """Make the Hits of those that wait for the COMMIT; ``before`` has the totals without them."""
     options = get_config().counters[hits[0].key.counter]
+    # If the buffer may find that they are repeats, totals stay so: no page shows too many.
     may_be_refused = origin and (options.per_address or options.repeat != "always")
     found = []
     for hit in hits:
@@ -288,8 +288,7 @@ def _foresee(
 def _report_lost(hits: Sequence[NewHits], error: Exception, with_totals: bool) -> list[Hit]:
     """Log that hits are lost. Return their results, with totals if these can be read."""
     logger.error("%d hits are not counted: %s", len(hits), error)
-    numbers = [Number(hit.key) for hit in hits] if with_totals else []
-    known = read_numbers(numbers, on_page=True)
+    known = read_numbers([Number(hit.key) for hit in hits if with_totals], on_page=True)
     return [Hit(False, hit.refusal or UNAVAILABLE, known.get(Number(hit.key))) for hit in hits]
 
 

@@ -26,7 +26,12 @@ from django_hitcount.buffers.redis.reading import (
     read_runs,
     read_waiting,
 )
-from django_hitcount.buffers.redis.record_call import build_record_call, pack_hit, read_reply
+from django_hitcount.buffers.redis.record_call import (
+    build_record_call,
+    pack_hit,
+    read_one_result,
+    read_reply,
+)
 from django_hitcount.buffers.redis.server import RedisServer, RunReplies
 from django_hitcount.counters import group_by_partition, group_items, restore_order, split
 from django_hitcount.counters.batches import Batch, Held, Known, RecordResult, Waiting
@@ -93,8 +98,8 @@ class RedisBuffer(Buffer):
 
         sent = self.redis.try_to_send(build, commands=len(groups) or 1)
         numbers = reading.parse(self.redis, *sent) if reading else Known()
-        if not groups and type(sent.replies[0]) is int:
-            return [RecordResult(sent.replies[0], None)], numbers  # As for most hits.
+        if not groups and (result := read_one_result(sent.replies[0], hits[0])):
+            return [result], numbers  # As for most hits.
         results, known = self._read_results(groups or self._group(hits), sent, command_id)
         known.add(numbers)
         partitions = [hit.key.partition(self._partitions) for hit in hits]

@@ -148,10 +148,18 @@ def pack_hit(hit: NewHits, command_id: CommandId) -> PackedCall:
     return fill_gaps("record", text, words)
 
 
+def read_one_result(reply: Reply, hit: NewHits) -> RecordResult | None:
+    """Convert the reply to the call that recorded one hit; None if it says more than a result."""
+    if type(reply) is not list or len(reply) != 2:
+        return None
+    total, verdict = reply
+    return RecordResult(int(total), hit.refusal or VERDICTS[verdict])
+
+
 def read_reply(reply: Reply, hits: Sequence[NewHits]) -> RecordReply:
     """Convert the reply to the call that recorded ``hits``."""
-    if isinstance(reply, int):
-        return RecordReply([RecordResult(reply, None)], False, None)
+    if result := read_one_result(reply, hits[0]):
+        return RecordReply([result], False, None)
     is_full, totals, refusals, held = reply
     results = [
         RecordResult(None if total is None else int(total), hit.refusal or VERDICTS[refusal])
