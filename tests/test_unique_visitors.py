@@ -165,6 +165,16 @@ def test_queryset_with_visitors(article, rule, django_assert_num_queries):
     assert all(is_about(n, each.visitors) for n, each in enumerate(found))
 
 
+def test_queryset_leaves_visitors_of_days_to_come_out_in_sql_too(article, rule):
+    rule(visitors=True)
+    visit(article, [1, 2, 3], at=day_of() + datetime.timedelta(days=1))
+    visit(article, [1])
+    flush_hits()
+
+    assert article.get_visitors(days=7) == 1
+    assert Article.objects.with_visitors(days=7).filter(visitors=1).exists()
+
+
 def test_queryset_does_not_write_over_a_field(rule):
     rule(visitors=True)
 

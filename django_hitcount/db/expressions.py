@@ -140,12 +140,17 @@ class FirstOfDays(Expression):
         return compiler.compile(models.Value(last_days(self.days)[0], models.DateField()))
 
 
+def _on_days(table: type[models.Model], model: type[models.Model], counter: str, days: int) -> Rows:
+    """As _rows_of(), but those of the last days: not of days to come, which hits may have, too."""
+    ends = FirstOfDays(days), FirstOfDays(1)
+    return _rows_of(table, model, counter).filter(day__range=ends).values("counter")
+
+
 class HitsOfDaysInTables(_InTables):
     """The hits of a counter of each object on the last days."""
 
     def __init__(self, model: type[models.Model], *, counter: str, days: int) -> None:
-        rows = _rows_of(DailyHitSlot, model, counter).filter(day__gte=FirstOfDays(days))
-        hits = rows.values("counter").values(total=models.Sum("hits"))
+        hits = _on_days(DailyHitSlot, model, counter, days).values(total=models.Sum("hits"))
         super().__init__(model, hits, counter=counter)
 
 
@@ -157,16 +162,9 @@ class VisitorsInTables(_InTables):
     """
 
     def __init__(self, model: type[models.Model], *, counter: str, days: int) -> None:
-        counted, seen = (
-            _rows_of(table, model, counter).filter(day__gte=FirstOfDays(days)).values("counter")
-            for table in (DailyVisitors, SeenVisitor)
-        )
-        super().__init__(
-            model,
-            counted.values(total=models.Sum("count")),
-            seen.values(total=models.Count("pk")),
-            counter=counter,
-        )
+        counted = _on_days(DailyVisitors, model, counter, days).values(total=models.Sum("count"))
+        seen = _on_days(SeenVisitor, model, counter, days).values(total=models.Count("pk"))
+        super().__init__(model, counted, seen, counter=counter)
         self.days = days
 
     def as_sql(self, *args: Any, **kwargs: Any) -> Any:

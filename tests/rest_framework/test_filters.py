@@ -179,11 +179,12 @@ class DaysSerializer(serializers.ModelSerializer):
 
 @pytest.fixture
 def busy_days(buffer) -> None:
-    """Of all time, "a" has the most hits; of seven days "b"; and today "c"."""
+    """Of all time, "a" has the most hits, also tomorrow; of seven days "b"; and today "c"."""
+    tomorrow = day_of() + timedelta(days=1)
     last_of_seven = day_of() - timedelta(days=6)
     earlier = last_of_seven - timedelta(days=1)
     for title, days in (
-        ("a", [*[earlier] * 5, day_of()]),
+        ("a", [*[earlier] * 5, day_of(), *[tomorrow] * 9]),
         ("b", [earlier, *[last_of_seven] * 4]),
         ("c", [day_of()] * 2),
     ):
