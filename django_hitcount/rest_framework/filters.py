@@ -122,12 +122,12 @@ def _make_terms(queryset: Any, ordering: Iterable[Any], view: Any) -> tuple[Any,
 
 def _add_hits(queryset: Any, hits: HitsOfList, view: Any) -> tuple[Any, str]:
     """Return a queryset that knows the hits in the tables, and under which name."""
-    name = hits.annotation
     # The position of a cursor must be the number that the query compares, not the exact one.
     has_cursor = _has_cursor(view)
-    if name in _names_of_hits() and name in queryset.query.annotations and not has_cursor:
-        return queryset, name
-    name += IN_TABLES
+    for name, known in queryset.query.annotations.items():
+        if isinstance(known, HitsInTables) and HitsOfList(known.counter) == hits and not has_cursor:
+            return queryset, name
+    name = f"{hits.annotation}{IN_TABLES}"
     if name in queryset.query.annotations:
         return queryset, name
     add = queryset.annotate if has_cursor else queryset.alias
@@ -146,12 +146,16 @@ def _has_cursor(view: Any) -> bool:
 def _find_hits(name: str, queryset: Any, view: Any) -> HitsOfList | None:
     """Return the hits that ``name`` orders by; None if it is something else."""
     columns = {field.name for field in queryset.model._meta.get_fields()}
-    if name in columns or (name in queryset.query.annotations and name not in _names_of_hits()):
+    annotation = queryset.query.annotations.get(name)
+    if name in columns or not isinstance(annotation, HitsInTables | None):
         return None
     if field := _find_fields(view).get(name):
         is_own = "." not in (field.source or "") and field.source not in columns
         return HitsOfList(field.counter, field.days) if is_own else None
-    return _names_of_hits().get(name)
+    if annotation is not None:
+        return HitsOfList(annotation.counter)
+    known = map(HitsOfList, get_config().counters)
+    return next((hits for hits in known if hits.annotation == name), None)
 
 
 def _has_hits_of_others(name: str, queryset: Any, view: Any) -> bool:
@@ -160,12 +164,6 @@ def _has_hits_of_others(name: str, queryset: Any, view: Any) -> bool:
         return False
     columns = {field.name for field in queryset.model._meta.get_fields()}
     return name not in columns and not _find_hits(name, queryset, view)
-
-
-def _names_of_hits() -> dict[str, HitsOfList]:
-    """Return the hits of all time by the names of their annotations."""
-    known = map(HitsOfList, get_config().counters)
-    return {hits.annotation: hits for hits in known}
 
 
 def _find_fields(view: Any) -> dict[str, HitCountField]:

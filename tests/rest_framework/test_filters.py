@@ -332,6 +332,49 @@ def test_annotation_of_the_project_is_left_alone(articles):
     assert [*found] == articles[::-1]
 
 
+@pytest.mark.parametrize(
+    "queryset",
+    [
+        Article.objects.annotate(hits=F("pk")),
+        Article.objects.with_hits(counter="downloads", name="hits"),
+    ],
+    ids=["of the project", "hits of another counter"],
+)
+def test_annotation_with_the_name_of_hits_does_not_order_a_field(articles, queryset):
+    class Serializer(serializers.ModelSerializer):
+        reads = HitCountField()
+
+        class Meta:
+            model = Article
+            fields = ["title", "reads"]
+
+    class Annotated(ArticleViewSet):
+        serializer_class = Serializer
+        ordering_fields = ["reads"]
+
+    Annotated.queryset = queryset
+    assert titles("-reads", Annotated) == "acb"
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_cursor_of_an_annotation_with_another_name(articles, size):
+    """Its number is exact when it is shown, so it is no position."""
+
+    class Short(ArticleViewSet):
+        queryset = Article.objects.with_hits(counter="downloads", name="copies")
+        pagination_class = type("Pages", (CursorPagination,), {"page_size": size})
+        ordering_fields = ["copies"]
+
+    record_hits(articles, counter="downloads", amount=10)
+    address, found = "/?ordering=-copies", ""
+    while address and len(found) < 9:
+        page = Short.as_view({"get": "list"})(request(path=address)).data
+        found += "".join(article["title"] for article in page["results"])
+        address = page["next"]
+
+    assert found == "cba"
+
+
 def test_column_of_this_name_is_left_alone(buffer):
     """Its own table has the hits: django_hitcount.fields.HitCountField."""
 
