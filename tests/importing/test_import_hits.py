@@ -35,6 +35,7 @@ from django_hitcount.db.tables import (
 from django_hitcount.exceptions import BufferUnavailable, ImportRefused, InvalidArgument
 from django_hitcount.importing import Objects, pieces, running
 from django_hitcount.importing.rows import SourceRow
+from django_hitcount.maintenance import forgetting
 from django_hitcount.maintenance.compaction import compact, compact_hits
 from django_hitcount.maintenance.flushing import flush_hits
 from tests import children
@@ -344,6 +345,28 @@ def test_a_deleted_object_has_nothing_to_take_back(buffer):
 
     assert undo_import("old") == 0
     assert get_hits(page) == 0
+
+
+@pytest.mark.parametrize("forgotten", range(6))
+def test_an_undo_meanwhile_takes_back_nothing_that_is_forgotten(
+    buffer, article, monkeypatch, forgotten
+):
+    """Wherever it comes between the transactions that delete the rows of an object."""
+    import_days((article, MAY, 5))
+    write, calls = forgetting._write, []
+
+    def write_and_undo(*args):
+        write(*args)
+        calls.append(args)
+        if len(calls) == forgotten + 1:
+            undo_import("old")
+
+    monkeypatch.setattr(forgetting, "_write", write_and_undo)
+    forget_hits(article)
+    flush_hits()
+
+    assert get_hits(article) == 0
+    assert slot_sums([article]) == daily_sums([article]) == {article: 0}
 
 
 def test_forget_hits_forgets_imported_hits(buffer, article):

@@ -242,11 +242,12 @@ class CountedAddress(Row):
 
 
 TABLES_OF_OBJECTS: tuple[type[CounterRow], ...] = (
-    *(HitSlot, DailyHitSlot, SeenVisitor, DailyVisitors),
-    *(Correction, ImportedHits),
+    *(ImportedHits, HitSlot, DailyHitSlot),
+    *(SeenVisitor, DailyVisitors, Correction),
 )
 """
 The tables whose rows are deleted with their object.
 
+ImportedHits before the hits: an undo that comes in between would take back hits that are gone.
 SeenVisitor before DailyVisitors: a fold turns rows of the first into rows of the second.
 """
