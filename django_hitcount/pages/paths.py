@@ -49,7 +49,7 @@ def path_of(request: HttpRequest) -> str | None:
     if options.query:
         given = [(name, request.GET.get(name)) for name in options.query]
         if kept := [(name, value) for name, value in given if value]:
-            path = f"{path}?{urlencode(kept)}"
+            path = f"{path}?{urlencode(kept, errors='replace')}"
     return path
 
 

@@ -395,6 +395,15 @@ def test_forged_request_breaks_nothing(counted, browser, settings, caplog):
     assert "A page is not counted" in caplog.text
 
 
+def test_client_that_chooses_its_encoding_gets_its_page(counted, browser):
+    """So it can send half of a surrogate pair, which no other encoding has."""
+    counted(query=["page"])
+    sends_utf_7 = {"Content-Type": "text/html; charset=utf-7"}
+
+    assert browser.get("/xhtml/?page=+2AA-", headers=sends_utf_7).status_code == 200
+    assert counts() == {"/xhtml/?page=%3F": 1, "": 1}
+
+
 def test_they_are_ranked_as_any_objects(browser):
     for path in ("/tea/", "/mate/", "/mate/"):
         browser.get(path)
