@@ -154,3 +154,11 @@ def test_without_redis(article, settings):
     call_command("refresh_hits")
 
     assert get_hits(article) == 1
+
+
+def test_command_says_that_it_is_done(buffer, capsys):
+    call_command("refresh_hits")
+    assert capsys.readouterr().out == "All numbers will be read from the tables again.\n"
+
+    call_command("refresh_hits", verbosity=0)
+    assert capsys.readouterr().out == ""

@@ -14,8 +14,10 @@ class Command(BaseCommand):
         "other means than django_hitcount, for example when you have restored a backup."
     )
 
-    def handle(self, **options: Any) -> None:
+    def handle(self, *, verbosity: int, **options: Any) -> None:
         try:
             refresh_hits()
         except BufferUnavailable as exc:
             raise CommandError(f"{exc} Run the command again when Redis answers.") from exc
+        if verbosity:
+            self.stdout.write("All numbers will be read from the tables again.")
