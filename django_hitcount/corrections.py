@@ -15,6 +15,7 @@ from django_hitcount.buffers import PausedTotals, get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import check_day, day_of
 from django_hitcount.counters.hits import NewHits, check_amount
+from django_hitcount.counters.keys import is_text
 from django_hitcount.counters.numbers import forget_numbers
 from django_hitcount.db import slots
 from django_hitcount.db.counter_keys import counter_key
@@ -100,23 +101,25 @@ def _check_day(day: datetime.date) -> datetime.date:
     return day
 
 
-def _check_reason(reason: str) -> str:
-    text = (reason or "").strip()
-    if not text or len(text) > conf.REASON_MAX_LENGTH or "\0" in text:
+def _check_reason(reason: object) -> str:
+    text: str = getattr(reason, "strip", str)()  # It may be lazy.
+    if not is_text(text, conf.REASON_MAX_LENGTH):
         raise InvalidArgument(
-            f"Invalid reason: {reason!r}. Pass a text without NUL, up to "
-            f"{conf.REASON_MAX_LENGTH} characters."
+            f"Invalid reason: {reason!r}. Pass a text of up to {conf.REASON_MAX_LENGTH} "
+            "characters, without NUL and half surrogate pairs."
         )
     return text
 
 
 def _name_of(user: object) -> str:
     name = user if isinstance(user, str) else getattr(user, "get_username", str)()
-    if not (name := name.strip()):
+    name = name.strip()[: conf.USERNAME_MAX_LENGTH]
+    if not is_text(name, conf.USERNAME_MAX_LENGTH):
         raise InvalidArgument(
-            f"Invalid user: {user!r} has no name. Pass a user who has logged in, or a name."
+            f"Invalid user: {user!r} has no name that is a text. Pass a user who has logged in, or "
+            "a name, without NUL and half surrogate pairs."
         )
-    return name[: conf.USERNAME_MAX_LENGTH]
+    return name
 
 
 def _write(obj: Model, hits: NewHits, correction: Correction, then: Then | None) -> PausedTotals:

@@ -9,6 +9,7 @@ from asgiref.sync import sync_to_async
 
 from django_hitcount import conf
 from django_hitcount.buffers import get_buffer
+from django_hitcount.counters.keys import is_text
 from django_hitcount.exceptions import InvalidArgument
 
 __all__ = ["Throttle"]
@@ -77,9 +78,7 @@ class Throttle:
 
 
 def _valid_name(name: str) -> str:
-    # Not isinstance(): a lazy text would pass, and neither Redis nor a database takes it.
-    is_text = issubclass(type(name), str) and 0 < len(name) <= conf.THROTTLE_NAME_MAX_LENGTH
-    if not is_text or "\0" in name or any("\ud800" <= character <= "\udfff" for character in name):
+    if not is_text(name, conf.THROTTLE_NAME_MAX_LENGTH):
         raise InvalidArgument(
             f"Invalid name of a throttle: {_shorten(name)}. Pass a text of 1 to "
             f"{conf.THROTTLE_NAME_MAX_LENGTH} characters, without NUL and half surrogate pairs."

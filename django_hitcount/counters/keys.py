@@ -161,6 +161,20 @@ def _text(text: str, longest: int) -> str:
     return text
 
 
+def is_storable(text: str) -> bool:
+    """Return whether every database takes a text: it has no NUL and no half surrogate pair."""
+    return "\0" not in text and text.encode(errors="ignore").decode() == text
+
+
+def is_text(value: object, longest: int) -> bool:
+    """Return whether a value is a text for a column: not empty, not too long, and storable."""
+    # Not isinstance(): a lazy text would pass, and neither Redis nor a database takes it.
+    if not issubclass(type(value), str):
+        return False
+    text = str(value)
+    return 0 < len(text) <= longest and is_storable(text)
+
+
 def valid_visitor_counter(counter: str) -> str:
     """Return ``counter``; raise InvalidArgument if it counts no visitors."""
     if not conf.get_config().counters[check_counter(counter)].visitors:

@@ -23,7 +23,7 @@ from django.db.models import Model
 from django.utils.functional import cached_property
 
 from django_hitcount import conf
-from django_hitcount.counters.keys import InvalidKey
+from django_hitcount.counters.keys import InvalidKey, is_storable
 from django_hitcount.exceptions import UnsavedObject
 
 Field: TypeAlias = "models.Field[Any, Any]"
@@ -134,7 +134,7 @@ def check_object_id(text: str) -> str:
             f"Invalid primary key: {text[:40]!r}... has {len(text)} characters. "
             f"Use keys of up to {conf.OBJECT_ID_MAX_LENGTH} characters."
         )
-    if "\0" in text or text.encode(errors="ignore").decode() != text:
+    if not is_storable(text):
         raise InvalidKey(
             f"Invalid primary key: {text!r} holds a character that cannot be stored "
             "(NUL or half a surrogate pair). Remove it from the key."

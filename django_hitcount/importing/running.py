@@ -19,6 +19,7 @@ from django_hitcount import conf
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import check_ends, day_of
 from django_hitcount.counters.imports import Days
+from django_hitcount.counters.keys import is_text
 from django_hitcount.db import imports
 from django_hitcount.db.tables import Import, ImportedHits
 from django_hitcount.exceptions import InvalidArgument
@@ -171,11 +172,10 @@ def _name_import(
 
 
 def _check_name(name: str) -> str:
-    is_text = "\0" not in name and name.encode(errors="ignore").decode() == name
-    if not name or len(name) > conf.IMPORT_ID_MAX_LENGTH or not is_text:
+    if not is_text(name, conf.IMPORT_ID_MAX_LENGTH):
         raise InvalidArgument(
             f"Invalid id of an import: {name!r}. Pass a text of up to "
-            f"{conf.IMPORT_ID_MAX_LENGTH} characters, without NUL and half a surrogate pair."
+            f"{conf.IMPORT_ID_MAX_LENGTH} characters, without NUL and half surrogate pairs."
         )
     return name
 
