@@ -17,7 +17,7 @@ from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
-from django_hitcount.db.expressions import HitsInTables, HitsOfDaysInTables
+from django_hitcount.db.expressions import HitsInTables, HitsOfDaysInTables, VisitorsInTables
 from django_hitcount.rest_framework.fields import HitCountField
 
 IN_TABLES = "_in_tables"
@@ -116,6 +116,11 @@ def _make_terms(queryset: Any, ordering: Iterable[Any], view: Any) -> tuple[Any,
         if hits := _find_hits(name, queryset, view):
             queryset, known = _add_hits(queryset, hits, view)
             is_by_hits, term = True, f"-{known}" if term.startswith("-") else known
+        elif _has_cursor(view) and isinstance(
+            queryset.query.annotations.get(name), VisitorsInTables
+        ):
+            queryset = queryset.annotate(**{f"{name}{IN_TABLES}": _InOrder(name, 0)})
+            is_by_hits, term = True, f"{term}{IN_TABLES}"
         terms.append(term)
     return queryset, [*terms, "pk"] if is_by_hits else terms
 

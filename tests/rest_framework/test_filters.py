@@ -29,6 +29,7 @@ from tests.rest_framework.api import (
     request,
 )
 from tests.rest_framework.test_fields import serializer_of
+from tests.visiting import visit
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -373,6 +374,31 @@ def test_cursor_of_an_annotation_with_another_name(articles, size):
         address = page["next"]
 
     assert found == "cba"
+
+
+def test_cursor_of_visitors(rule):
+    """They are exact when they are shown, as hits are."""
+
+    class Short(ArticleViewSet):
+        queryset = Article.objects.with_visitors()
+        serializer_class = WeekSerializer
+        pagination_class = type("Pages", (CursorPagination,), {"page_size": 1})
+        ordering_fields = ["visitors"]
+
+    rule(visitors=True)
+    articles = [Article.objects.create(title=title) for title in "abc"]
+    for n, article in enumerate(articles, start=1):
+        visit(article, range(n))
+    flush_hits()
+    for article in articles:
+        visit(article, [50, 51, 52])
+    address, found = "/?ordering=-visitors", []
+    while address and len(found) < 9:
+        page = Short.as_view({"get": "list"})(request(path=address)).data
+        found += [article["hits"] for article in page["results"]]
+        address = page["next"]
+
+    assert found == [6, 5, 4]
 
 
 def test_column_of_this_name_is_left_alone(buffer):
