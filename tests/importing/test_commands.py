@@ -173,6 +173,8 @@ def test_a_log_without_an_object_says_how_to_name_some(article, tmp_path):
 
     assert said[1] == "  1 skipped: no object at the URL"
     assert said[2].startswith("No URL has an object. By default, only the pages of DetailViews")
+    said = run("import_hits", "log", str(path), "--resolver", f"{__name__}.find")
+    assert f"No URL has an object: {__name__}.find has returned none" in said
     path.write_text(line("/list/") + line())
     assert "No URL has an object" not in run("import_hits", "log", str(path))
 

@@ -90,7 +90,10 @@ class Command(BaseCommand):
                 wanted: dict[str, Any] = {name: options[name] for name in names}
                 found = _make_source(str(source), options)
                 done = import_hits(found, progress=progress, dry_run=dry_run, **wanted)
-                text = "\n".join(_describe(done, is_dry=dry_run))
+                lines = _describe(done, is_dry=dry_run)
+                if done.skipped.get(NO_OBJECT) and not done.objects:
+                    lines.append(_explain_no_object(options["resolver"]))
+                text = "\n".join(lines)
         if verbosity:
             self.stdout.write(text)
 
@@ -148,14 +151,18 @@ def _describe(done: ImportSummary, *, is_dry: bool) -> list[str]:
         lines.append(f"  {rows} of {objects}, from {done.first_day} to {done.last_day}")
     lines += [f"  {number:,} refused: {name}" for name, number in sorted(done.refused.items())]
     lines += [f"  {number:,} skipped: {reason}" for reason, number in sorted(done.skipped.items())]
-    if done.skipped.get(NO_OBJECT) and not done.objects:
-        lines.append(
-            "No URL has an object. By default, only the pages of DetailViews have one. For others, "
-            "name a function: --resolver blog.urls.find_object."
-        )
     if done.problems:
         left_out = count_of(done.problems, "row was", "rows were")
         such_as = ", such as" if len(done.shown_problems) == SHOWN_PROBLEMS else ""
         lines.append(f"{left_out} left out because of a problem{such_as}:")
         lines += [f"  {text}" for text in done.shown_problems]
     return lines
+
+
+def _explain_no_object(resolver: str | None) -> str:
+    if resolver:
+        return f"No URL has an object: {resolver} has returned none for any of them."
+    return (
+        "No URL has an object. By default, only the pages of DetailViews have one. For others, "
+        "name a function: --resolver blog.urls.find_object."
+    )
