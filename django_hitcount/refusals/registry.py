@@ -261,9 +261,9 @@ def report_refused(
     Logs those that nothing refused before the buffer did, and sends hit_refused for all but those
     that are lost. Those that the buffer has refused count only if they have ``counts_refusal``.
     """
-    counter = hits[0].key.counter
-    found = [*zip(objs, hits, refusals, strict=True)]
-    log_refused((name for _, hit, name in found if not hit.refusal and hit.counts_refusal), counter)
+    counter, found = hits[0].key.counter, [*zip(objs, hits, refusals, strict=True)]
+    new = [name for _, hit, name in found if hit.counts_refusal and not hit.refusal]
+    log_refused(new, counter, request)
     for obj, hit, name in found if hit_refused.receivers else ():
         if name not in (None, UNAVAILABLE) and (hit.refusal or hit.counts_refusal):
             hit_refused.send_robust(
