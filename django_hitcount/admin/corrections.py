@@ -27,6 +27,7 @@ from django_hitcount.admin.pages import ReadOnlyAdmin, find_address
 from django_hitcount.corrections import correct_hits
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.hits import AMOUNT_LIMIT
+from django_hitcount.counters.keys import is_storable
 from django_hitcount.db.tables import Correction
 from django_hitcount.exceptions import TooFewHits
 from django_hitcount.reports import (
@@ -183,6 +184,8 @@ class CorrectionAdmin(ReadOnlyAdmin):
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         """Read the objects of all corrections of the page, with a query for each model."""
+        if not all(is_storable(str(value)) for value in request.GET.values()):
+            raise IncorrectLookupParameters  # PostgreSQL would raise an error.
         try:
             changelist = super().get_changelist_instance(request)
         except (OverflowError, ValueError) as exc:  # Of the years 9999 and 99999999999.

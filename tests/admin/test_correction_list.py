@@ -130,3 +130,13 @@ def test_an_invalid_year_is_no_error(admin, year):
     response = admin.get(f"{CORRECTIONS}?day__year={year}", follow=True)
 
     assert response.status_code == 200
+
+
+@pytest.mark.parametrize("column", ["counter", "object_id", "q"])
+@pytest.mark.parametrize("value", ["%00", "nothing", "%ed%a0%80", "x" * 5000])
+def test_a_filter_that_matches_nothing_is_no_error(admin, column, value):
+    correct(Article.objects.create())
+
+    page = admin.get(f"{CORRECTIONS}?{column}={value}", follow=True)
+
+    assert page.status_code == 200
