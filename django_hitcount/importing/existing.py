@@ -29,9 +29,9 @@ def drop_unknown_objects(spool: Spool, findings: Findings) -> int:
         for (content_type_id, object_id), *_ in some:
             by_model.setdefault(content_type_id, []).append(object_id)
         existing = {of: to for item in by_model.items() for of, to in _find_existing(*item)}
-        known += len(existing)
         spool.move({of: to for of, to in existing.items() if of != to})
         unknown = [item for item in some if item[0] not in existing]
+        known += len(some) - len(unknown)
         for obj, place, first_row, rows in unknown:
             model = find_model(obj[0])
             label = model._meta.label_lower if model else f"content type {obj[0]}"

@@ -306,3 +306,13 @@ def test_a_single_path_is_an_error(tmp_path):
     for path in ("hits.csv", tmp_path / "hits.csv"):
         with pytest.raises(InvalidArgument, match="Pass a list of files"):
             CsvFiles(path)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_key_in_another_case_is_another_object(buffer, redis, write):
+    """Whether or not the database finds the one by the other."""
+    page = Page.objects.create(path="/Tea")
+
+    done = import_hits(write("date,object,hits\n2024-05-01,app.page:/tea,3\n"))
+
+    assert (done.objects, done.problems, get_hits(page)) == (0, 1, 0)
