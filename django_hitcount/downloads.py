@@ -65,7 +65,7 @@ def count_download(
         response: the answer that sends the file or leads to it: a FileResponse, an empty one with
             X-Accel-Redirect or X-Sendfile, a redirect. Other answers than 200, 206, 302, 303 and
             307 are no download.
-        counter: the name of a counter in HITCOUNT["COUNTERS"].
+        counter: the name of a counter, which HITCOUNT["COUNTERS"] must declare.
         refusals: see record_hit(). By default ``curl`` and other programs are refused as bots.
 
     Raises what record_hit() raises, and costs the same; nothing if it does not count.

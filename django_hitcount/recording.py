@@ -80,8 +80,8 @@ def record_hit(
 
     If a server is away, waits for one short timeout at most, and does not raise. In a transaction
     in the database of the object or of the counts, the hit is recorded after the COMMIT of both,
-    and not after a rollback. Without autocommit, it is refused as "unavailable". The total of the
-    Hit is left on the object, so that ``obj.hits`` costs nothing after it.
+    and not after a rollback. Without autocommit, it is refused as "unavailable". Outside of a
+    transaction, the total is left on the object, so that ``obj.hits`` costs nothing after it.
 
     Args:
         obj: a saved object of any model, with an integer, a UUID, or up to 255 characters as key.

@@ -85,7 +85,8 @@ class _Browser:
 
     def generic(self, *args: Any, headers: Mapping[str, str] | None = None, **more: Any) -> Any:
         """See RequestFactory.generic(), which makes all requests."""
-        given = {name.lower(): value for name, value in (headers or {}).items()}
+        # As Django reads the names of headers.
+        given = {name.lower().replace("_", "-"): value for name, value in (headers or {}).items()}
         others = {**vars(self)["defaults"], **more}
         # An AsyncRequestFactory takes headers by their own names, too, and joins two of one name.
         if "user-agent" not in {name.lower().replace("_", "-") for name in others}:
@@ -114,9 +115,16 @@ class AsyncBrowserRequestFactory(_AsyncBrowser, AsyncRequestFactory):
 
 class BrowserClient(_Browser, Client):
     """
-    Django's test client as a browser. Its hits count, in a TestCase, too.
+    Django's test client as a browser. Its hits count, in a TestCase, too::
 
-    After a request in a TestCase, it runs all that waits for the COMMIT of this request.
+        class ArticleTests(TestCase):
+            client_class = BrowserClient
+
+            def test_bots_do_not_count(self):
+                self.client.get("/articles/1/", headers={"user-agent": "curl/8.5.0"})
+
+    After a request in a TestCase, it runs all that waits for the COMMIT of this request. Requests
+    from another address (``REMOTE_ADDR="203.0.113.7"``) are of another visitor.
     """
 
     def request(self, **request: Any) -> Any:

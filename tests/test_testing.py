@@ -197,6 +197,8 @@ class TestFixtures:
             assert record_hit(article, bot).refusal == "bot"
         bot = browser_rf.get("/", HTTP_USER_AGENT="Googlebot/2.1")
         assert record_hit(article, bot).refusal == "bot"
+        bot = BrowserClient().get("/", headers={"user_agent": "Googlebot/2.1"}).wsgi_request
+        assert record_hit(article, bot).refusal == "bot"
         bot = BrowserClient(headers={"user-agent": "Googlebot/2.1"})
         assert bot.get("/").wsgi_request.headers["user-agent"] == "Googlebot/2.1"
         assert not record_hit(article, browser_rf.post("/")).counted
@@ -218,11 +220,12 @@ class TestFixtures:
         client = AsyncBrowserClient(**given)
         requests = [
             AsyncBrowserRequestFactory().get("/", **given),
+            AsyncBrowserRequestFactory().get("/", headers={"User_Agent": "mine"}),
             AsyncBrowserRequestFactory(**given).get("/"),
             (await client.get("/")).asgi_request,
         ]
 
-        assert [request.headers["user-agent"] for request in requests] == ["mine"] * 3
+        assert [request.headers["user-agent"] for request in requests] == ["mine"] * 4
 
     @pytest.mark.usefixtures("no_connection_of_the_thread_is_left")
     async def test_clients(self, transactional_db, browser_client, async_browser_client):
