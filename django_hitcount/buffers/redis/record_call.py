@@ -150,6 +150,8 @@ def pack_hit(hit: NewHits, command_id: CommandId) -> PackedCall:
 
 def read_one_result(reply: Reply, hit: NewHits) -> RecordResult | None:
     """Convert the reply to the call that recorded one hit; None if it says more than a result."""
+    if type(reply) is int:
+        return RecordResult(reply, None)  # It counts, as most do.
     if type(reply) is not list or len(reply) != 2:
         return None
     total, verdict = reply

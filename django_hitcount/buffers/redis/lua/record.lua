@@ -2,10 +2,10 @@
 --
 -- KEYS and ARGV have the order in which record_call.py writes them: first those that all hits
 -- share, then those of each hit.
--- Returns: if there is one hit, its total and whether it counts, unless something is left to
--- finish_record.lua. scripts.py puts that file after this one: it does what few hits need, and
--- returns the rest. Returns nil if the command is sent again, and what Redis knows of its run is not
--- what it is expected to know.
+-- Returns: if there is one hit, its total, and if that may not be all, also whether it counts. If
+-- something is left to finish_record.lua, returns what that does: scripts.py puts that file after
+-- this one, and few hits need it. Returns nil if the command is sent again, and what Redis knows of
+-- its run is not what it is expected to know.
 --
 -- Redis serves nobody else meanwhile, so a hit makes no function or table that it does not need.
 --
@@ -46,7 +46,7 @@ if type(counter_sum) == 'number' then
   if counter_sum ~= amount and counter_sum ~= 0
     and type(model_sum) == 'number' and model_sum ~= amount and model_sum ~= 0
     and type(total_sum) == 'number' and total_sum ~= amount and not is_unlisted then
-    return {total_sum, COUNTS}
+    return total_sum
   end
 end
 
@@ -217,5 +217,5 @@ end
 local is_unnamed = has_new_field and call('HEXISTS', PENDING, 'id') == 0
 local is_finished = is_full == 0 and not (is_unlisted or is_unnamed or begun)
 if is_finished and number_of_hits == '1' and totals[1] then
-  return {totals[1], verdicts[1]}
+  return type(totals[1]) == 'number' and totals[1] or {totals[1], verdicts[1]}
 end

@@ -12,7 +12,7 @@ from django_hitcount.buffers.redis.server import RedisServer
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.outages.missed_records import CommandId
-from tests.buffers.redis.lua.partition import KEYS, RECORDER, RUN_ID, TODAY
+from tests.buffers.redis.lua.partition import COUNTS, KEYS, RECORDER, RUN_ID, TODAY
 from tests.redis_server import replies_to
 
 
@@ -58,9 +58,11 @@ def record_on(server):
                 args=[*call.args[:5], "common", *call.args[6:], hit.key.model_on(TODAY)]
             )
         (reply,) = replies_to(server, [call])
+        if isinstance(reply, int):
+            reply = [reply, COUNTS]
         if reply is not None and len(reply) == 2:
             total, verdict = reply
-            return [0, [total], [verdict], None]
+            reply = [0, [total], [verdict], None]
         return reply
 
     return run
