@@ -55,9 +55,6 @@ some, and so does each hit that comes. More than two rounds are rare without suc
 PATIENCE_SECONDS = 10.0
 """How long to retry a transaction that meets locks."""
 
-LOCK_WAIT_SECONDS = 1.0
-"""How long one try waits for locks."""
-
 MOVED = "+"
 """Stands before the name of the old object in a visitor key. No other key has it."""
 
@@ -126,12 +123,7 @@ def _require_no_transaction() -> None:
 
 
 def _transact(work: Callable[[int], T]) -> T:
-    return slots.write_in_slot(
-        work,
-        using=hits_alias(),
-        patience_seconds=PATIENCE_SECONDS,
-        lock_wait_seconds=LOCK_WAIT_SECONDS,
-    )
+    return slots.write_in_slot(work, patience_seconds=PATIENCE_SECONDS)
 
 
 def _move_rows(source: ObjectKey, target: ObjectKey) -> bool:

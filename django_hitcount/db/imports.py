@@ -24,9 +24,6 @@ T = TypeVar("T")
 PATIENCE_SECONDS = 30.0
 """How long to retry a piece that meets locks before the import stops. It can be continued."""
 
-LOCK_WAIT_SECONDS = 1.0
-"""How long a piece waits for a locked row before it is tried in another slot."""
-
 KEYS_AT_A_TIME = 500
 """Counters of one query: few enough for the 999 parameters of an old SQLite."""
 
@@ -36,12 +33,7 @@ Added = ImportedHits | DailyVisitors
 
 def transact(work: Callable[[int], T]) -> T:
     """See slots.write_in_slot()."""
-    return slots.write_in_slot(
-        work,
-        using=hits_alias(),
-        patience_seconds=PATIENCE_SECONDS,
-        lock_wait_seconds=LOCK_WAIT_SECONDS,
-    )
+    return slots.write_in_slot(work, patience_seconds=PATIENCE_SECONDS)
 
 
 def read_imports() -> list[Import]:

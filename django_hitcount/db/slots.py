@@ -27,9 +27,13 @@ from django_hitcount.db.tables import (
     HitSlot,
     RefusedHitSlot,
     SlotRow,
+    hits_alias,
 )
 
 T = TypeVar("T")
+
+LOCK_WAIT_SECONDS = 1.0
+"""How long write_in_slot() waits for a lock before it tries another slot."""
 
 ModelDay: TypeAlias = tuple[int, str, datetime.date]
 """A content type id, a counter and a day: the key of DailyModelHits."""
@@ -59,21 +63,19 @@ class SlotChoice:
         return slot
 
 
-def write_in_slot(
-    work: Callable[[int], T], *, using: str, patience_seconds: float, lock_wait_seconds: float
-) -> T:
+def write_in_slot(work: Callable[[int], T], *, patience_seconds: float) -> T:
     """
     Run ``work`` in a transaction of its own, with the slot that it may add hits to.
 
-    If it waits longer than ``lock_wait_seconds`` for a lock, tries again with another slot, for
-    ``patience_seconds``. It may run again after its COMMIT if the answer to that was lost.
+    If it meets locks, tries again with another slot, for ``patience_seconds``. It may run again
+    after its COMMIT if the answer to that was lost.
 
     Raises what transactions.in_transaction() raises.
     """
-    choice = SlotChoice()
+    using, choice = hits_alias(), SlotChoice()
 
     def write() -> T:
-        with transactions.limit_waits(using, seconds=lock_wait_seconds, is_at_begin=True):
+        with transactions.limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
             return work(choice.next())
 
     return transactions.in_transaction(

@@ -12,7 +12,7 @@ from django.db.models import Sum
 from django_hitcount import import_hits, moving, undo_import
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import day_of
-from django_hitcount.db import imports
+from django_hitcount.db import imports, slots
 from django_hitcount.db.tables import DailyModelHits
 from django_hitcount.importing import Objects
 from django_hitcount.maintenance.compaction import compact_hits
@@ -91,8 +91,8 @@ def test_undo_of_an_import_meanwhile_takes_each_hit_back_once(rule, monkeypatch)
     rule("always")
     old, new = Article.objects.create(), Page.objects.create(path="new")
     import_hits(Objects([(old, LATE, 5)]), import_id="old")
-    for name in ("PATIENCE_SECONDS", "LOCK_WAIT_SECONDS"):
-        monkeypatch.setattr(moving, name, 0.2)
+    monkeypatch.setattr(moving, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(slots, "LOCK_WAIT_SECONDS", 0.2)
     add, codes = imports.add_rows, []
 
     def move_first(*args, **kwargs):
