@@ -16,7 +16,7 @@ from typing import Any, Literal
 from django.conf import settings
 
 from django_hitcount.conf import kinds
-from django_hitcount.conf.declaring import read_all, setting
+from django_hitcount.conf.declaring import dict_of, read_all, setting
 from django_hitcount.conf.kinds import Kind, SettingError
 from django_hitcount.conf.page_options import PAGES, PageOptions
 from django_hitcount.defaults import default_identities, default_refusals
@@ -94,8 +94,7 @@ class CounterOptions:
 NO_OPTIONS = CounterOptions()
 """The options of a counter that has none, or that is no longer declared."""
 
-OPTIONS = {column.name: column.metadata for column in fields(CounterOptions)}
-"""What is declared of the options of counters, by their names in HITCOUNT."""
+OPTIONS = dict_of(CounterOptions, 'Set it to a dict: {"repeat": "daily"}.')
 
 
 def _convert_counters(place: str, value: Mapping[object, object]) -> Mapping[str, CounterOptions]:
@@ -107,22 +106,11 @@ def _convert_counters(place: str, value: Mapping[object, object]) -> Mapping[str
                 f"{place} contains an invalid counter name: {counter!r}.",
                 kinds.NAME_HINT,
             )
-        found[counter] = _DICT_OF_OPTIONS.read(f"{place}[{counter!r}]", options)
+        if isinstance(options, Mapping) and options.get("repeat", "always") != "always":
+            options = {"per_address": HITS_PER_ADDRESS, **options}
+        found[counter] = OPTIONS.read(f"{place}[{counter!r}]", options)
     return found
 
-
-def _convert_options(place: str, value: Mapping[object, object]) -> CounterOptions:
-    values, errors = read_all(OPTIONS, place, value)
-    if errors:
-        raise errors[0]
-    if values.get("repeat", "always") != "always":
-        values.setdefault("per_address", HITS_PER_ADDRESS)
-    return CounterOptions(**values)
-
-
-_DICT_OF_OPTIONS = Kind[CounterOptions](
-    kinds.is_dict, 'Set it to a dict: {"repeat": "daily"}.', _convert_options
-)
 
 COUNTERS = Kind[Mapping[str, CounterOptions]](
     kinds.is_dict,

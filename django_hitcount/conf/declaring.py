@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, fields
 from typing import Any, TypeVar
 
-from django_hitcount.conf.kinds import Kind, SettingError
+from django_hitcount.conf.kinds import Kind, SettingError, is_dict
 
 T = TypeVar("T")
 
@@ -34,6 +34,19 @@ def read_all(
         except SettingError as error:
             errors.append(error)
     return values, errors
+
+
+def dict_of(table: type[T], hint: str) -> Kind[T]:
+    """Return the kind of the dicts with the options that a dataclass declares."""
+    declared = {column.name: column.metadata for column in fields(table)}  # type: ignore[arg-type]
+
+    def convert(place: str, value: Mapping[object, object]) -> T:
+        values, errors = read_all(declared, place, value)
+        if errors:
+            raise errors[0]
+        return table(**values)
+
+    return Kind(is_dict, hint, convert)
 
 
 def _unknown_key(place: str, name: object, known: list[str]) -> SettingError:

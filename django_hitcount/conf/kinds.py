@@ -183,11 +183,18 @@ def list_of(
     return Kind(lambda value: is_list(value) and len(value) >= least, hint, convert_all)
 
 
-def check_text(item: object) -> Any:
-    """Return a text that is not empty. Raises ValueError for anything else."""
-    if not is_text(item):
-        raise ValueError(f"invalid item: {item!r}")
-    return item
+def check_item(accepts: Callable[[Any], object], what: str = "item") -> Callable[[Any], Any]:
+    """Return a function for list_of() that takes an item as it is, if it is accepted."""
+
+    def check(item: object) -> Any:
+        if not accepts(item):
+            raise ValueError(f"invalid {what}: {item!r}")
+        return item
+
+    return check
+
+
+check_text = check_item(is_text)
 
 
 IDENTITIES: Kind[tuple[str, ...]] = list_of(
@@ -199,14 +206,8 @@ IDENTITIES: Kind[tuple[str, ...]] = list_of(
 )
 
 
-def _check_origin(item: object) -> str:
-    if not isinstance(item, str) or not _ORIGIN.fullmatch(item):
-        raise ValueError(f"invalid origin: {item!r}")
-    return item
-
-
 ORIGINS = list_of(
-    _check_origin,
+    check_item(lambda item: isinstance(item, str) and _ORIGIN.fullmatch(item), "origin"),
     'Set it to a list of origins: ["https://www.example.com"].',
     of_item='Write it without a slash at the end: "https://www.example.com".',
 )

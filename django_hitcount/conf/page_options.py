@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from django_hitcount.conf import kinds
-from django_hitcount.conf.declaring import read_all, setting
-from django_hitcount.conf.kinds import Kind
-
-
-def _check_prefix(item: object) -> str:
-    if not isinstance(item, str) or not item.startswith("/"):
-        raise ValueError(f"invalid prefix: {item!r}")
-    return item
-
+from django_hitcount.conf.declaring import dict_of, setting
 
 PREFIXES = kinds.list_of(
-    _check_prefix,
+    kinds.check_item(lambda item: isinstance(item, str) and item.startswith("/"), "prefix"),
     'Set it to a list of the beginnings of paths: ["/admin/"].',
     of_item='Begin it with a slash: "/admin/".',
 )
@@ -56,15 +47,4 @@ class PageOptions:
     """The counter for paths that were answered with 404. None: they are not counted."""
 
 
-PAGE_OPTIONS = {column.name: column.metadata for column in fields(PageOptions)}
-"""What is declared of the options of PAGES."""
-
-
-def _convert(place: str, value: Mapping[object, object]) -> PageOptions:
-    values, errors = read_all(PAGE_OPTIONS, place, value)
-    if errors:
-        raise errors[0]
-    return PageOptions(**values)
-
-
-PAGES = Kind[PageOptions](kinds.is_dict, 'Set it to a dict: {"exclude": ["/admin/"]}.', _convert)
+PAGES = dict_of(PageOptions, 'Set it to a dict: {"exclude": ["/admin/"]}.')

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from django_hitcount.conf import config
-from django_hitcount.conf.config import OPTIONS, SETTINGS, Config, CounterOptions
+from django_hitcount.conf.config import SETTINGS, Config, CounterOptions
 from django_hitcount.conf.kinds import Kind
-from django_hitcount.conf.page_options import PAGE_OPTIONS, PageOptions
+from django_hitcount.conf.page_options import PageOptions
 
 DOCS = (Path(__file__).parents[2] / "docs" / "settings.rst").read_text()
 
@@ -38,6 +38,12 @@ TYPES = {
     "tuple[tuple[str, kinds.Options], ...] | None": "list of strings and dicts, or None",
 }
 """How the docs call the types of the fields."""
+
+
+OPTIONS, PAGE_OPTIONS = (
+    {field.name: field.metadata for field in fields(table)}
+    for table in (CounterOptions, PageOptions)
+)
 
 
 def sections_of(text: str, heading: str) -> dict[str, str]:
