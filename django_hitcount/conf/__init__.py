@@ -21,9 +21,8 @@ from django_hitcount.conf.config import read_setting
 from django_hitcount.conf.kinds import COUNTER_MAX_LENGTH as COUNTER_MAX_LENGTH
 from django_hitcount.conf.kinds import SettingError as SettingError
 from django_hitcount.conf.kinds import import_dotted_path as import_dotted_path
-from django_hitcount.conf.kinds import is_asynchronous as is_asynchronous
 from django_hitcount.conf.kinds import is_counter_name as is_counter_name
-from django_hitcount.conf.page_options import PageOptions as PageOptions
+from django_hitcount.conf.kinds import load_function as load_function
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -160,9 +160,18 @@ def import_dotted_path(path: str) -> Any:
     return import_string(path)
 
 
-def is_asynchronous(function: Callable[..., object]) -> bool:
-    """Return whether calling ``function`` returns a coroutine."""
-    return any(map(iscoroutinefunction, (function, type(function).__call__)))
+def load_function(of: object) -> Callable[..., Any]:
+    """
+    Return ``of`` if it is a function, or the function that it names as a dotted path.
+
+    Raises ImportError, or ValueError for anything else and for coroutine functions: nobody would
+    await what they return.
+    """
+    found: Any = import_dotted_path(of) if isinstance(of, str) else of
+    if not callable(found) or any(map(iscoroutinefunction, (found, type(found).__call__))):
+        raise ValueError(f"{of!r} is not a plain function, without async, or the path of one")
+    function: Callable[..., Any] = found
+    return function
 
 
 def list_of(

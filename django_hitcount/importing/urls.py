@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from django.core.exceptions import ObjectDoesNotExist, PermissionDenied, SuspiciousOperation
@@ -101,13 +101,9 @@ class ObjectsOfUrls:
 
 def _load(path: str) -> Resolver:
     try:
-        found: Any = conf.import_dotted_path(path)
-    except ImportError as exc:
-        raise InvalidArgument(f"Invalid resolver: {path!r} cannot be imported: {exc}.") from exc
-    if not callable(found) or conf.is_asynchronous(found):
+        return conf.load_function(path)
+    except (ImportError, ValueError) as exc:
         raise InvalidArgument(
-            f"Invalid resolver: {path!r} is not a plain function. Name one that takes a request "
-            "and returns an object, or None."
-        )
-    resolver: Resolver = found
-    return resolver
+            f"Invalid resolver: {path!r} cannot be used: {exc}. Name a function that takes a "
+            "request and returns an object, or None."
+        ) from exc

@@ -254,10 +254,8 @@ def owner(of: str | Callable[[Model], object]) -> Refusal:
 
 
 def _owner_reader(of: object) -> Callable[[Model], object]:
-    if isinstance(of, str) and "." in of:
-        of = conf.import_dotted_path(of)
-    if callable(of):
-        return of
+    if callable(of) or (isinstance(of, str) and "." in of):
+        return conf.load_function(of)
     *relations, last = of.split("__") if isinstance(of, str) else [""]
     if not all(name.isidentifier() for name in (*relations, last)):
         raise ValueError(f"of must be the name of a field or a callable, not {of!r}")

@@ -46,10 +46,7 @@ def consent(predicate: str | Callable[[HttpRequest], bool], refuses: str = "visi
     for each call of record_hits() that identifies visitors; with "hit", for each hit. Raises
     ValueError or ImportError for wrong arguments.
     """
-    if isinstance(predicate, str):
-        predicate = conf.import_dotted_path(predicate)
-    if not callable(predicate) or conf.is_asynchronous(predicate):
-        raise ValueError(f"predicate must be a plain function or its path, not {predicate!r}")
+    has_agreed = conf.load_function(predicate)
     if refuses not in {"visitor", "hit"}:
         raise ValueError(f"refuses must be 'visitor' or 'hit', not {refuses!r}")
 
@@ -59,7 +56,7 @@ def consent(predicate: str | Callable[[HttpRequest], bool], refuses: str = "visi
         return is_due and made.is_missing(context.request)
 
     reason = _("The visitor has not agreed to be counted.")
-    made = Consent("consent", reason, refuses_hit, partial(_has_not_agreed, predicate))
+    made = Consent("consent", reason, refuses_hit, partial(_has_not_agreed, has_agreed))
     return made
 
 

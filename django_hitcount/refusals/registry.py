@@ -96,24 +96,10 @@ def refusal(
     """
 
     def decorate(refuses: Callable[[HitContext], bool]) -> Refusal:
-        protected = protect(refuses)
+        protected = partial(ask_protected, conf.load_function(refuses))
         return Refusal(name, reason, protected if uses_database else refuses)
 
     return decorate
-
-
-def protect(refuses: Callable[[HitContext], object]) -> Callable[[HitContext], object]:
-    """
-    Make a function protect the transactions of the page from its queries.
-
-    Raises ValueError if it is a coroutine function: every coroutine is true.
-    """
-    if conf.is_asynchronous(refuses):
-        raise ValueError(
-            f"{refuses!r} is a coroutine function, which would refuse every hit: its result is "
-            "not awaited. Make it a plain function."
-        )
-    return partial(ask_protected, refuses)
 
 
 GivenRefusal = Refusal | Callable[[HitContext], bool]
@@ -146,7 +132,7 @@ def _check_function(function: Callable[[HitContext], object]) -> Callable[[HitCo
             "django_hitcount.refusals.staff, not its dotted path, or a function that takes a "
             "HitContext."
         )
-    return protect(function)
+    return partial(ask_protected, conf.load_function(function))
 
 
 def find_refusal(

@@ -208,22 +208,15 @@ def get_identities(counter: str | None = None) -> tuple[tuple[str, Identity], ..
 def _load_identity(name: str, place: str) -> Identity:
     if name in IDENTITIES:
         return IDENTITIES[name]
-    problem = "is neither a built-in identity nor a dotted path"
-    if "." in name:
-        try:
-            found = conf.import_dotted_path(name)
-        except ImportError as exc:
-            problem = f"cannot be imported: {exc}"
-        else:
-            if callable(found) and not conf.is_asynchronous(found):
-                return partial(ask_protected, found)
-            problem = "is not a plain function"
-    raise conf.SettingError(
-        place,
-        f"{place} contains {name!r}, which {problem}.",
-        f"Use {', '.join(map(repr, IDENTITIES))}, or the dotted path of a callable that takes a "
-        "request and returns a string or None.",
-    )
+    try:
+        return partial(ask_protected, conf.load_function(name))
+    except (ImportError, ValueError) as exc:
+        raise conf.SettingError(
+            place,
+            f"{place} contains {name!r}, which cannot be used: {exc}.",
+            f"Use {', '.join(map(repr, IDENTITIES))}, or the dotted path of a callable that takes "
+            "a request and returns a string or None.",
+        ) from exc
 
 
 def ask_protected(function: Callable[[ArgumentT], AnswerT], argument: ArgumentT) -> AnswerT | None:

@@ -173,7 +173,7 @@ def test_a_resolver_finds_other_objects(buffer, article, run):
 @pytest.mark.parametrize(
     ("resolver", "message"),
     [
-        ("nowhere.find", "cannot be imported"),
+        ("nowhere.find", "cannot be used: No module named"),
         (f"{__name__}.DECODED", "is not a plain function"),
         (f"{__name__}.find_async", "is not a plain function"),
     ],

@@ -46,7 +46,7 @@ class TestMistakes:
                 return False
 
         for refuses in (self.never_awaited, Asynchronous()):
-            with pytest.raises(ValueError, match="Make it a plain function"):
+            with pytest.raises(ValueError, match="is not a plain function"):
                 refusal("mine", "A reason.")(refuses)
 
     @pytest.mark.parametrize("is_awaitable", [True, False])
@@ -60,5 +60,5 @@ class TestMistakes:
         assert "is neither true nor false" in caplog.text
 
     def test_coroutine_function_does_not_decide_on_a_hit(self):
-        with pytest.raises(ValueError, match="Make it a plain function"):
+        with pytest.raises(ValueError, match="is not a plain function"):
             check_refusals([self.never_awaited])

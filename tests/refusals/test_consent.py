@@ -249,8 +249,8 @@ class TestPredicate:
         ("options", "message"),
         [
             ({}, "missing 1 required positional argument: 'predicate'"),
-            ({"predicate": 5}, "predicate must be a plain function or its path, not 5"),
-            ({"predicate": coroutine}, "predicate must be a plain function or its path, not <func"),
+            ({"predicate": 5}, "5 is not a plain function, without async"),
+            ({"predicate": coroutine}, "is not a plain function, without async"),
             ({"predicate": "tests.nothing.here"}, "No module named 'tests.nothing'"),
             ({"predicate": has_agreed, "refuses": "all"}, "must be 'visitor' or 'hit', not 'all'"),
         ],
