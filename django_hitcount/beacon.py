@@ -49,7 +49,7 @@ from django_hitcount.numbers import read_numbers
 from django_hitcount.recording import record_new_hits
 from django_hitcount.refusals.consents import lacks_consent
 from django_hitcount.refusals.registry import HitContext, find_refusal, log_refused
-from django_hitcount.visitors.addresses import client_network, is_unnamed_proxy
+from django_hitcount.visitors.addresses import client_network
 from django_hitcount.visitors.hashing import hash_address
 
 logger = logging.getLogger("django_hitcount")
@@ -233,7 +233,7 @@ def _refuse_repeats_and_floods(
 
 def _name_address(request: HttpRequest, counters: Iterable[str]) -> str | None:
     """Return the name under which the hits of an address are counted in this minute; or None."""
-    address = None if is_unnamed_proxy(request.META) else client_network(request.META)
+    address = client_network(request.META, for_limit=True)
     if address is None or any(lacks_consent(request, counter) for counter in counters):
         return None
     now = timezone.now()

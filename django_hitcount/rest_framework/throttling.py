@@ -12,7 +12,7 @@ from rest_framework.throttling import BaseThrottle
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.throttle import Throttle
-from django_hitcount.visitors.addresses import client_network, is_unnamed_proxy
+from django_hitcount.visitors.addresses import client_network
 
 logger = logging.getLogger("django_hitcount")
 
@@ -58,9 +58,7 @@ class IntervalThrottle(BaseThrottle):
         """Return what identifies the client; None to admit the request. It is not stored."""
         if request.user and request.user.is_authenticated:
             return f"user:{request.user.pk}"
-        if is_unnamed_proxy(request.META):
-            return None
-        address = client_network(request.META)
+        address = client_network(request.META, for_limit=True)
         return f"address:{address}" if address else None
 
     def wait(self) -> float:

@@ -23,7 +23,7 @@ from django_hitcount.db.savepoints import protect_transactions
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable, TransactionLost
 from django_hitcount.outages import Breaker
-from django_hitcount.visitors.addresses import client_network, is_unnamed_proxy
+from django_hitcount.visitors.addresses import client_network
 
 Identity = Callable[[HttpRequest], str | None]
 
@@ -56,16 +56,15 @@ def read_origin(request: HttpRequest, counter: str) -> RequestOrigin | None:
     Return what a counter needs to know of a request; None if that is nothing.
 
     Users who are logged in have no address limit: a client cannot invent accounts, and a whole
-    office may share one address. Neither has a proxy that TRUSTED_PROXIES does not name: all
-    visitors would share its limit. Costs what the identities cost.
+    office may share one address. Neither has a proxy that TRUSTED_PROXIES does not name. Costs
+    what the identities cost.
     """
-    identity, address, meta = None, None, request.META
+    identity, address = None, None
     options = conf.get_config().counters[counter]
     if options.identifies_visitors:
         identity = identify(request, counter)
     if options.per_address and not (identity and identity.startswith("user:")):
-        is_proxied = "HTTP_X_FORWARDED_FOR" in meta and is_unnamed_proxy(meta)
-        address = None if is_proxied else client_network(meta)
+        address = client_network(request.META, for_limit=True)
     return RequestOrigin(identity, address) if identity or address else None
 
 

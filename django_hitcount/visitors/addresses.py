@@ -93,10 +93,18 @@ def is_within(address: Address | None, networks: tuple[Network, ...]) -> bool:
     return address is not None and any(address in network for network in networks)
 
 
-def client_network(meta: Mapping[str, Any]) -> str | None:
-    """Return the network_of() of the client_address(), or None if there is no address."""
-    remote = str(meta.get("REMOTE_ADDR") or "")
-    if not conf.get_config().trusted_proxies and _DOTTED_QUAD.fullmatch(remote):
+def client_network(meta: Mapping[str, Any], *, for_limit: bool = False) -> str | None:
+    """
+    Return the network_of() of the client_address(), or None if there is no address.
+
+    With ``for_limit``, also returns None if REMOTE_ADDR is a proxy that TRUSTED_PROXIES does not
+    name: all visitors would share its limit.
+    """
+    remote, trusted = str(meta.get("REMOTE_ADDR") or ""), conf.get_config().trusted_proxies
+    is_forwarded = for_limit and not trusted and meta.get("HTTP_X_FORWARDED_FOR")
+    if is_forwarded and is_within(parse_address(remote), INTERNAL_NETWORKS):
+        return None
+    if not trusted and _DOTTED_QUAD.fullmatch(remote):
         return remote  # Written by the server. Parsing it would double the cost of a visitor.
     address = client_address(meta)
     return network_of(address) if address else None
@@ -107,10 +115,3 @@ def network_of(address: Address) -> str:
     if isinstance(address, IPv4Address):
         return str(address)
     return f"{address.packed[: IPV6_PREFIX // 8].hex(':', 2)}::/{IPV6_PREFIX}"
-
-
-def is_unnamed_proxy(meta: Mapping[str, Any]) -> bool:
-    """Return whether REMOTE_ADDR is the address of a proxy that TRUSTED_PROXIES does not name."""
-    if not meta.get("HTTP_X_FORWARDED_FOR") or conf.get_config().trusted_proxies:
-        return False
-    return is_within(parse_address(str(meta.get("REMOTE_ADDR") or "")), INTERNAL_NETWORKS)
