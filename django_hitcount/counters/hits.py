@@ -63,23 +63,18 @@ such a name.
 """
 
 
-class AddressInterval(NamedTuple):
-    """
-    The interval in which a limit per address applies: a day, or as long as ``repeat``.
-
-    It begins at the same time for all addresses. ``first_day`` and ``last_day`` are the days on
-    which it begins and ends.
-    """
-
-    name: str
-    first_day: datetime.date
-    last_day: datetime.date
-
-
 class AddressHash(NamedTuple):
     """The address of a client, as a keyed hash of 128 bits that is only valid in one interval."""
 
-    interval: AddressInterval
+    interval: str
+    """
+    The name of the interval in which the limit applies: a day, or as long as ``repeat``. It begins
+    at the same time for all addresses.
+    """
+
+    last_day: datetime.date
+    """The day on which the interval ends."""
+
     hash: bytes
 
 

@@ -115,7 +115,7 @@ def _row_of_address(address: AddressHash, using: str) -> AddressRows:
 
 
 def _name(address: AddressHash) -> str:
-    return f"{address.interval.last_day.isoformat()}:{address.hash.hex()}"
+    return f"{address.last_day.isoformat()}:{address.hash.hex()}"
 
 
 def _remember_visitor(hit: NewHits, visitor: VisitorHashes, using: str) -> bool:

@@ -21,7 +21,7 @@ from django.utils.crypto import salted_hmac
 
 from django_hitcount import conf
 from django_hitcount.conf import cached_for_settings
-from django_hitcount.counters.hits import AddressHash, AddressInterval, NewHits, VisitorHashes
+from django_hitcount.counters.hits import AddressHash, NewHits, VisitorHashes
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db.salts import salt_of
 from django_hitcount.db.transactions import DATABASE_ERRORS
@@ -79,8 +79,8 @@ class _Keys(NamedTuple):
     recent: tuple[VisitorKey, ...]
     """The keys for VisitorHashes.recent, also those by a clock that is ahead of ours."""
 
-    interval: AddressInterval
-    """The interval that the address limit currently applies to."""
+    interval: tuple[str, datetime.date]
+    """The interval that the address limit currently applies to: its name, and its last day."""
 
 
 def add_visitors(hits: Sequence[NewHits], origin: RequestOrigin) -> Sequence[NewHits]:
@@ -115,7 +115,7 @@ def hash_address(address: str, interval: str, day: datetime.date) -> bytes:
 def _read_keys_of_day(day: datetime.date) -> _Keys:
     """Read the keys if ``repeat`` is not a number of seconds."""
     own = _read_key(_period_of(day))
-    return _Keys(own, own, (), AddressInterval(day.isoformat(), day, day))
+    return _Keys(own, own, (), (day.isoformat(), day))
 
 
 def _period_of(day: datetime.date) -> str:
@@ -135,8 +135,8 @@ def _read_keys(day: datetime.date, repeat: int) -> _Keys:
     # The current key, and those that an earlier hit may be under, or one by a clock that is ahead.
     recent = [_read_key(_period_of(day_at(at))) for at in (now, now - repeat, now + SKEW_SECONDS)]
     first_day, last_day = day_at(number * repeat), day_at((number + 1) * repeat)
-    interval = AddressInterval(f"{repeat}-{number}", first_day, last_day)
     of_address = _read_key(_period_of(first_day))
+    interval = f"{repeat}-{number}", last_day
     return _Keys(own, of_address, tuple(dict.fromkeys(recent)), interval)
 
 
@@ -144,8 +144,8 @@ def _hash_visitor(keys: _Keys, origin: RequestOrigin, key: CounterKey) -> Visito
     """Hash a visitor of one counter, and the address whose hits are limited."""
     name, address_hash = key.text, None
     if origin.address:
-        text = f"address\0{origin.address}\0{keys.interval.name}\0{name}".encode()
-        address_hash = AddressHash(keys.interval, _hash(text, keys.address))
+        text = f"address\0{origin.address}\0{keys.interval[0]}\0{name}".encode()
+        address_hash = AddressHash(*keys.interval, _hash(text, keys.address))
     if origin.identity is None:
         return VisitorHashes(keys.own.id, None, (), address_hash)
     text = f"{origin.identity}\0{name}".encode(errors="backslashreplace")

@@ -26,7 +26,6 @@ from django_hitcount.counters.hits import (
     ADDRESS_LIMIT,
     REPEAT,
     AddressHash,
-    AddressInterval,
     NewHits,
     VisitorHashes,
 )
@@ -80,8 +79,8 @@ class HitPlan(NamedTuple):
         if self.sketch_milliseconds:
             args.append(b"%d" % lengthen(self.sketch_milliseconds))
         if self.address_milliseconds and visitor.address:
-            interval, hashed = visitor.address
-            keys.append(self.names.addresses(interval.name, hashed[0]).encode())
+            interval, _, hashed = visitor.address
+            keys.append(self.names.addresses(interval, hashed[0]).encode())
             args.append(hashed[1 : 1 + ADDRESS_BYTES])
             args.append(b"%d" % lengthen(self.address_milliseconds))
         return keys, args
@@ -220,7 +219,7 @@ def _pack_like(
 def _make_stand_in(kind: VisitorKind, day: datetime.date) -> VisitorHashes:
     """Make a visitor of a kind, whose hashes say nothing."""
     key_id, is_identified, has_limit, recent = kind
-    address = AddressHash(AddressInterval("", day, day), b"\0") if has_limit else None
+    address = AddressHash("", day, b"\0") if has_limit else None
     return VisitorHashes(key_id, b"" if is_identified else None, (b"",) * recent, address)
 
 

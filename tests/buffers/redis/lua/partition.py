@@ -7,7 +7,7 @@ import time
 import uuid
 
 from django_hitcount.buffers.redis.keys import RunKeys
-from django_hitcount.counters.hits import AddressHash, AddressInterval, VisitorHashes
+from django_hitcount.counters.hits import AddressHash, VisitorHashes
 
 RUN_ID = "0123456789ab"
 KEYS = RunKeys(3, RUN_ID)
@@ -16,7 +16,7 @@ RECORDER = uuid.UUID(int=7)
 TODAY = datetime.date(2026, 1, 1)
 ANN = VisitorHashes("k1", b"a" * 16, (b"a" * 16,))
 BOB = VisitorHashes("k1", b"b" * 16, (b"b" * 16,))
-HOME = AddressHash(AddressInterval("2026-01-01", TODAY, TODAY), b"\x0b" + b"h" * 15)
+HOME = AddressHash("2026-01-01", TODAY, b"\x0b" + b"h" * 15)
 AT_HOME = KEYS.addresses("2026-01-01", 0x0B)
 VISITORS = "5:views:2026-01-01:k1:a"
 VISITORS_FIELD = f"v:{VISITORS}"
