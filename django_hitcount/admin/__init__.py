@@ -33,7 +33,13 @@ from django_hitcount.admin.corrections import (
     CorrectionForm,
     describe,
 )
-from django_hitcount.admin.pages import ReadOnlyAdmin, csv_file, object_url, page_context
+from django_hitcount.admin.pages import (
+    ReadOnlyAdmin,
+    SelectionForm,
+    csv_file,
+    object_url,
+    page_context,
+)
 from django_hitcount.admin.report import HitReportAdmin
 from django_hitcount.admin.statistics import compare, days_csv, read_statistics
 from django_hitcount.conf import DEFAULT_COUNTER
@@ -46,7 +52,6 @@ from django_hitcount.models import Counter
 from django_hitcount.prefetching import prefetch_hits
 from django_hitcount.reports import label_object
 from django_hitcount.reports.rows import file_name
-from django_hitcount.reports.selection import Selection, read_selection
 
 __all__ = ["CorrectionAdmin", "CounterAdmin", "HitCountAdmin", "HitReportAdmin"]
 
@@ -200,7 +205,9 @@ class HitCountAdmin(ModelAdmin[ModelT]):
             )
         # Today is among the days, since they are not compared with those before: an object of today
         # has no others.
-        selection = read_selection(request.GET.dict(), counter=self.hit_counter, with_today=True)
+        parameters = {"counter": self.hit_counter, **request.GET.dict()}
+        choice = SelectionForm(parameters, files=["days"], with_today=True)
+        selection = choice.selection
         is_posted = request.method == "POST"
         form = None
         if request.user.has_perm("django_hitcount.add_correction"):
@@ -213,10 +220,10 @@ class HitCountAdmin(ModelAdmin[ModelT]):
             if correction := form.save(request.user.get_username(), then=then):
                 self.message_user(request, describe(correction), messages.SUCCESS)
                 return HttpResponseRedirect(request.get_full_path())
-        elif request.GET.get("csv") == "days":
+        elif choice.cleaned_data.get("csv"):
             parts = ["days", self.model._meta.label_lower, str(obj.pk), selection.counter]
             return csv_file(file_name(selection.period, *parts), days_csv(obj, selection))
-        return self._show_statistics(request, obj, selection, form)
+        return self._show_statistics(request, obj, choice, form)
 
     def _log_correction(self, request: HttpRequest, obj: ModelT, correction: Correction) -> None:
         """
@@ -243,18 +250,18 @@ class HitCountAdmin(ModelAdmin[ModelT]):
             transaction.on_commit(add, using=hits_alias())
 
     def _show_statistics(
-        self, request: HttpRequest, obj: ModelT, selection: Selection, form: CorrectionForm | None
+        self, request: HttpRequest, obj: ModelT, choice: SelectionForm, form: CorrectionForm | None
     ) -> TemplateResponse:
-        beside, counter = request.GET.get("beside"), selection.counter
+        beside, counter = request.GET.get("beside"), choice.selection.counter
         more = {"counter": counter} if beside is None else {"counter": counter, "beside": beside}
         label = label_object(obj)
         fieldsets: Any = [(None, {"fields": [*form.fields]})] if form else []
         context = {
-            **page_context(self, request, selection, **more),
+            **page_context(self, request, choice, **more),
             "title": _("Statistics: %s") % label,
             "label": label,
             "original": obj,
-            "statistics": read_statistics(obj, selection),
+            "statistics": read_statistics(obj, choice.selection),
             **compare(self, request, obj, counter),
             "form": form,
             "admin_form": AdminForm(form, fieldsets, {}, model_admin=self),  # type: ignore[arg-type]

@@ -15,7 +15,6 @@ from django.contrib import admin
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.widgets import AdminIntegerFieldWidget, AdminTextInputWidget
 from django.core.exceptions import ValidationError
-from django.core.validators import MaxValueValidator
 from django.db.models import Model
 from django.http import HttpRequest
 from django.utils.formats import date_format
@@ -23,7 +22,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext, gettext_lazy, ngettext, ngettext_lazy
 
 from django_hitcount import conf
-from django_hitcount.admin.pages import ReadOnlyAdmin, find_address
+from django_hitcount.admin.pages import DAY_INPUT, NOT_IN_FUTURE, ReadOnlyAdmin, find_address
 from django_hitcount.corrections import correct_hits
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.hits import AMOUNT_LIMIT
@@ -46,9 +45,9 @@ class CorrectionForm(forms.Form):
     counter = forms.ChoiceField(label=gettext_lazy("Counter"), choices=counter_choices)
     day = forms.DateField(
         label=gettext_lazy("Day"),
-        widget=forms.DateInput({"type": "date"}, format="%Y-%m-%d"),
+        widget=DAY_INPUT,
         initial=day_of,
-        validators=[MaxValueValidator(day_of, gettext_lazy("This day is in the future."))],
+        validators=[NOT_IN_FUTURE],
     )
     amount = forms.IntegerField(
         label=gettext_lazy("Hits"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 from urllib.parse import urlencode
@@ -11,13 +12,28 @@ import django
 from django import forms
 from django.contrib.admin import AdminSite, ModelAdmin
 from django.contrib.admin.utils import quote
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db.models import Model
 from django.http import HttpRequest, QueryDict, StreamingHttpResponse
 from django.urls import NoReverseMatch, reverse
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.formats import number_format
+from django.utils.functional import cached_property
+from django.utils.translation import gettext, gettext_lazy
 
-from django_hitcount.reports.selection import PERIODS, Selection
+from django_hitcount.conf import DEFAULT_COUNTER
+from django_hitcount.counters.days import day_of
+from django_hitcount.reports import counter_choices, leave_out_overviews, model_choices
+from django_hitcount.reports.selection import (
+    DEFAULT_PERIOD,
+    LONGEST_PERIOD_DAYS,
+    ONE_DAY,
+    PERIODS,
+    Models,
+    Period,
+    Selection,
+    named_period,
+)
 
 HAS_LIST_OF_CRUMBS = django.VERSION >= (6, 1)
 """Whether the trail of links is an ordered list; before, it was a text with separators."""
@@ -32,6 +48,93 @@ class ReadOnlyAdmin(ModelAdmin):  # type: ignore[type-arg]
     has_change_permission = has_delete_permission = has_add_permission
 
 
+DAY_INPUT = forms.DateInput({"type": "date"}, format="%Y-%m-%d")
+
+NOT_IN_FUTURE = MaxValueValidator(day_of, gettext_lazy("This day is in the future."))
+
+EARLIEST_DAY = datetime.date(1900, 1, 1)
+"""Long before any hit, and late enough that other days come before it."""
+
+
+class SelectionForm(forms.Form):
+    """
+    The parameters of an address: days, a counter, a model, and the file that is wanted, if any.
+
+    Errors do not fail the page: it names them, and shows the default in place of what is invalid.
+    """
+
+    period = forms.ChoiceField(label=gettext_lazy("Period"), choices=PERIODS, required=False)
+    first = forms.DateField(
+        label=gettext_lazy("From"),
+        required=False,
+        widget=DAY_INPUT,
+        validators=[NOT_IN_FUTURE, MinValueValidator(EARLIEST_DAY)],
+    )
+    last = forms.DateField(label=gettext_lazy("To"), required=False, widget=DAY_INPUT)
+    counter = forms.ChoiceField(
+        label=gettext_lazy("Counter"), choices=counter_choices, required=False
+    )
+    model = forms.ChoiceField(label=gettext_lazy("Model"), required=False)
+    csv = forms.ChoiceField(required=False)
+
+    def __init__(
+        self,
+        parameters: Mapping[str, str],
+        *,
+        models: Models | None = None,
+        files: Sequence[str],
+        with_today: bool = False,
+    ) -> None:
+        """
+        ``models`` can be chosen, and ``files`` downloaded. For ``with_today``, see named_period().
+        """
+        super().__init__(parameters)
+        self._models = models or {}
+        self._with_today = with_today
+        fields: dict[str, Any] = self.fields
+        fields["model"].choices = [("", gettext("All models")), *model_choices(self._models)]
+        fields["csv"].choices = [(name, name) for name in files]
+
+    def clean_last(self) -> datetime.date | None:
+        """
+        Return the last day: yesterday by default, and at most. From today on, it is today.
+
+        Returns None if no days are given, and the period has a name.
+        """
+        first: datetime.date | None = self.cleaned_data.get("first")
+        last: datetime.date | None = self.cleaned_data["last"]
+        if last and not first:
+            raise ValidationError(gettext("Give the first day (From), too."))
+        if first is None:
+            return None
+        today = day_of()
+        last = min(last or today, today)
+        if first < today == last and not self._with_today:
+            last = today - ONE_DAY
+        if not 1 <= (last - first).days + 1 <= LONGEST_PERIOD_DAYS:
+            most = number_format(LONGEST_PERIOD_DAYS, force_grouping=True)
+            raise ValidationError(gettext("Choose 1 to %(most)s days.") % {"most": most})
+        return last
+
+    @cached_property
+    def selection(self) -> Selection:
+        """What is chosen. The fields then show that, unless what was typed is invalid."""
+        self.full_clean()
+        chosen = self.cleaned_data
+        period = named_period(chosen.get("period") or DEFAULT_PERIOD, with_today=self._with_today)
+        if chosen.get("first") and chosen.get("last"):
+            period = Period(first_day=chosen["first"], last_day=chosen["last"], today=day_of())
+        by_label = {model._meta.label_lower: model for model in self._models.values()}
+        selection = Selection(
+            period=period,
+            counter=chosen.get("counter") or DEFAULT_COUNTER,
+            models=self._models,
+            model=by_label.get(chosen.get("model", "")),
+        )
+        self.data = {**self.data, **selection.parameters}
+        return leave_out_overviews(selection)
+
+
 class ComparisonForm(forms.Form):
     """Asks for the primary key of the object to compare with."""
 
@@ -43,25 +146,20 @@ class ComparisonForm(forms.Form):
 
 
 def page_context(
-    model_admin: ModelAdmin[Any], request: HttpRequest, selection: Selection, **more: str
+    model_admin: ModelAdmin[Any], request: HttpRequest, choice: SelectionForm, **more: str
 ) -> dict[str, Any]:
-    """
-    Return what the templates of our pages need: the address is that of ``selection`` and ``more``.
-    """
+    """Return what templates of our pages need: the address is that of ``choice`` and ``more``."""
     request.current_app = model_admin.admin_site.name
-    query = QueryDict(urlencode({**selection.parameters, **more}))
-    table = request.GET.get("csv")  # If it named a table, no page would be shown.
-    unknown = [_("There is no table “%(table)s”.") % {"table": table}] if table else []
+    query = QueryDict(urlencode({**choice.selection.parameters, **more}))
     return {
         **model_admin.admin_site.each_context(request),
         "opts": model_admin.opts,
         "has_list_of_crumbs": HAS_LIST_OF_CRUMBS,
         "may_view_list": model_admin.has_view_or_change_permission(request),
-        "selection": selection,
+        "choice": choice,
+        "selection": choice.selection,
         "query": query,
-        "problems": [*selection.problems, *unknown],
         "periods": PERIODS.items(),
-        "typed": {**request.GET.dict(), **selection.period.parameters},
     }
 
 

@@ -17,7 +17,13 @@ from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from django_hitcount.admin.pages import ReadOnlyAdmin, csv_file, find_address, page_context
+from django_hitcount.admin.pages import (
+    ReadOnlyAdmin,
+    SelectionForm,
+    csv_file,
+    find_address,
+    page_context,
+)
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import day_of, time_since
 from django_hitcount.counters.keys import CounterKey, ObjectKey
@@ -31,12 +37,9 @@ from django_hitcount.numbers import read_numbers
 from django_hitcount.refusals.registry import reasons_by_name
 from django_hitcount.reports import (
     MOST_MODELS,
-    counter_choices,
     find_models,
     label_object,
-    leave_out_overviews,
     load_objects,
-    model_choices,
 )
 from django_hitcount.reports.rows import (
     Days,
@@ -51,7 +54,7 @@ from django_hitcount.reports.rows import (
     share_of,
     sum_up,
 )
-from django_hitcount.reports.selection import Period, Selection, period_up_to, read_selection
+from django_hitcount.reports.selection import Period, Selection, period_up_to
 from django_hitcount.series import hits_by_day
 from django_hitcount.status import get_flush_status
 
@@ -91,9 +94,9 @@ class HitReportAdmin(ReadOnlyAdmin):
         """Show the report, or return one of its tables as CSV."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        selection = leave_out_overviews(read_selection(request.GET.dict(), find_models()))
-        table = request.GET.get("csv", "")
-        if table in FILES:
+        choice = SelectionForm(request.GET.dict(), models=find_models(), files=FILES)
+        selection = choice.selection
+        if table := choice.cleaned_data.get("csv"):
             chosen = selection.parameters
             parts = [table, chosen.get("counter", ""), chosen.get("model", "")]
             return csv_file(file_name(selection.period, *parts), read_file(table, selection))
@@ -101,12 +104,10 @@ class HitReportAdmin(ReadOnlyAdmin):
         status = get_flush_status() if get_buffer().keeps_hits else None
         waiting_since = status and status.oldest_pending_at
         context = {
-            **page_context(self, request, selection),
+            **page_context(self, request, choice),
             "title": _("Hits"),
             "report": report,
             "days_with_hits": find_days_with_hits(selection) if report["is_empty"] else None,
-            "counters": counter_choices(),
-            "models": model_choices(selection.models),
             "model_name": selection.model and selection.model._meta.verbose_name_plural,
             "top": self._link(request, report["top"], selection),
             "rising": self._link(request, report["rising"], selection),

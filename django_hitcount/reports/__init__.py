@@ -50,15 +50,10 @@ def counter_choices() -> list[tuple[str, str]]:
 
 
 def model_choices(models: Models) -> list[tuple[str, str]]:
-    """Return models with their names. If two have the same name, each also has that of its app."""
-    metas = [model._meta for model in models.values()]
-    names = [str(meta.verbose_name_plural) for meta in metas]
+    """Return models with their names and those of their apps."""
     return [
-        (
-            meta.label_lower,
-            name if names.count(name) == 1 else f"{name} ({meta.app_config.verbose_name})",
-        )
-        for meta, name in zip(metas, names, strict=True)
+        (meta.label_lower, f"{capfirst(meta.verbose_name_plural)} ({meta.app_config.verbose_name})")
+        for meta in (model._meta for model in models.values())
     ]
 
 

@@ -7,14 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from django.db.models import Model
-from django.utils.dateparse import parse_date
-from django.utils.formats import date_format, number_format
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
 from django_hitcount.counters.days import LONGEST_RANGE_DAYS, day_of, days_until, list_days
-from django_hitcount.exceptions import InvalidArgument
 
 TODAY, THIS_YEAR = "today", "this-year"
 
@@ -89,7 +85,7 @@ class Period:
 
     @property
     def parameters(self) -> dict[str, str]:
-        """What read_period() makes this period of."""
+        """The parameters of an address that choose this period."""
         if self.name:
             return {"period": self.name}
         return {"first": self.first_day.isoformat(), "last": self.last_day.isoformat()}
@@ -131,77 +127,13 @@ def period_up_to(day: datetime.date) -> Period | None:
     return Period(first_day=first_day, last_day=last_day, today=day_of())
 
 
-def read_period(parameters: Mapping[str, str], *, with_today: bool = False) -> Period:
-    """
-    Return the period that the parameters of an address name, 30 days if none.
-
-    ``first`` and ``last`` are days such as 2026-11-22, and win over ``period``. Without ``last``,
-    the period ends yesterday, and so it does if ``last`` is later; but from today on, it is today.
-    For ``with_today``, see named_period().
-
-    Raises InvalidArgument with a message in the active language.
-    """
-    first_day, last_day = (_read_day(parameters.get(name)) for name in ("first", "last"))
-    if first_day:
-        return _check_days(first_day, last_day, with_today=with_today)
-    if last_day:
-        raise InvalidArgument(_("Give the first day (From), too."))
-    name = parameters.get("period") or DEFAULT_PERIOD
-    if name not in PERIODS:
-        known = ", ".join(PERIODS)
-        raise InvalidArgument(
-            _("Invalid period: “%(name)s”. Use one of %(known)s.") % {"name": name, "known": known}
-        )
-    return named_period(name, with_today=with_today)
-
-
-def _check_days(
-    first_day: datetime.date, last_day: datetime.date | None, *, with_today: bool
-) -> Period:
-    today = day_of()
-    last_day = min(last_day or today, today)
-    if first_day < today == last_day and not with_today:
-        last_day = today - ONE_DAY
-    period = Period(first_day=first_day, last_day=last_day, today=today)
-    problem = ""
-    if first_day > today:
-        problem = _("The first day, %(first)s, is in the future.")
-    elif period.days < 1:
-        problem = _("The first day, %(first)s, is later than the last day, %(last)s.")
-    elif period.days > LONGEST_PERIOD_DAYS:
-        problem = _("From %(first)s to %(last)s is too long. Choose at most %(most)s days.")
-    elif first_day.toordinal() <= period.days:  # The period before would begin before year 1.
-        problem = _("Invalid day: %(first)s. Give a later day.")
-    if problem:
-        most = number_format(LONGEST_PERIOD_DAYS, force_grouping=True)
-        named = {"first": date_format(first_day), "last": date_format(last_day), "most": most}
-        raise InvalidArgument(problem % named)
-    return period
-
-
-def _read_day(text: str | None) -> datetime.date | None:
-    """Return the day that an address names, if it does. Raises InvalidArgument."""
-    if not text:
-        return None
-    try:
-        day = parse_date(text)
-    except ValueError:  # It looks like a day but is none, such as February 30.
-        day = None
-    if day is None:
-        raise InvalidArgument(
-            _("Invalid day: “%(day)s”. Give both days as year-month-day, such as 2026-11-22.")
-            % {"day": text}
-        )
-    return day
-
-
 Models = Mapping[int, type[Model]]
 """Models by the primary keys of their content types."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Selection:
-    """What a report is about, and what was wrong with the parameters of its address."""
+    """What a report is about."""
 
     period: Period
     counter: str = DEFAULT_COUNTER
@@ -213,8 +145,6 @@ class Selection:
 
     overviews: Sequence[type[Model]] = ()
     """What "all models" leave out: see leave_out_overviews()."""
-
-    problems: Sequence[str] = ()
 
     @property
     def content_type_ids(self) -> list[int]:
@@ -238,43 +168,3 @@ class Selection:
         model = {"model": self.model._meta.label_lower} if self.model else {}
         counter = {"counter": self.counter} if self.counter != DEFAULT_COUNTER else {}
         return {**self.period.parameters, **counter, **model}
-
-
-def read_selection(
-    parameters: Mapping[str, str],
-    models: Models | None = None,
-    *,
-    counter: str = DEFAULT_COUNTER,
-    with_today: bool = False,
-) -> Selection:
-    """
-    Return what the parameters of an address select.
-
-    An invalid parameter becomes a problem in the active language, and the default is selected.
-    ``models`` can be chosen, ``counter`` is the default. For ``with_today``, see named_period().
-    """
-    problems: list[str] = []
-    try:
-        period = read_period(parameters, with_today=with_today)
-        last_day = _read_day(parameters.get("last"))
-    except InvalidArgument as exc:
-        problems.append(_("%(problem)s These are the last 30 days.") % {"problem": exc})
-        period, last_day = named_period(DEFAULT_PERIOD, with_today=with_today), None
-    if last_day and period.last_day < last_day:
-        problem = _("%(day)s is not over yet. These are the days up to %(last)s.")
-        named = {"day": date_format(last_day), "last": date_format(period.last_day)}
-        problems.append(problem % named)
-    counter = parameters.get("counter") or counter
-    if counter not in get_config().counters:
-        problem = _("Unknown counter: “%(counter)s”. These are the hits of “%(default)s”.")
-        problems.append(problem % {"counter": counter, "default": DEFAULT_COUNTER})
-        counter = DEFAULT_COUNTER
-    label = "" if models is None else parameters.get("model", "")
-    by_label = {model._meta.label_lower: model for model in (models or {}).values()}
-    model = by_label.get(label.lower())
-    if label and not model:
-        problem = _("No hits of “%(model)s” are counted. These are the hits of all models.")
-        problems.append(problem % {"model": label})
-    return Selection(
-        period=period, counter=counter, models=models or {}, model=model, problems=problems
-    )
