@@ -48,7 +48,7 @@ from django_hitcount.exceptions import BufferUnavailable, InvalidArgument
 from django_hitcount.numbers import read_numbers
 from django_hitcount.recording import record_new_hits
 from django_hitcount.refusals.consents import lacks_consent
-from django_hitcount.refusals.registry import HitContext, find_refusal, log_refused
+from django_hitcount.refusals.registry import HitContext, find_refusal, get_refusals
 from django_hitcount.visitors.addresses import client_network
 from django_hitcount.visitors.hashing import hash_address
 
@@ -144,7 +144,8 @@ def is_preview(request: HttpRequest, obj: Model, counter: str) -> bool:
 
     The request of the beacon does not know that any more, so the page decides.
     """
-    return find_refusal(HitContext(request, obj, counter), only="preview") is not None
+    previews = [each for each in get_refusals(counter) if each.name == "preview"]
+    return find_refusal(HitContext(request, obj, counter), previews) is not None
 
 
 VIEW_MILLISECONDS = 24 * 3600 * 1000

@@ -138,20 +138,15 @@ def _check_function(function: Callable[[HitContext], object]) -> Callable[[HitCo
 def find_refusal(
     context: HitContext,
     given: Sequence[AnyRefusal] | None = None,
-    *,
-    only: str | None = None,
 ) -> str | None:
     """
     Return the name of the first refusal that refuses a hit, or None to count it.
 
     Tries those ``given``, which check_refusals() has made, in order; by default those of the
-    counter. With ``only``, tries those with this name. Costs what these cost. Raises
-    TransactionLost if one of them has broken the transaction of the page.
+    counter. Costs what these cost. Raises TransactionLost if one of them has broken the
+    transaction of the page.
     """
-    refusals = get_refusals(context.counter) if given is None else given
-    if only:
-        refusals = [item for item in refusals if item.name == only]
-    for item in refusals:
+    for item in get_refusals(context.counter) if given is None else given:
         try:
             answer = item.refuses(context)
             if answer:
