@@ -178,8 +178,7 @@ def count_tokens(request: HttpRequest, tokens: Iterable[Token], view_id: str | N
     refusals = iter(_refuse_repeats_and_floods(request, counting, view_id) if counting else ())
     hits = [hit if hit.refusal else hit._replace(refusal=next(refusals)) for hit in hits]
     pairs, done = zip(objs.values(), hits, strict=True), list[Hit]()
-    for counter, some in group_items([hit.key.counter for hit in hits], pairs).items():
-        log_refused([hit.refusal for _, hit in some], counter, request)
+    for some in group_items([hit.key.counter for hit in hits], pairs).values():
         done += record_new_hits([obj for obj, _ in some], [hit for _, hit in some], request)
     return done
 

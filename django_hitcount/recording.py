@@ -168,8 +168,6 @@ def _record(
     if once_per_request and (earlier := memory_of(request).recall_hit(keys[0])):
         return [earlier]
     names = [find_refusal(HitContext(request, obj, counter), given) for obj in objs]
-    if any(names):
-        log_refused(names, counter, request)
     hits = [NewHits(key, day, amount, name) for key, name in zip(keys, names, strict=True)]
     return record_new_hits(objs, hits, request)
 

@@ -19,7 +19,7 @@ from django_hitcount.outages.waits import CurrentPage
 from django_hitcount.pages.models import Page, WholeSite, find_old_page, find_page, make_page
 from django_hitcount.pages.paths import may_become_page, path_of, site_id_of
 from django_hitcount.recording import record_new_hits
-from django_hitcount.refusals.registry import HitContext, find_refusal, log_refused
+from django_hitcount.refusals.registry import HitContext, find_refusal
 
 HTML_TYPES = ("text/html", "application/xhtml+xml")
 
@@ -85,7 +85,6 @@ def _record(request: HttpRequest, response: HttpResponseBase, path: str) -> None
         if page:
             found.append((page, NewHits(counter_key(page, counter=counter), day, 1)))
         else:
-            log_refused([PATH_LIMIT], counter, request)
             found.append((shown, NewHits(key, day, 1, PATH_LIMIT)))
     except (BufferUnavailable, *DATABASE_ERRORS) as exc:
         logger.error("A page is only counted for the whole site: %s", exc)
@@ -103,7 +102,6 @@ def _make_hit_of_site(
     if refusal is None:
         # Refused is a view whose page is: the site is repeated by each further page of a visitor.
         return NewHits(key, day, 1, counts_refusal=False)
-    log_refused([refusal], counter, request)
     record_new_hits([shown], [NewHits(key, day, 1, refusal)], request, with_totals=False)
     return None
 

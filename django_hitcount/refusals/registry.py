@@ -239,14 +239,14 @@ def report_refused(
     """
     Report which hits of one counter were refused; ``refusals`` has the reasons.
 
-    Logs those that nothing refused before the buffer did, and sends hit_refused for all but those
-    that are lost. Those that the buffer has refused count only if they have ``counts_refusal``.
+    Logs them, and sends hit_refused for all but those that are lost. Those that the buffer has
+    refused count only if they have ``counts_refusal``.
     """
-    counter, found = hits[0].key.counter, [*zip(objs, hits, refusals, strict=True)]
-    new = [name for _, hit, name in found if hit.counts_refusal and not hit.refusal]
-    log_refused(new, counter, request)
-    for obj, hit, name in found if hit_refused.receivers else ():
-        if name not in (None, UNAVAILABLE) and (hit.refusal or hit.counts_refusal):
+    counter, triples = hits[0].key.counter, zip(objs, hits, refusals, strict=True)
+    found = [(obj, name) for obj, hit, name in triples if hit.refusal or hit.counts_refusal]
+    log_refused([name for _, name in found], counter, request)
+    for obj, name in found if hit_refused.receivers else ():
+        if name not in (None, UNAVAILABLE):
             hit_refused.send_robust(
                 obj._meta.model, obj=obj, counter=counter, refusal=name, request=request
             )

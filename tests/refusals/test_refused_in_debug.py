@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 import pytest
+from django.db import transaction
 from django.template import Context, Template
 from django.test import RequestFactory
 
@@ -56,6 +57,13 @@ def test_repeat(article, said):
     (line,) = said()
     assert line.startswith("1 of 'views' not counted (GET /tea/, User-Agent 'Mozilla")
     assert line.endswith("), refusal 'repeat': The visitor has been counted already.")
+
+
+def test_hit_in_a_transaction_is_refused_once(article, said):
+    with transaction.atomic():
+        record_hit(article, get())
+
+    assert ["refusal 'bot'" in line for line in said()] == [True]
 
 
 def test_list_is_one_line_for_each_reason(article, said):
