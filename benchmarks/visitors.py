@@ -13,26 +13,21 @@ from django_redis import get_redis_connection
 from benchmarks.options import Options
 from benchmarks.report import Target, print_table, thousands
 from benchmarks.timing import seconds_of
-from django_hitcount.buffers.redis.bloom import BITS_PER_HALVING, TIGHTENING, Geometry
 from django_hitcount.buffers.redis.scripts import Command
 from django_hitcount.buffers.redis.server import RedisServer
-from tests.buffers.redis.filters import HEADER_BITS, capacity, see_command
+from tests.buffers.redis.filters import see_command
 from tests.redis_server import replies_to
 
-RATE = 0.001
-MOST_BITS = 24
-
-REFERENCE_VISITORS = 10_000_000
-REFERENCE_BITS = 20
-"""Bits per visitor of the design to compare with, which misjudges 7,017 visitors."""
-
-REFERENCE_MISJUDGED = 7_017
-MOST_MISJUDGED = 200
+MOST_MISJUDGED = 1 / 10_000
+MOST_BITS = 30
 
 KEY = "benchmark:visitors"
 KEY_SECONDS = 24 * 3600
 HASHES_PER_CALL = 250
 CALLS_AT_A_TIME = 20
+SMALLEST_STEP = 20
+STEPS_OF_EACH_SIZE = 50
+"""How often a filter is measured until it has twice as many visitors."""
 
 Send = Callable[[Sequence[bytes]], Command]
 
@@ -51,97 +46,63 @@ class Progress:
         return [
             thousands(self.visitors),
             thousands(self.misjudged),
-            f"{1000 * self.misjudged / self.visitors:.2f}",
+            f"{10_000 * self.misjudged / self.visitors:.2f}",
             f"{self.string_bits / self.visitors:.2f}",
             f"{self.memory_bits / self.visitors:.2f}",
             thousands(self.visitors / self.seconds),
         ]
 
 
-HEADER = ["visitors", "misjudged", "in 1,000", "bits each", "with overhead", "visitors/s"]
+HEADER = ["visitors", "misjudged", "in 10,000", "bits each", "with overhead", "visitors/s"]
 
 
 def run(options: Options) -> list[Target]:
-    return [
-        *_measure_growing(options.visitors),
-        *_measure_reference(options.visitors),
-        *_measure_sketch(options.visitors),
-    ]
+    return [*_measure_filter(options.visitors), *_measure_sketch(options.visitors)]
 
 
-def _measure_growing(visitors: int) -> list[Target]:
-    geometry = Geometry(rate=RATE)
-    full = _sizes_when_full(geometry, visitors)
-    known = [*_fill(geometry, [*full, visitors])]
+def _measure_filter(visitors: int) -> list[Target]:
+    *full, last = _fill(visitors)
     print_table(
-        f"One filter that grows, 1 in {1 / RATE:,.0f} misjudged at most, each time a layer is full",
-        HEADER,
-        [progress.row() for progress in known],
+        "One filter, each time before it grows", HEADER, [row.row() for row in (*full, last)]
     )
     return [
         Target(
-            what="growing filter: misjudged / visitors * 1,000",
-            ratio=1000 * max(progress.misjudged / progress.visitors for progress in known),
-            at_most=1000 * RATE,
+            what="filter: misjudged / visitors * 10,000",
+            ratio=max(row.misjudged / row.visitors for row in (*full, last)) * 10_000,
+            at_most=MOST_MISJUDGED * 10_000,
         ),
         Target(
-            what="growing filter: bits a visitor when a layer is full, at most",
-            ratio=max(progress.memory_bits / progress.visitors for progress in known[:-1] or known),
+            what="filter: bits a visitor before it grows, at most",
+            ratio=max(row.memory_bits / row.visitors for row in full or [last]),
             at_most=MOST_BITS,
         ),
     ]
 
 
-def _sizes_when_full(geometry: Geometry, visitors: int) -> list[int]:
-    sizes = []
-    while (visitors_when_full := capacity(geometry, len(sizes) + 1)) < visitors:
-        sizes.append(visitors_when_full)
-    return sizes
-
-
-def _measure_reference(visitors: int) -> list[Target]:
-    (progress,) = _fill(_of_reference_size(visitors), [visitors])
-    share = REFERENCE_VISITORS / visitors
-    print_table(
-        f"One filter of {REFERENCE_BITS * visitors / 1e6:,.0f} Mbit, made for all visitors",
-        [*HEADER, "misjudged in 10 M", "reference design"],
-        [[*progress.row(), thousands(progress.misjudged * share), thousands(REFERENCE_MISJUDGED)]],
-    )
-    return [
-        Target(
-            what=f"filter of {REFERENCE_BITS} bits a visitor: misjudged in 10,000,000",
-            ratio=progress.misjudged * share,
-            at_most=MOST_MISJUDGED,
-        )
-    ]
-
-
-def _of_reference_size(visitors: int) -> Geometry:
-    """The best filter of one layer that has as many bits as the design to compare with."""
-    bits = REFERENCE_BITS - (HEADER_BITS + 1) / visitors
-    rate_of_layer = 2 ** (-bits / BITS_PER_HALVING)
-    return Geometry(rate=rate_of_layer / (1 - TIGHTENING), first_capacity=visitors)
-
-
-def _fill(geometry: Geometry, sizes: Sequence[int]) -> Iterator[Progress]:
-    """Let different visitors come, and yield what was measured at each of ``sizes``."""
-
-    see = partial(see_command, KEY, geometry=geometry, ttl_seconds=KEY_SECONDS)
-
+def _fill(visitors: int) -> Iterator[Progress]:
+    """Let different visitors come. Yield what was measured before each growth, and at the end."""
+    see = partial(see_command, KEY, ttl_seconds=KEY_SECONDS)
     client = get_redis_connection("hitcount")
     client.delete(KEY)
-    misjudged, seconds = 0, 0.0
-    for start, end in zip([0, *sizes], sizes, strict=False):
+    end, misjudged, seconds = 0, 0, 0.0
+    before: Progress | None = None
+    while end < visitors:
+        start, end = end, min(end + max(SMALLEST_STEP, end // STEPS_OF_EACH_SIZE), visitors)
         more, took = _send(see, start, end)
         misjudged += sum(more)
         seconds += took
-        yield Progress(
+        now = Progress(
             visitors=end,
             misjudged=misjudged,
             seconds=seconds,
             string_bits=8 * client.strlen(KEY),
             memory_bits=8 * client.memory_usage(KEY),
         )
+        if before and before.string_bits < now.string_bits:
+            yield before
+        before = now
+    if before:
+        yield before
 
 
 def _measure_sketch(visitors: int) -> list[Target]:

@@ -168,12 +168,6 @@ class Config:
     How long visitors can be recognised: when the visitor key changes, under which they are hashed.
     """
 
-    repeat_error_rate: float = setting(0.001, kinds.SHARE)
-    """
-    The share of new visitors that ``"repeat": "daily"`` may mistake for repeat visitors, with
-    Redis.
-    """
-
     partitions: int = setting(16, kinds.whole_number(1, MOST_PARTITIONS))
     """The number of *partitions*: the parts that the Redis buffer is split into."""
 

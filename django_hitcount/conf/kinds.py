@@ -121,11 +121,6 @@ SECONDS_TO_WAIT = Kind[float](
 )
 """A page must not wait longer for a counter."""
 
-SHARE = Kind[float](
-    lambda value: is_number(value) and 1e-6 <= value <= 0.1,
-    "Set it to a number from 0.000001 to 0.1, such as 0.001.",
-)
-
 
 def whole_number(low: int, high: int) -> Kind[int]:
     """Return the kind of the whole numbers from ``low`` to ``high``."""

@@ -62,8 +62,6 @@ def test_views_can_have_options_too(settings):
         ("VISITOR_IDENTITY", ["address"]),
         ("VISITOR_COOKIE", None),
         ("VISITOR_KEY_ROTATION", "never"),
-        ("REPEAT_ERROR_RATE", 0.1),
-        ("REPEAT_ERROR_RATE", 1e-6),
         ("COUNTERS", {"views": {"repeat": 23 * HOUR}}),
         ("COUNTERS", {"views": {"repeat": "daily", "per_address": None}}),
         ("COUNTERS", {"views": {"per_address": 10**9}}),
@@ -168,10 +166,6 @@ def test_empty_list_of_patterns_finds_nothing(settings, name, text):
                 f"['a']['repeat']: {value!r}. Set it to 'always', 'daily', or a whole number",
             )
             for value in (-5, 0, 1.5, True, None, "weekly", "60", 366 * DAY + 1)
-        ),
-        *(
-            ({"REPEAT_ERROR_RATE": value}, f": {value!r}. Set it to a number from 0.000001 to 0.1")
-            for value in (0, 1, -0.1, True, None, "0.01", float("nan"), float("inf"))
         ),
         *(
             ({"VISITOR_KEY_ROTATION": value}, f": {value!r}. Use one of 'day', 'month', 'never'.")

@@ -79,7 +79,7 @@ class PartitionKeys:
         return f"{self._prefix}repeat:{visitor.hex()}"
 
     def seen(self, day: datetime.date, key_id: str) -> str:
-        """Return the name of the Bloom filter with the visitors who were counted on a day."""
+        """Return the name of the filter with the visitors who were counted on a day."""
         return f"{self._prefix}seen:{day.isoformat()}:{key_id}"
 
     def addresses(self, interval: str, share: int) -> str:

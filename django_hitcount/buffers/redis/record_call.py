@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from django_hitcount import conf
-from django_hitcount.buffers.redis.bloom import Geometry
 from django_hitcount.buffers.redis.keys import VISITORS_SECONDS, RunKeys, database_prefix, run_keys
 from django_hitcount.buffers.redis.link import Reply
 from django_hitcount.buffers.redis.reading import Unknown
@@ -241,8 +240,7 @@ def _plan_hit(
     if kind is None:
         return HitPlan((), ("",), (total,), args, names)
     key_id, is_identified, has_limit, recent = kind
-    config = conf.get_config()
-    options = config.options_of(key.counter)
+    options = conf.get_config().options_of(key.counter)
     is_daily = is_identified and options.repeat == "daily"
     is_counted = is_identified and options.visitors
     seconds = options.repeat if isinstance(options.repeat, int) else 0
@@ -258,7 +256,6 @@ def _plan_hit(
             recent if seconds else 0,
             int(is_counted),
             RefusedKey(day, key.counter, REPEAT).field,
-            Geometry(rate=config.repeat_error_rate).for_script if is_daily else "",
             VISITORS_SECONDS,
             limit,
             RefusedKey(day, key.counter, ADDRESS_LIMIT).field if limit else "",

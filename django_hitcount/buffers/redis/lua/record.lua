@@ -73,10 +73,10 @@ end
 local keys_read, args_read, keys_of_visitor, args_of_visitor = 5, 6, 0, 0
 local judge, begun
 if rule ~= '' and rule ~= 'common' then
-  local repeat_keys, counts_visitors, limit = tonumber(ARGV[7]), ARGV[8] == '1', tonumber(ARGV[12])
+  local repeat_keys, counts_visitors, limit = tonumber(ARGV[7]), ARGV[8] == '1', tonumber(ARGV[11])
   local filter, merged_sketches = KEYS[6], rule == 'daily' and KEYS[7] or KEYS[6]
   keys_read = 5 + (rule == 'daily' and 1 or 0) + (counts_visitors and 1 or 0)
-  args_read = 13
+  args_read = 12
   -- Where a visitor's keys and arguments are, after those of the hit: those of the sketch, of
   -- intervals, of the address.
   local repeat_key = counts_visitors and 3 or 1
@@ -124,11 +124,11 @@ if rule ~= '' and rule ~= 'common' then
     local visitor, addresses = ARGV[arg + visitor_arg], KEYS[key + address_key]
     local counted = limit > 0 and pcall('HGET', addresses, ARGV[arg + address_arg])
     if type(counted) == 'string' and (tonumber(counted) or 0) >= limit then
-      return ADDRESS_LIMIT, ARGV[13]
+      return ADDRESS_LIMIT, ARGV[12]
     end
     local is_repeat = false
     if rule == 'daily' then
-      is_repeat = seen_before(filter, ARGV[10], ARGV[11], visitor)
+      is_repeat = seen_before(filter, ARGV[10], visitor)
     elseif repeat_keys > 0 then
       local current = key + repeat_key -- Under the current visitor key.
       for i = current + 1, current + repeat_keys - 1 do

@@ -1,12 +1,12 @@
 -- Add visitors to a filter.
 --
 -- KEYS: filter
--- ARGV: geometry, seconds to keep a filter that is new, then the visitors
+-- ARGV: seconds to keep a filter that is new, then the visitors
 -- Returns: how many of the visitors were seen before.
 
 local count = 0
-for i = 3, #ARGV do
-  if seen_before(KEYS[1], ARGV[1], ARGV[2], ARGV[i]) then
+for i = 2, #ARGV do
+  if seen_before(KEYS[1], ARGV[1], ARGV[i]) then
     count = count + 1
   end
 end
