@@ -8,10 +8,10 @@ problem. docs/checks.rst explains them all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import partial
 from importlib.util import find_spec
+from itertools import product
 from os import environ
 from typing import Any
 
@@ -130,18 +130,14 @@ def _check_visitors() -> Iterator[CheckMessage]:
     from django_hitcount.refusals.registry import get_refusals
     from django_hitcount.visitors import get_identities
 
-    of_counters = conf.get_config().counters.items()
-    refusing = [name for name, options in of_counters if options.refusals is not None]
-    identifying = [name for name, options in of_counters if options.visitor_identity is not None]
-    loads: list[Callable[[], object]] = [
-        *(partial(get_refusals, counter) for counter in (None, *refusing)),
-        *(partial(get_identities, counter) for counter in (None, *identifying)),
-    ]
-    for load in loads:
+    counters = (None, *conf.get_config().counters)
+    found: dict[str, conf.SettingError] = {}  # A counter may have what all have.
+    for load, counter in product((get_refusals, get_identities), counters):
         try:
-            load()
+            load(counter)
         except conf.SettingError as exc:
-            yield _error(exc, id="django_hitcount.E004")
+            found[exc.place] = exc
+    yield from (_error(error, id="django_hitcount.E004") for error in found.values())
 
 
 def _check_proxies() -> Iterator[CheckMessage]:
