@@ -236,10 +236,8 @@ def _name_address(request: HttpRequest, counters: Iterable[str]) -> str | None:
     address = client_network(request.META, for_limit=True)
     if address is None or any(lacks_consent(request, counter) for counter in counters):
         return None
-    now = timezone.now()
     try:
-        hashed = hash_address(address, f"minute {now:%Y-%m-%d %H:%M}", day_of())
-        return f"{now:%Y-%m-%d}:{hashed.hex()}"
+        return hash_address(address, f"minute {timezone.now():%Y-%m-%d %H:%M}", day_of()).name
     except BufferUnavailable:
         return None  # The breaker has logged that the visitor key cannot be read.
 

@@ -77,6 +77,11 @@ class AddressHash(NamedTuple):
 
     hash: bytes
 
+    @property
+    def name(self) -> str:
+        """The name of its row. Rows are pruned by the day at the beginning."""
+        return f"{self.last_day.isoformat()}:{self.hash.hex()}"
+
 
 class VisitorHashes(NamedTuple):
     """The visitor of one counter, as keyed hashes of 128 bits; see visitors/hashing.py."""

@@ -95,7 +95,7 @@ def _add_hit(address: AddressHash, known: int | None, limit: int, using: str) ->
     the first hit. Waits for other sessions that count the same address on the same object.
     """
     if known is None:
-        return count_by_name(_name(address), 1, using=using) <= limit
+        return count_by_name(address.name, 1, using=using) <= limit
     below = _row_of_address(address, using).filter(hits__lt=limit)
     return bool(below.update(hits=models.F("hits") + 1))
 
@@ -111,11 +111,7 @@ def count_by_name(name: str, amount: int, *, using: str) -> int:
 
 
 def _row_of_address(address: AddressHash, using: str) -> AddressRows:
-    return CountedAddress.objects.using(using).filter(name=_name(address))
-
-
-def _name(address: AddressHash) -> str:
-    return f"{address.last_day.isoformat()}:{address.hash.hex()}"
+    return CountedAddress.objects.using(using).filter(name=address.name)
 
 
 def _remember_visitor(hit: NewHits, visitor: VisitorHashes, using: str) -> bool:

@@ -101,14 +101,15 @@ def add_visitors(hits: Sequence[NewHits], origin: RequestOrigin) -> Sequence[New
     ]
 
 
-def hash_address(address: str, interval: str, day: datetime.date) -> bytes:
+def hash_address(address: str, interval: str, day: datetime.date) -> AddressHash:
     """
     Hash an address for all counters of an interval, by its name, within a day.
 
     Costs what add_visitors() costs, and raises BufferUnavailable or a database error instead of
     logging it.
     """
-    return _hash(f"address\0{address}\0{interval}".encode(), _read_key(_period_of(day)))
+    text = f"address\0{address}\0{interval}".encode()
+    return AddressHash(interval, day, _hash(text, _read_key(_period_of(day))))
 
 
 @cached_for_settings("HITCOUNT", "SECRET_KEY", maxsize=16)
