@@ -122,13 +122,14 @@ def parse_visitors(field: str) -> DailyVisitorsKey:
     """Read back DailyVisitorsKey.field; raises ValueError if ``field`` is invalid."""
     _, content_type_id, counter, day, key_id, object_id = field.split(":", 5)
     key = _counter_key(content_type_id, object_id, counter)
-    if not key_id:
-        raise ValueError("no visitor key")
-    return DailyVisitorsKey(key, _day(day), _text(key_id, conf.VISITOR_KEY_MAX_LENGTH))
+    if not is_text(key_id, conf.VISITOR_KEY_MAX_LENGTH):
+        raise ValueError(f"invalid visitor key: {key_id[:40]!r}")
+    return DailyVisitorsKey(key, _day(day), key_id)
 
 
 def _counter_key(content_type_id: str, object_id: str, counter: str) -> CounterKey:
-    object_id = _text(object_id, conf.OBJECT_ID_MAX_LENGTH)
+    if len(object_id) > conf.OBJECT_ID_MAX_LENGTH or "\0" in object_id:
+        raise ValueError(f"does not fit its column: {object_id[:40]!r}")
     return CounterKey(_content_type_id(content_type_id), object_id, _counter(counter))
 
 
@@ -153,12 +154,6 @@ def _day(text: str) -> datetime.date:
     if day.isoformat() != text:
         raise ValueError(f"invalid day: {text!r} instead of {day}")
     return day
-
-
-def _text(text: str, longest: int) -> str:
-    if len(text) > longest or "\0" in text:
-        raise ValueError(f"does not fit its column: {text[:40]!r}")
-    return text
 
 
 def is_storable(text: str) -> bool:

@@ -13,6 +13,7 @@ import functools
 import re
 import uuid
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from enum import Enum
 from functools import cache
 from typing import Any, TypeAlias
@@ -252,7 +253,10 @@ def filter_by_texts(
     """
     model: Any = queryset.model
     kind = key_type(model)
-    keys = [key for text in texts if (key := _key_of_text(kind, text)) is not None]
+    keys = []
+    for text in texts:
+        with suppress(ValueError):  # No object has it as its key.
+            keys.append(kind.parse(text))
     if _is_of_django(key_field(model)):
         return queryset.filter(pk__in=keys)
     column: Any = models.F("pk")
@@ -261,14 +265,6 @@ def filter_by_texts(
         column = models.ExpressionWrapper(column, of_column)
     found: models.QuerySet[Any, Any] = queryset.alias(hitcount_key=column)
     return found.filter(hitcount_key__in=keys)
-
-
-def _key_of_text(kind: KeyType, text: str) -> int | str | uuid.UUID | None:
-    """Return the key with this text; None if the model's key has another type now."""
-    try:
-        return kind.parse(text)
-    except ValueError:
-        return None
 
 
 def _is_of_django(field: Field) -> bool:

@@ -82,8 +82,3 @@ def may_become_page(purpose: str) -> bool:
     if number and number > limit:
         _full[purpose] = hour, limit
     return number is not None and number <= limit
-
-
-def forget_full_hours() -> None:
-    """Forget that there were enough new paths. For tests."""
-    _full.clear()

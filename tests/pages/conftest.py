@@ -18,7 +18,7 @@ MIDDLEWARE = "django_hitcount.pages.middleware.PageHitsMiddleware"
 @pytest.fixture(autouse=True)
 def no_test_meets_the_pages_of_another() -> None:
     forget_pages()
-    paths.forget_full_hours()
+    paths._full.clear()
 
 
 @pytest.fixture
