@@ -45,8 +45,7 @@ below what an attacker needs. docs/identifying.rst has the figures.
 
 REPEAT = Kind[Any](
     lambda value: (
-        kinds.is_whole_number(value, 1, ROTATION_SECONDS["never"])
-        or (isinstance(value, str) and value in {"always", "daily"})
+        value in ("always", "daily") or kinds.is_whole_number(value, 1, ROTATION_SECONDS["never"])
     ),
     "Set it to 'always', 'daily', or a whole number of seconds from 1 to "
     f"{ROTATION_SECONDS['never']}.",

@@ -142,10 +142,7 @@ def or_none(kind: Kind[T]) -> Kind[T | None]:
 
 def choice(*choices: str) -> Kind[Any]:
     """Return the kind of a few texts."""
-    return Kind(
-        lambda value: isinstance(value, str) and value in choices,
-        f"Use one of {', '.join(map(repr, choices))}.",
-    )
+    return Kind(lambda value: value in choices, f"Use one of {', '.join(map(repr, choices))}.")
 
 
 def import_dotted_path(path: str) -> Any:
