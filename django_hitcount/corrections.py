@@ -15,7 +15,7 @@ from django_hitcount.buffers import PausedTotals, get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import check_day, day_of
 from django_hitcount.counters.hits import NewHits, check_amount
-from django_hitcount.counters.keys import is_text
+from django_hitcount.counters.keys import check_text, is_text
 from django_hitcount.counters.numbers import forget_numbers
 from django_hitcount.db import slots
 from django_hitcount.db.counter_keys import counter_key
@@ -82,11 +82,12 @@ def correct_hits(
     query.
     """
     hits = NewHits(counter_key(obj, counter=counter), _check_day(day), check_amount(amount))
+    text = reason.strip() if hasattr(reason, "strip") else reason  # It may be lazy.
     correction = Correction(
         **hits.key._asdict(),
         day=day,
         amount=amount,
-        reason=_check_reason(reason),
+        reason=check_text(text, conf.REASON_MAX_LENGTH, "reason"),
         made_by=_name_of(user),
     )
     paused = _write(obj, hits, correction, then)
@@ -99,16 +100,6 @@ def _check_day(day: datetime.date) -> datetime.date:
     if check_day(day) > day_of():
         raise InvalidArgument(f"Invalid day: {day} is in the future. Pass a day up to {day_of()}.")
     return day
-
-
-def _check_reason(reason: object) -> str:
-    text: str = getattr(reason, "strip", str)()  # It may be lazy.
-    if not is_text(text, conf.REASON_MAX_LENGTH):
-        raise InvalidArgument(
-            f"Invalid reason: {reason!r}. Pass a text of up to {conf.REASON_MAX_LENGTH} "
-            "characters, without NUL and half surrogate pairs."
-        )
-    return text
 
 
 def _name_of(user: object) -> str:

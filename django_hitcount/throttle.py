@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import reprlib
 from decimal import Decimal
 from math import ceil
 
-from asgiref.sync import sync_to_async
-
 from django_hitcount import conf
 from django_hitcount.buffers import get_buffer
-from django_hitcount.counters.keys import is_text
+from django_hitcount.counters.keys import check_text
 from django_hitcount.exceptions import InvalidArgument
+from django_hitcount.twins import async_method
 
 __all__ = ["Throttle"]
 
@@ -49,7 +49,7 @@ class Throttle:
     """
 
     def __init__(self, name: str, seconds: float) -> None:
-        self.name = _valid_name(name)
+        self.name = check_text(name, conf.THROTTLE_NAME_MAX_LENGTH, "name of a throttle")
         self.seconds = _valid_seconds(seconds)
         # As a float, 2.007 * 1000 is a little more than 2007. As a Decimal, it is exact.
         self._milliseconds = ceil(Decimal(str(self.seconds)) * 1000)
@@ -72,18 +72,7 @@ class Throttle:
         """
         return get_buffer().admit(self.name, milliseconds=self._milliseconds)
 
-    async def aadmit(self) -> bool:
-        """See admit()."""
-        return await sync_to_async(self.admit)()
-
-
-def _valid_name(name: str) -> str:
-    if not is_text(name, conf.THROTTLE_NAME_MAX_LENGTH):
-        raise InvalidArgument(
-            f"Invalid name of a throttle: {_shorten(name)}. Pass a text of 1 to "
-            f"{conf.THROTTLE_NAME_MAX_LENGTH} characters, without NUL and half surrogate pairs."
-        )
-    return name
+    aadmit = async_method(admit)
 
 
 def _valid_seconds(seconds: object) -> float:
@@ -93,12 +82,7 @@ def _valid_seconds(seconds: object) -> float:
         or not SHORTEST_SECONDS <= seconds <= LONGEST_SECONDS
     ):
         raise InvalidArgument(
-            f"Invalid interval of a throttle: {_shorten(seconds)}. Pass a number of seconds "
+            f"Invalid interval of a throttle: {reprlib.repr(seconds)}. Pass a number of seconds "
             f"from {SHORTEST_SECONDS} to {LONGEST_SECONDS} (366 days)."
         )
     return seconds
-
-
-def _shorten(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}..."

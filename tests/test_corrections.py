@@ -99,7 +99,7 @@ def test_a_long_name_is_cut(buffer, article):
         ({"reason": ""}, InvalidArgument, "Invalid reason: ''"),
         ({"reason": " \n"}, InvalidArgument, "Invalid reason"),
         ({"reason": None}, InvalidArgument, "Invalid reason: None"),
-        ({"reason": "x" * 201}, InvalidArgument, "up to 200 characters"),
+        ({"reason": "x" * 201}, InvalidArgument, "1 to 200 characters"),
         ({"reason": "a\0b"}, InvalidArgument, "without NUL"),
         ({"reason": "a\udcff"}, InvalidArgument, "half surrogate pairs"),
         ({"reason": 5}, InvalidArgument, "Invalid reason: 5"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import reprlib
 from functools import lru_cache
 from typing import NamedTuple
 from zlib import crc32
@@ -168,6 +169,16 @@ def is_text(value: object, longest: int) -> bool:
         return False
     text = str(value)
     return 0 < len(text) <= longest and is_storable(text)
+
+
+def check_text(text: str, longest: int, what: str) -> str:
+    """Return a text that can be stored. Raises InvalidArgument for anything else."""
+    if not is_text(text, longest):
+        raise InvalidArgument(
+            f"Invalid {what}: {reprlib.repr(text)}. Pass a text of 1 to {longest} characters, "
+            "without NUL and half surrogate pairs."
+        )
+    return text
 
 
 def valid_visitor_counter(counter: str) -> str:

@@ -19,7 +19,7 @@ from django_hitcount import conf
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import check_ends, day_of
 from django_hitcount.counters.imports import Days
-from django_hitcount.counters.keys import is_text
+from django_hitcount.counters.keys import check_text
 from django_hitcount.db import imports
 from django_hitcount.db.tables import Import, ImportedHits
 from django_hitcount.exceptions import InvalidArgument
@@ -128,7 +128,8 @@ def import_hits(
     """
     if import_id is None:
         import_id = _name_import(source, first_day, last_day)
-    name, progress = _check_name(import_id), progress or _say_nothing
+    name = check_text(import_id, conf.IMPORT_ID_MAX_LENGTH, "id of an import")
+    progress = progress or _say_nothing
     first_day, last_day = check_ends(first_day, last_day)
     if strategy not in STRATEGIES:
         raise InvalidArgument(
@@ -169,15 +170,6 @@ def _name_import(
     begin = f" from {first_day}" if first_day else ""
     end = f" to {last_day}" if last_day else ""
     return source.name and f"{source.name}{begin}{end}"  # Without a name, it needs an id.
-
-
-def _check_name(name: str) -> str:
-    if not is_text(name, conf.IMPORT_ID_MAX_LENGTH):
-        raise InvalidArgument(
-            f"Invalid id of an import: {name!r}. Pass a text of up to "
-            f"{conf.IMPORT_ID_MAX_LENGTH} characters, without NUL and half surrogate pairs."
-        )
-    return name
 
 
 def _report(rows: Iterable[SourceRow], progress: Progress) -> Iterator[SourceRow]:

@@ -494,7 +494,7 @@ def test_many_problems_are_counted_and_few_are_listed(buffer, article):
     [
         ({"import_id": ""}, "Invalid id of an import: ''"),
         ({"import_id": None, "first_day": MAY}, "Invalid id of an import: ''"),
-        ({"import_id": "x" * 201}, "up to 200 characters"),
+        ({"import_id": "x" * 201}, "1 to 200 characters"),
         ({"import_id": "a\0b"}, "without NUL"),
         ({"import_id": "a\udcff"}, "half surrogate pairs"),
         ({"first_day": datetime.datetime(2024, 5, 1)}, "Invalid day: datetime"),
