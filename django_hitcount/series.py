@@ -205,8 +205,7 @@ def read_counters(keys: Collection[CounterKey], days: DayRange) -> Sums:
 
 def _read_model(content_type_id: int | None, days: DayRange, counter: str) -> Sums:
     """Read the hits of a model; None: of all models. See read_counters()."""
-    ends = days.first_day, days.last_day
-    held = get_buffer().read_days_of_model(content_type_id, *ends, counter=counter)
+    held = get_buffer().read_days_of_model(content_type_id, days, counter=counter)
     with savepoint(days.using):
         found, applied = sums.read_days_of_model(content_type_id, days, held, counter=counter)
     for batch_id in held.keys() - applied:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
@@ -17,6 +16,7 @@ from django_hitcount.counters.numbers import Number
 from django_hitcount.counters.visitors import MergedDays, Sketch, Visitors, VisitorsOfDays
 from django_hitcount.db import admissions, seen_visitors
 from django_hitcount.db.savepoints import savepoint
+from django_hitcount.db.sums import DayRange
 from django_hitcount.db.tables import hits_alias
 from django_hitcount.outages.page_writes import write_on_page
 
@@ -69,12 +69,7 @@ class Buffer(ABC):
         return Known()
 
     def read_days_of_model(
-        self,
-        content_type_id: int | None,
-        first_day: datetime.date,
-        last_day: datetime.date,
-        *,
-        counter: str,
+        self, content_type_id: int | None, days: DayRange, *, counter: str
     ) -> Held:
         """Return the hits on all objects of a model (None: of all) that the buffer holds."""
         return {}

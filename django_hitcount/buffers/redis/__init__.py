@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
@@ -40,6 +39,7 @@ from django_hitcount.counters.hits import UNAVAILABLE, NewHits
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, ObjectKey
 from django_hitcount.counters.numbers import Number
 from django_hitcount.counters.visitors import MergedDays, Sketch, Visitors, VisitorsOfDays
+from django_hitcount.db.sums import DayRange
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages import missed_records
@@ -203,14 +203,10 @@ class RedisBuffer(Buffer):
             return {}
 
     def read_days_of_model(
-        self,
-        content_type_id: int | None,
-        first_day: datetime.date,
-        last_day: datetime.date,
-        *,
-        counter: str,
+        self, content_type_id: int | None, days: DayRange, *, counter: str
     ) -> Held:
-        return read_days_of_model(self.redis, content_type_id, counter, first_day, last_day)
+        ends = days.first_day, days.last_day
+        return read_days_of_model(self.redis, content_type_id, counter, *ends)
 
     def pause_totals(self, keys: Iterable[CounterKey]) -> PausedTotals:
         different = [*dict.fromkeys(keys)]
