@@ -24,6 +24,7 @@ from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey
 from django_hitcount.counters.visitors import DayInTable, Sketch
 from django_hitcount.db import slots, sql
 from django_hitcount.db.tables import DailyVisitors, SeenVisitor, hits_alias
+from django_hitcount.db.taking import take_rows
 from django_hitcount.db.transactions import in_transaction, take_write_lock
 
 SKETCHES_PER_STATEMENT = 200
@@ -193,22 +194,20 @@ def fold_closed_days(*, piece_size: int) -> list[int]:
 
 def _fold(first_open_day: datetime.date, piece_size: int, using: str) -> int:
     """Lock up to ``piece_size`` rows in lock order, and fold them. Returns their number."""
-    manager = SeenVisitor.objects.using(using)
     take_write_lock(using)
-    closed = manager.filter(day__lt=first_open_day).order_by("day", "pk")
-    pks = [*closed.values_list("pk", flat=True)[:piece_size]]
-    if not pks:
-        return 0
-    columns = DailyVisitors.KEY
-    rows = sql.lock_by_id(SeenVisitor, pks, ("id", *columns), (*columns, "id"), using)
+    closed = SeenVisitor.objects.using(using).filter(day__lt=first_open_day)
+    pks = [*closed.order_by("day", "pk").values_list("pk", flat=True)[:piece_size]]
+    return len(take_rows(SeenVisitor, pks, using, partial(_count, using))) if pks else 0
+
+
+def _count(using: str, rows: sql.Rows) -> None:
+    """Add rows of visitors to the numbers of visitors."""
     amounts = Counter(tuple(key) for _, *key in rows)
     options_of = conf.get_config().options_of
     sql.insert_or_add(
         DailyVisitors,
-        (*columns, "count"),
+        (*DailyVisitors.KEY, "count"),
         # A counter without ``visitors`` has these rows only to find repeats: they are not counted.
         [(*key, amounts[key]) for key in sorted(amounts) if options_of(key[2]).visitors],
         using,
     )
-    sql.delete_by_id(SeenVisitor, [pk for pk, *_ in rows], using)
-    return len(rows)

@@ -129,18 +129,21 @@ def add_to_slots(model: type[SlotRow], rows: Sequence[tuple[Any, ...]], using: s
     insert_or_add(model, (*model.KEY, "slot", "hits"), rows, using)
 
 
-def add_to_models(amounts: Counter[ModelDay], *, using: str) -> None:
+def add_to_models(rows: Iterable[Sequence[Any]], *, sign: int, using: str) -> None:
     """
-    Add to DailyModelHits, in the order of keys. An amount may be negative.
+    Add the hits of rows of DailyHitSlot to DailyModelHits, or with the ``sign`` -1 take them away.
 
     Whatever adds to slot 0 of DailyHitSlot, or deletes from it, does this in the same transaction.
     So together with slots 1..N, these rows are the hits of a model at any instant.
 
     Call it last in a transaction: all that fold hits of these days wait for the same few rows.
-    Costs a statement per thousand amounts, and none without one.
+    Costs a statement per thousand models and days, and none without rows.
     """
-    rows = [(*key, amounts[key]) for key in sorted(amounts)]
-    insert_or_add(DailyModelHits, (*DailyModelHits.KEY, "hits"), rows, using)
+    amounts: Counter[ModelDay] = Counter()
+    for _, content_type_id, _, counter, day, _, hits in rows:
+        amounts[content_type_id, counter, day] += sign * hits
+    in_order = [(*key, amounts[key]) for key in sorted(amounts)]
+    insert_or_add(DailyModelHits, (*DailyModelHits.KEY, "hits"), in_order, using)
 
 
 def check_locks(hits: Iterable[NewHits], *, slot: int, using: str) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 
+from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db import slots
 from django_hitcount.db.sql import Rows, delete_by_id, lock_by_id
 from django_hitcount.db.tables import CounterRow, DailyHitSlot, HitSlot, SlotRow
+from django_hitcount.db.tables.hits import Row
 from django_hitcount.db.total_columns import mark_stale
 from django_hitcount.db.transactions import take_write_lock
 
@@ -17,12 +18,12 @@ Write = Callable[[Rows], object]
 
 def take_rows(
     model: type[CounterRow], some: Sequence[int], using: str, write: Write | None = None
-) -> None:
+) -> Rows:
     """
     Lock rows in lock order, delete them, and take their hits out of DailyModelHits.
 
     Before that, calls ``write`` with what was found of each row: its id and its key, and in a table
-    of slots also its slot and hits. The caller opens the transaction.
+    of slots also its slot and hits. Returns the same. The caller opens the transaction.
     """
     take_write_lock(using)
     has_slots = issubclass(model, SlotRow)
@@ -31,13 +32,20 @@ def take_rows(
     locked = lock_by_id(model, some, columns, order, using)
     if write and locked:
         write(locked)
-    pks = [pk for pk, *_ in locked]
-    taken: Counter[slots.ModelDay] = Counter()
-    for _, content_type_id, _, counter, day, slot, hits in locked if model is DailyHitSlot else ():
-        if slot == 0:
-            taken[content_type_id, counter, day] -= hits
+    delete_locked(model, locked, using)
+    if model is DailyHitSlot:
+        of_models = [row for row in locked if row[-2] == 0]
+        slots.add_to_models(of_models, sign=-1, using=using)
+    return locked
+
+
+def delete_locked(model: type[Row], locked: Rows, using: str) -> None:
+    """
+    Delete rows that this transaction has locked: each begins with its id and its key.
+
+    Marks totals that have columns: if an object is created again with the same key, its column may
+    have the old total.
+    """
     if model is HitSlot:
-        # If an object was created again with the same key, its column may have the old total.
-        mark_stale(pks, using=using)
-    delete_by_id(model, pks, using)
-    slots.add_to_models(taken, using=using)
+        mark_stale((CounterKey(*row[1:4]) for row in locked), using=using)
+    delete_by_id(model, [pk for pk, *_ in locked], using)

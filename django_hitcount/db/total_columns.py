@@ -6,21 +6,20 @@ StaleTotal names the totals that have changed since their columns were written.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
 from django.core.checks import CheckMessage, Error
-from django.db import connections, models
+from django.db import models
 
 from django_hitcount import conf
 from django_hitcount.conf import cached_for_settings
 from django_hitcount.counters import primary_keys
-from django_hitcount.counters.keys import InvalidKey, check_counter
+from django_hitcount.counters.keys import CounterKey, InvalidKey, check_counter
 from django_hitcount.counters.primary_keys import counted_model, key_type
 from django_hitcount.db.counter_keys import content_type_id_of
-from django_hitcount.db.sql import Sql, match_rows
-from django_hitcount.db.tables import HitSlot, StaleTotal
+from django_hitcount.db.tables import StaleTotal
 from django_hitcount.exceptions import InvalidArgument
 
 if TYPE_CHECKING:
@@ -112,37 +111,22 @@ def _find_columns() -> Mapping[type[models.Model], Sequence[HitCountField]]:
     return {model: fields for model, fields in found.items() if fields}
 
 
-def mark_stale(pks: Sequence[int], *, using: str) -> None:
+def mark_stale(keys: Iterable[CounterKey], *, using: str) -> None:
     """
-    Mark the totals of rows of HitSlot as stale, if there are columns for them.
+    Mark the totals of those of ``keys`` that have columns as stale.
 
-    Call it in the transaction that folds or deletes the rows, before they are deleted. Costs a
-    statement, and nothing if there are no columns.
-    """
-    source = connections[using].ops.quote_name(HitSlot._meta.db_table)
-    with connections[using].cursor() as cursor:
-        for statement, params in make_marks(source, using=using) if pks else ():
-            cursor.execute(f"{statement} AND {match_rows(pks)}", params)
-
-
-def make_marks(source: str, *, using: str) -> list[Sql]:
-    """
-    Return a statement that marks the totals of ``source`` that have columns; none without columns.
-
-    It ends with a condition, so the caller may add others by AND. Costs one query per model at the
-    first call of a process, and none at later calls.
+    Call it in the transaction that folds or deletes their rows. Costs a statement,
+    and nothing if there are no columns. Costs one more query per model at the first call of a
+    process.
     """
     columns = {
         (content_type_id_of(model), field.counter)
         for model, fields in total_columns().items()
         for field in fields
     }
-    if not columns:
-        return []
-    table, key = connections[using].ops.quote_name(StaleTotal._meta.db_table), StaleTotal.KEY
-    wanted = " OR ".join(["content_type_id = %s AND counter = %s"] * len(columns))
-    statement = (
-        f"INSERT INTO {table} ({', '.join(key)}) "  # noqa: S608 - our own names
-        f"SELECT DISTINCT {', '.join(key)} FROM {source} WHERE ({wanted})"
-    )
-    return [(statement, [value for column in columns for value in column])]
+    stale = [
+        StaleTotal(**key._asdict())
+        for key in dict.fromkeys(keys)
+        if (key.content_type_id, key.counter) in columns
+    ]
+    StaleTotal.objects.using(using).bulk_create(stale)

@@ -21,7 +21,7 @@ from django_hitcount.counters.primary_keys import convert_key, find_by_texts
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.sums import read_sums
 from django_hitcount.db.tables import StaleTotal, hits_alias
-from django_hitcount.db.total_columns import HitCountField, total_columns
+from django_hitcount.db.total_columns import HitCountField, mark_stale, total_columns
 from django_hitcount.db.transactions import in_transaction, limit_waits, take_write_lock
 from django_hitcount.maintenance import run_all
 
@@ -96,8 +96,7 @@ def fill_totals(model: type[models.Model]) -> Iterator[Written]:
     remaining = rows
     while pks := [*remaining.values_list("pk", flat=True)[:OBJECTS_AT_A_TIME]]:
         written = write_totals(model, {convert_key(model, pk) for pk in pks})
-        stale = [StaleTotal(**key._asdict()) for key in _keys(model, written.locked)]
-        StaleTotal.objects.using(hits_alias()).bulk_create(stale, batch_size=OBJECTS_AT_A_TIME)
+        mark_stale(_keys(model, written.locked), using=hits_alias())
         yield written
         remaining = rows.filter(pk__gt=pks[-1])
 

@@ -89,7 +89,7 @@ def compact(*, piece_size: int = PIECE_SIZE) -> Compaction:
     locked them (SQLite and MariaDB before 10.6 wait for them). Any number of compactions and
     flushes may run at the same time.
 
-    Costs a transaction of two to five statements per ``piece_size`` rows.
+    Costs a transaction of three to six statements per ``piece_size`` rows.
 
     Raises OperationalError if a piece meets locks for longer than 30 seconds. Rows that were
     folded before stay folded.
@@ -107,16 +107,17 @@ def compact(*, piece_size: int = PIECE_SIZE) -> Compaction:
 def _fold_all(model: type[SlotRow], piece_size: int, using: str) -> list[int]:
     newest = model._default_manager.using(using).aggregate(newest=Max("pk"))["newest"]
     # So that the next piece need not pass deleted rows, which may still be in the index.
-    after: folding.RowPlace | None = None
+    after: folding.RowPlace = ()
     sizes: list[int] = []
     while newest is not None:
         fold = partial(
             folding.fold_rows, model, after, newest=newest, limit=piece_size, using=using
         )
-        size, after, _ = in_transaction(
+        folded = in_transaction(
             fold, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True
         )
-        if not size:
+        if not folded:
             break
-        sizes.append(size)
+        sizes.append(len(folded))
+        after = folded[-1]
     return sizes

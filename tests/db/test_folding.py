@@ -28,15 +28,13 @@ def test_postgresql_finds_rows_by_index_even_if_it_knows_of_few():
     slots.add_to_slots(DailyHitSlot, rows, "default")
 
     with transaction.atomic(), CaptureQueriesContext(connection) as queries:
-        folded = folding.fold_rows(
-            DailyHitSlot, after=None, newest=10**9, limit=10, using="default"
-        )
+        folded = folding.fold_rows(DailyHitSlot, after=(), newest=10**9, limit=10, using="default")
         read = next(q["sql"] for q in queries.captured_queries if "SKIP LOCKED" in q["sql"])
         with connection.cursor() as cursor:
             cursor.execute(f"EXPLAIN {read}")
             plan = "\n".join(line for (line,) in cursor.fetchall())
 
-    assert folded.rows == 10
+    assert len(folded) == 10
     assert "Index Scan using hitcount_daily_compact" in plan
 
 
@@ -49,6 +47,6 @@ def test_rows_that_came_after_the_start_are_left():
     add([(model, "9", "views", today, 1, 1)])
 
     with transaction.atomic():
-        folding.fold_rows(DailyHitSlot, after=None, newest=newest, limit=10, using="default")
+        folding.fold_rows(DailyHitSlot, after=(), newest=newest, limit=10, using="default")
 
     assert [*DailyHitSlot.objects.filter(slot=1).values_list("object_id", flat=True)] == ["9"]

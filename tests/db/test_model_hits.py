@@ -83,7 +83,7 @@ def test_fold_that_fails_adds_nothing(articles, monkeypatch):
     record_hits(articles)
 
     with (
-        mock.patch.object(slots, "add_to_models", side_effect=[None, OperationalError]),
+        mock.patch.object(slots, "add_to_models", side_effect=OperationalError),
         pytest.raises(OperationalError),
     ):
         compact()

@@ -204,13 +204,10 @@ COMPACT_STEPS = {
     "after the hits of models are written": lambda: dies_after(slots, "add_to_models"),
     "before the COMMIT": lambda: dies_before(wrapper(), "_commit"),
     "after the COMMIT": lambda: dies_after(wrapper(), "_commit"),
+    "before slot 0 is written": lambda: dies_at_statement("INSERT INTO", after=False),
+    "before the others are deleted": lambda: dies_at_statement("DELETE", after=False),
+    "after the others are deleted": lambda: dies_at_statement("DELETE", after=True),
 }
-if connections["default"].vendor != "postgresql":  # It folds rows in one statement.
-    COMPACT_STEPS |= {
-        "before slot 0 is written": lambda: dies_at_statement("INSERT INTO", after=False),
-        "before the others are deleted": lambda: dies_at_statement("DELETE", after=False),
-        "after the others are deleted": lambda: dies_at_statement("DELETE", after=True),
-    }
 
 
 @pytest.mark.parametrize("step", COMPACT_STEPS)
