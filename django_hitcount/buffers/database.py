@@ -15,7 +15,7 @@ from itertools import count
 from django_hitcount.buffers.base import Buffer
 from django_hitcount.counters import group_items, restore_order
 from django_hitcount.counters.batches import Known, RecordResult
-from django_hitcount.counters.hits import UNAVAILABLE, AddressHash, NewHits
+from django_hitcount.counters.hits import UNAVAILABLE, NewHits
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.numbers import Number
 from django_hitcount.db import seen_visitors, slots
@@ -119,7 +119,6 @@ class DatabaseBuffer(Buffer):
         is_patient = is_patient and not has_waited and began_at >= self._hurries_until
         seconds_at_locks = PATIENCE_SECONDS if is_patient else 0
         lock_waits = (FIRST_LOCK_WAIT_SECONDS * 2**n for n in count())
-        beyond: set[AddressHash] = set()
         both = [*hits, *doubtful]
         has_visitors = any(hit.visitor for hit in both)
 
@@ -127,7 +126,7 @@ class DatabaseBuffer(Buffer):
             slot, left = choice.next(), began_at + seconds_at_locks - time.monotonic()
             lock_wait = max(min(next(lock_waits), left), FIRST_LOCK_WAIT_SECONDS)
             with limit_waits(using, seconds=VISITOR_LOCK_WAIT_SECONDS, is_at_begin=True):
-                checked = seen_visitors.refuse_repeats(both, beyond, using=using)
+                checked = seen_visitors.refuse_repeats(both, using=using)
             with limit_waits(using, seconds=lock_wait, is_at_begin=not has_visitors):
                 sure, unsure = checked[: len(hits)], checked[len(hits) :]
                 slots.check_locks(sure, slot=slot, using=using)
@@ -137,26 +136,23 @@ class DatabaseBuffer(Buffer):
             return [RecordResult(None, hit.refusal) for hit in checked]
 
         with self._breaker.guard() as is_probe:
-            while True:
-                try:
-                    return in_transaction(
-                        write,
-                        using=using,
-                        patience_seconds=PROBE_PATIENCE_SECONDS if is_probe else PATIENCE_SECONDS,
-                        seconds_at_locks=seconds_at_locks,
-                        tries_at_locks=1 if has_waited else TRIES_AT_LOCKS,
-                        repeatable=False,
-                    )
-                except seen_visitors.LimitReached as exc:
-                    beyond.add(exc.address)
-                except DATABASE_ERRORS as exc:
-                    now = time.monotonic()
-                    if is_patient and is_conflict(exc):
-                        self._hurries_until = now + HURRY_SECONDS
-                    # So that the page does not wait for the same again.
-                    cause = LOCKS if is_conflict(exc) else page_read_breaker().server
-                    add_wait(cause, now - began_at)
-                    raise
+            try:
+                return in_transaction(
+                    write,
+                    using=using,
+                    patience_seconds=PROBE_PATIENCE_SECONDS if is_probe else PATIENCE_SECONDS,
+                    seconds_at_locks=seconds_at_locks,
+                    tries_at_locks=1 if has_waited else TRIES_AT_LOCKS,
+                    repeatable=False,
+                )
+            except DATABASE_ERRORS as exc:
+                now = time.monotonic()
+                if is_patient and is_conflict(exc):
+                    self._hurries_until = now + HURRY_SECONDS
+                # So that the page does not wait for the same again.
+                cause = LOCKS if is_conflict(exc) else page_read_breaker().server
+                add_wait(cause, now - began_at)
+                raise
 
     def _write_apart(
         self, hits: Sequence[NewHits], doubtful: Sequence[NewHits], make_records: MakeRecords | None

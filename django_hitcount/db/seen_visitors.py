@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import datetime
 import secrets
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from django.db import connections, models
 
 from django_hitcount import conf
 from django_hitcount.counters.days import lengthen, open_days
-from django_hitcount.counters.hits import ADDRESS_LIMIT, REPEAT, AddressHash, NewHits, VisitorHashes
+from django_hitcount.counters.hits import ADDRESS_LIMIT, REPEAT, NewHits, VisitorHashes
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db import admissions, sql
 from django_hitcount.db.tables import CountedAddress, SeenVisitor
@@ -27,52 +27,36 @@ AddressRows = models.QuerySet[CountedAddress, CountedAddress]
 COLUMNS = ("id", "content_type_id", "object_id", "counter", "day", "visitor_key", "visitor")
 
 
-class LimitReached(Exception):
-    """After this session checked the limit of an address, another one has used it up."""
-
-    def __init__(self, address: AddressHash) -> None:
-        super().__init__(address)
-        self.address = address
-
-
-def refuse_repeats(
-    hits: Sequence[NewHits], beyond: Collection[AddressHash] = (), *, using: str
-) -> list[NewHits]:
+def refuse_repeats(hits: Sequence[NewHits], *, using: str) -> list[NewHits]:
     """
     Refuse repeats and the hits of addresses over their limit. Remember the visitors of the others.
 
-    Returns the same hits in the same order, the refused ones with a refusal. ``beyond`` has the
-    addresses that are known to have reached their limit.
+    Returns the same hits in the same order, the refused ones with a refusal.
 
     The caller opens the transaction and writes the hits in it. Visitor and hit are written together
     or not at all. Handles the hits in lock order. Statements per hit:
 
     - 1 with ``visitors`` or the rule "daily";
     - up to 6 more with ``repeat`` in seconds;
-    - 1 to 3 more with a limit per address, and 1 that locks SQLite.
-
-    Raises LimitReached. The caller must roll back and call again with the address in ``beyond``.
+    - 1 to 3 more with a limit per address, 1 for a repeat, and 1 that locks SQLite.
     """
     in_lock_order = sorted(range(len(hits)), key=lambda place: hits[place].key)
-    found = {place: _refuse_repeat(hits[place], beyond, using) for place in in_lock_order}
+    found = {place: _refuse_repeat(hits[place], using) for place in in_lock_order}
     return [found[place] for place in range(len(hits))]
 
 
-def _refuse_repeat(hit: NewHits, beyond: Collection[AddressHash], using: str) -> NewHits:
+def _refuse_repeat(hit: NewHits, using: str) -> NewHits:
     if hit.refusal or not hit.visitor:
         return hit
     limit = conf.get_config().options_of(hit.key.counter).per_address
-    address = hit.visitor.address
-    known = None
-    if limit and address:
-        known = _read_hits(address, using)
-        # Check the limit first. Otherwise a client that invents visitors could fill the table.
-        if address in beyond or (known or 0) >= limit:
-            return _refuse(hit, ADDRESS_LIMIT)
+    name = hit.visitor.address.name if limit and hit.visitor.address else None
+    # Check the limit first. Otherwise a client that invents visitors could fill the table.
+    if limit and name and not _add_hit(name, limit, using):
+        return _refuse(hit, ADDRESS_LIMIT)
     if hit.visitor.of_day and not _remember_visitor(hit, hit.visitor, using):
+        if name:
+            _row_of(name, using).update(hits=models.F("hits") - 1)
         return _refuse(hit, REPEAT)
-    if limit and address and not _add_hit(address, known, limit, using):
-        raise LimitReached(address)
     return hit
 
 
@@ -81,23 +65,21 @@ def _refuse(hit: NewHits, reason: str) -> NewHits:
     return hit._replace(refusal=reason, amount=hit.amount if hit.counts_refusal else 0)
 
 
-def _read_hits(address: AddressHash, using: str) -> int | None:
-    """Read how many hits of an address were counted; None if there are none. Costs a query."""
+def _add_hit(name: str, limit: int, using: str) -> bool:
+    """
+    Count one more hit of an address. Returns False if it has reached ``limit``.
+
+    The caller opens the transaction. Costs two statements, three for the first hit, and one beyond
+    the limit. Waits for other sessions that count the same address on the same object.
+    """
     take_write_lock(using)
-    return _row_of_address(address, using).values_list("hits", flat=True).first()
-
-
-def _add_hit(address: AddressHash, known: int | None, limit: int, using: str) -> bool:
-    """
-    Count one more hit of an address. Returns False if other sessions have reached ``limit`` since.
-
-    The caller opens the transaction, and has read ``known`` in it. Costs one statement, or two for
-    the first hit. Waits for other sessions that count the same address on the same object.
-    """
+    row = _row_of(name, using)
+    known = row.values_list("hits", flat=True).first()
     if known is None:
-        return count_by_name(address.name, 1, using=using) <= limit
-    below = _row_of_address(address, using).filter(hits__lt=limit)
-    return bool(below.update(hits=models.F("hits") + 1))
+        sql.insert_or_add(CountedAddress, ("name", "hits"), [(name, 0)], using)
+    elif known >= limit:
+        return False
+    return bool(row.filter(hits__lt=limit).update(hits=models.F("hits") + 1))
 
 
 def count_by_name(name: str, amount: int, *, using: str) -> int:
@@ -107,11 +89,11 @@ def count_by_name(name: str, amount: int, *, using: str) -> int:
     The sum may include hits that other sessions add meanwhile.
     """
     sql.insert_or_add(CountedAddress, ("name", "hits"), [(name, amount)], using)
-    return CountedAddress.objects.using(using).values_list("hits", flat=True).get(name=name)
+    return _row_of(name, using).values_list("hits", flat=True).get()
 
 
-def _row_of_address(address: AddressHash, using: str) -> AddressRows:
-    return CountedAddress.objects.using(using).filter(name=address.name)
+def _row_of(name: str, using: str) -> AddressRows:
+    return CountedAddress.objects.using(using).filter(name=name)
 
 
 def _remember_visitor(hit: NewHits, visitor: VisitorHashes, using: str) -> bool:
