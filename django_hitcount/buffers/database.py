@@ -114,7 +114,7 @@ class DatabaseBuffer(Buffer):
         is_patient: bool,
     ) -> list[RecordResult]:
         """Do the work of write() in one transaction. Each try uses another slot."""
-        using, began_at, choice = hits_alias(), time.monotonic(), slots.SlotChoice()
+        using, began_at, choices = hits_alias(), time.monotonic(), slots.choose_slots()
         has_waited = seconds_waited(LOCKS) > 0
         is_patient = is_patient and not has_waited and began_at >= self._hurries_until
         seconds_at_locks = PATIENCE_SECONDS if is_patient else 0
@@ -123,7 +123,7 @@ class DatabaseBuffer(Buffer):
         has_visitors = any(hit.visitor for hit in both)
 
         def write() -> list[RecordResult]:
-            slot, left = choice.next(), began_at + seconds_at_locks - time.monotonic()
+            slot, left = next(choices), began_at + seconds_at_locks - time.monotonic()
             lock_wait = max(min(next(lock_waits), left), FIRST_LOCK_WAIT_SECONDS)
             with limit_waits(using, seconds=VISITOR_LOCK_WAIT_SECONDS, is_at_begin=True):
                 checked = seen_visitors.refuse_repeats(both, using=using)

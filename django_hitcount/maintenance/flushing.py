@@ -214,12 +214,12 @@ def apply(batch: Batch) -> bool:
     Raises the error of the database.
     """
     using = hits_alias()
-    choice = slots.SlotChoice()
+    choices = slots.choose_slots()
 
     def write() -> bool:
         if not ledger.add_batch(batch.id, batch.claim_number, using=using):
             return False
-        slot = choice.next()
+        slot = next(choices)
         with limit_waits(using, seconds=LOCK_WAIT_SECONDS):
             slots.add_totals(batch.totals, slot=slot, using=using)
             slots.add_daily(batch.daily, slot=slot, using=using)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import cycle
 from unittest import mock
 
 import pytest
@@ -100,9 +101,23 @@ def others(hits_in_slots) -> list[Article]:
 def with_slots(article: Article) -> Article:
     """An article that has a hit in each of its slots."""
     for slot in (1, 2):
-        with mock.patch.object(slots, "choose_slot", return_value=slot):
+        with tries_slots(slot):
             assert record_hit(article).counted
     return article
+
+
+@contextmanager
+def tries_slots(*numbers: int) -> Iterator[list[int]]:
+    """Each writer tries these slots, one after the other. Yields those that were tried."""
+    tried: list[int] = []
+
+    def choose() -> Iterator[int]:
+        for number in cycle(numbers):
+            tried.append(number)
+            yield number
+
+    with mock.patch.object(slots, "choose_slots", choose):
+        yield tried
 
 
 def of(article: Article, model: type[HitSlot] = HitSlot) -> QuerySet:
@@ -131,7 +146,7 @@ def test_hit_on_a_locked_slot_goes_to_the_other(article, model):
 def test_refused_hit_goes_to_the_other_slot(article):
     bot = RequestFactory(headers={"User-Agent": "Googlebot/2.1"}).get("/")
     for slot in (1, 2):
-        with mock.patch.object(slots, "choose_slot", return_value=slot):
+        with tries_slots(slot):
             assert record_hit(article, bot).refusal == "bot"
     today = DailyHitSlot.objects.values_list("day", flat=True)[0]
     with locked(RefusedHitSlot.objects.filter(slot=1).values_list("hits")):
@@ -158,31 +173,28 @@ def test_pages_wait_for_a_locked_counter_once(article, monkeypatch):
     monkeypatch.setattr(database, "HURRY_SECONDS", 60)
     with locked(of(article)):
         record_hit(article)
-        with mock.patch.object(slots.SlotChoice, "next", return_value=1) as tries:
+        with tries_slots(1) as tries:
             for _ in range(5):
                 record_hit(article)
 
-    assert tries.call_count == 5 * database.TRIES_AT_LOCKS
+    assert len(tries) == 5 * database.TRIES_AT_LOCKS
 
 
 @pytest.mark.usefixtures("hits_are_patient")
 def test_hit_waits_for_rows_that_are_locked_for_a_moment(article):
     """As they are while a compaction folds them."""
-    next_slot, tries = slots.SlotChoice.next, []
-
     with ExitStack() as lock:
         lock.enter_context(locked(of(article)))
 
-        def unlock_after_the_third_try(choice):
-            tries.append(1)
-            if len(tries) > 3:
-                lock.close()
-            return next_slot(choice)
+        def unlock_after_the_third_try():
+            yield from (1, 2, 1)
+            lock.close()
+            yield 2
 
-        with mock.patch.object(slots.SlotChoice, "next", unlock_after_the_third_try):
+        with mock.patch.object(slots, "choose_slots", unlock_after_the_third_try):
             assert record_hit(article).counted
 
-    assert len(tries) == 4
+    assert of(article).get(slot=2) == (2,)
 
 
 @pytest.mark.usefixtures("hits_are_patient")
@@ -260,13 +272,13 @@ class TestFlush:
         settings.HITCOUNT = {**settings.HITCOUNT, "SLOTS": 2}
         article = Article.objects.create(title="Tea")
         for slot in (1, 2):
-            with mock.patch.object(slots, "choose_slot", return_value=slot):
+            with tries_slots(slot):
                 record_hit(article)
                 flush_hits()
         return article
 
     def test_goes_to_another_slot(self, article):
-        first = mock.patch.object(slots, "choose_slot", side_effect=[1, 2])
+        first = tries_slots(1, 2)
         record_hit(article)
         with locked(of(article).filter(slot=1)), first:
             assert children.run(flush_hits) == 0
