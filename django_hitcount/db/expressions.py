@@ -111,24 +111,6 @@ class _InTables(models.Func):
         return super().as_sql(compiler, connection, **extra_context)
 
 
-def _rows_of(table: type[models.Model], model: type[models.Model], counter: str) -> Rows:
-    """Return the rows of a counter of the object that an outer query is at."""
-    return table._default_manager.filter(
-        content_type_id=ContentTypeId(model),
-        object_id=KeyText(OuterRef("pk"), model=model),
-        counter=counter,
-    ).order_by()
-
-
-class HitsInTables(_InTables):
-    """The hits of a counter of each object, of all time."""
-
-    def __init__(self, model: type[models.Model], *, counter: str) -> None:
-        rows = _rows_of(HitSlot, model, counter)
-        hits = rows.values("counter").values(total=models.Sum("hits"))
-        super().__init__(model, hits, counter=counter)
-
-
 class FirstOfDays(Expression):
     """The first of the last ``days``, today included, when the query is made."""
 
@@ -140,18 +122,30 @@ class FirstOfDays(Expression):
         return compiler.compile(models.Value(last_days(self.days)[0], models.DateField()))
 
 
-def _on_days(table: type[models.Model], model: type[models.Model], counter: str, days: int) -> Rows:
-    """As _rows_of(), but those of the last days: not of days to come, which hits may have, too."""
-    ends = FirstOfDays(days), FirstOfDays(1)
-    return _rows_of(table, model, counter).filter(day__range=ends).values("counter")
+def _rows_of(
+    table: type[models.Model], model: type[models.Model], counter: str, days: int | None
+) -> Rows:
+    """
+    Return the rows of a counter of the object that an outer query is at, in one group.
+
+    With ``days``, those of the last days: not of days to come, which hits may have, too.
+    """
+    rows = table._default_manager.filter(
+        content_type_id=ContentTypeId(model),
+        object_id=KeyText(OuterRef("pk"), model=model),
+        counter=counter,
+    ).order_by()
+    if days is not None:
+        rows = rows.filter(day__range=(FirstOfDays(days), FirstOfDays(1)))
+    return rows.values("counter")
 
 
-class HitsOfDaysInTables(_InTables):
-    """The hits of a counter of each object on the last days."""
+class HitsInTables(_InTables):
+    """The hits of a counter of each object, of all time or of the last days."""
 
-    def __init__(self, model: type[models.Model], *, counter: str, days: int) -> None:
-        hits = _on_days(DailyHitSlot, model, counter, days).values(total=models.Sum("hits"))
-        super().__init__(model, hits, counter=counter)
+    def __init__(self, model: type[models.Model], *, counter: str, days: int | None = None) -> None:
+        rows = _rows_of(HitSlot if days is None else DailyHitSlot, model, counter, days)
+        super().__init__(model, rows.values(total=models.Sum("hits")), counter=counter)
 
 
 class VisitorsInTables(_InTables):
@@ -162,8 +156,8 @@ class VisitorsInTables(_InTables):
     """
 
     def __init__(self, model: type[models.Model], *, counter: str, days: int) -> None:
-        counted = _on_days(DailyVisitors, model, counter, days).values(total=models.Sum("count"))
-        seen = _on_days(SeenVisitor, model, counter, days).values(total=models.Count("pk"))
+        counted = _rows_of(DailyVisitors, model, counter, days).values(total=models.Sum("count"))
+        seen = _rows_of(SeenVisitor, model, counter, days).values(total=models.Count("pk"))
         super().__init__(model, counted, seen, counter=counter)
         self.days = days
 

@@ -17,7 +17,7 @@ from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
-from django_hitcount.db.expressions import HitsInTables, HitsOfDaysInTables, VisitorsInTables
+from django_hitcount.db.expressions import HitsInTables, VisitorsInTables
 from django_hitcount.rest_framework.fields import HitCountField
 
 IN_TABLES = "_in_tables"
@@ -136,10 +136,7 @@ def _add_hits(queryset: Any, hits: HitsOfList, view: Any) -> tuple[Any, str]:
     if name in queryset.query.annotations:
         return queryset, name
     add = queryset.annotate if has_cursor else queryset.alias
-    if hits.days is None:
-        in_tables: Any = HitsInTables(queryset.model, counter=hits.counter)
-    else:
-        in_tables = HitsOfDaysInTables(queryset.model, counter=hits.counter, days=hits.days)
+    in_tables = HitsInTables(queryset.model, counter=hits.counter, days=hits.days)
     return add(**{name: _InOrder(in_tables, 0)}), name
 
 
