@@ -47,9 +47,7 @@ def write_sketches(visitors: Mapping[DailyVisitorsKey, Sketch], *, using: str) -
     """
     rows = [
         DailyVisitors(
-            content_type_id=key.key.content_type_id,
-            object_id=key.key.object_id,
-            counter=key.key.counter,
+            **key.key._asdict(),
             day=key.day,
             visitor_key=key.key_id,
             count=visitors[key].visitors,

@@ -169,14 +169,7 @@ class SlotRow(Row):
         abstract = True
 
 
-class HitRow(SlotRow, CounterRow):
-    """One of the rows that add up to hits of a counter."""
-
-    class Meta(Row.Meta):
-        abstract = True
-
-
-class HitSlot(HitRow):
+class HitSlot(SlotRow, CounterRow):
     """
     One of the rows that add up to the all-time total of a counter.
 
@@ -203,7 +196,7 @@ class HitSlot(HitRow):
         ]
 
 
-class DailyHitSlot(HitRow):
+class DailyHitSlot(SlotRow, CounterRow):
     """One of the rows that add up to the hits of a counter on one day: a HitSlot with ``day``."""
 
     day = models.DateField()
