@@ -28,11 +28,7 @@ from django.utils.translation import gettext as _
 
 from django_hitcount import conf
 from django_hitcount.admin.columns import HitsColumn, fill_cells
-from django_hitcount.admin.corrections import (
-    CorrectionAdmin,
-    CorrectionForm,
-    describe,
-)
+from django_hitcount.admin.corrections import CorrectionAdmin, CorrectionForm, describe
 from django_hitcount.admin.pages import (
     ReadOnlyAdmin,
     SelectionForm,
@@ -131,14 +127,9 @@ class HitCountAdmin(ModelAdmin[ModelT]):
         shows_hits = _names_of(columns) & {"hits_column", *COLUMNS_OF_THE_PROJECT}
         return columns if shows_hits else [*columns, "hits_column"]
 
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
         """Read the hits of all objects of the page, before its template shows them one by one."""
-        response = super().changelist_view(request, extra_context)
-        changelist = (getattr(response, "context_data", None) or {}).get("cl")
-        if not changelist:
-            return response
+        changelist: Any = super().get_changelist_instance(request)
         objs, names = [*changelist.result_list], _names_of(changelist.list_display)
         if names & COLUMNS_OF_THE_PROJECT:
             prefetch_hits(objs)
@@ -151,7 +142,7 @@ class HitCountAdmin(ModelAdmin[ModelT]):
                 if self.has_view_or_change_permission(request, obj)
             }
             fill_cells(objs, counter=self.hit_counter, urls=urls)
-        return response
+        return changelist
 
     def get_urls(self) -> list[URLPattern]:
         """Add the address of the statistics of an object."""
@@ -212,12 +203,12 @@ class HitCountAdmin(ModelAdmin[ModelT]):
         form = None
         if request.user.has_perm("django_hitcount.add_correction"):
             data, initial = request.POST if is_posted else None, {"counter": selection.counter}
-            form = CorrectionForm(data, obj=obj, initial=initial)
+            form = CorrectionForm(data, initial=initial)
         if is_posted:
             if form is None:
                 raise PermissionDenied
             then = partial(self._log_correction, request, obj)
-            if correction := form.save(request.user.get_username(), then=then):
+            if correction := form.save(obj, request.user.get_username(), then=then):
                 self.message_user(request, describe(correction), messages.SUCCESS)
                 return HttpResponseRedirect(request.get_full_path())
         elif choice.cleaned_data.get("csv"):
@@ -282,9 +273,6 @@ class CounterAdmin(HitCountAdmin[Counter], ReadOnlyAdmin):
 
     list_display = ("name",)
     search_fields = ("name",)
-
-    def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        return super(ReadOnlyAdmin, self).has_delete_permission(request, obj)  # type: ignore[arg-type]
 
 
 admin.site.register(HitSlot, HitReportAdmin)

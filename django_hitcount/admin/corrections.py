@@ -19,10 +19,10 @@ from django.db.models import Model
 from django.http import HttpRequest
 from django.utils.formats import date_format
 from django.utils.html import format_html
-from django.utils.translation import gettext, gettext_lazy, ngettext, ngettext_lazy
+from django.utils.translation import gettext, gettext_lazy, ngettext
 
 from django_hitcount import conf
-from django_hitcount.admin.pages import DAY_INPUT, NOT_IN_FUTURE, ReadOnlyAdmin, find_address
+from django_hitcount.admin.pages import DAY_INPUT, NOT_IN_FUTURE, ListAdmin, find_address
 from django_hitcount.corrections import correct_hits
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.hits import AMOUNT_LIMIT
@@ -63,67 +63,41 @@ class CorrectionForm(forms.Form):
         help_text=gettext_lazy("It is shown here and in the history, with your name."),
     )
 
-    def __init__(self, *args: Any, obj: Model, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._obj = obj
-        choices = counter_choices()
-        if len(choices) == 1:
-            self.fields["counter"].widget = forms.HiddenInput()
-            self.initial["counter"] = choices[0][0]
-        self.fields["day"].widget.attrs["max"] = day_of().isoformat()
-
     def clean_amount(self) -> int:
         amount: int = self.cleaned_data["amount"]
         if amount == 0:
             raise ValidationError(gettext("Enter a number other than 0."))
         return amount
 
-    def save(self, user: str, *, then: Callable[[Correction], object]) -> Correction | None:
+    def save(
+        self, obj: Model, user: str, *, then: Callable[[Correction], object]
+    ) -> Correction | None:
         """Correct the hits. If that is not possible, add the reason to a field; return None."""
         if not self.is_valid():
             return None
         arguments = {**self.cleaned_data}
         try:
-            return correct_hits(
-                self._obj, arguments.pop("amount"), user=user, then=then, **arguments
-            )
+            return correct_hits(obj, arguments.pop("amount"), user=user, then=then, **arguments)
         except TooFewHits as exc:
             self.add_error("amount", _too_few_hits(exc.counted, arguments["day"]))
             return None
 
 
 def _too_few_hits(counted: int, day: datetime.date) -> str:
-    if counted == 0:
-        text = gettext("No hits were counted on %(day)s, so none can be taken back.")
-    else:
-        text = ngettext(
-            "Only %(hits)s hit was counted on %(day)s.",
-            "Only %(hits)s hits were counted on %(day)s.",
-            counted,
-        )
+    text = ngettext(
+        "Only %(hits)s hit was counted on %(day)s.",
+        "Only %(hits)s hits were counted on %(day)s.",
+        counted,
+    )
     return text % {"hits": grouped(counted), "day": date_format(day)}
-
-
-_ADDED = ngettext_lazy(
-    "Added %(hits)s hit on %(day)s (%(counter)s): %(reason)s",
-    "Added %(hits)s hits on %(day)s (%(counter)s): %(reason)s",
-    "amount",
-)
-_TAKEN_BACK = ngettext_lazy(
-    "Took back %(hits)s hit of %(day)s (%(counter)s): %(reason)s",
-    "Took back %(hits)s hits of %(day)s (%(counter)s): %(reason)s",
-    "amount",
-)
 
 
 def describe(correction: Correction) -> str:
     """Say what a correction did, for the history and for the user who made it."""
-    amount = abs(correction.amount)
-    return (_ADDED if correction.amount > 0 else _TAKEN_BACK) % {
-        "amount": amount,
-        "hits": grouped(amount),
-        "day": date_format(correction.day),
+    return gettext("Corrected %(counter)s of %(day)s by %(hits)s: %(reason)s") % {
         "counter": label_counter(correction.counter),
+        "day": date_format(correction.day),
+        "hits": signed(correction.amount),
         "reason": correction.reason,
     }
 
@@ -134,9 +108,6 @@ The attribute of ``correction._state`` that has the label of the corrected objec
 
 The column that shows them knows no request, so it cannot ask whether the user may view the object.
 """
-
-
-_COLUMNS = ("corrected_object", "counter_name", "day", "hits", "reason", "made_by", "made_at")
 
 
 class CounterFilter(admin.SimpleListFilter):
@@ -153,33 +124,25 @@ class CounterFilter(admin.SimpleListFilter):
         return queryset.filter(counter=self.value()) if self.value() else queryset
 
 
-class CorrectionAdmin(ReadOnlyAdmin):
+class CorrectionAdmin(ListAdmin):
     """
     Lists who added or took back hits, when and why.
 
     Corrections are made on the page of statistics of an object, and stay as they are.
     """
 
-    list_display = [*_COLUMNS]
+    list_display = [
+        *("corrected_object", "counter_name", "day", "hits", "reason", "made_by", "made_at")
+    ]
     list_display_links = None
     list_filter = [CounterFilter]
     list_select_related = ["content_type"]
     search_fields = ["reason", "made_by", "object_id"]
     date_hierarchy = "day"
     ordering = ["-made_at", "-pk"]
-    fields = [*_COLUMNS]
 
     class Media:
         css = {"all": ["django_hitcount/objects.css"]}
-
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> Correction | None:
-        """Read the object of a correction that is shown alone."""
-        correction: Correction | None = super().get_object(request, object_id, from_field)
-        if correction:
-            self._load_objects(request, [correction])
-        return correction
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         """Read the objects of all corrections of the page, with a query for each model."""

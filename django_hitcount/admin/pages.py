@@ -16,7 +16,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db.models import Model
 from django.http import HttpRequest, QueryDict, StreamingHttpResponse
-from django.urls import NoReverseMatch, reverse
+from django.urls import NoReverseMatch, URLPattern, path, reverse
 from django.utils.formats import number_format
 from django.utils.functional import cached_property
 from django.utils.translation import gettext, gettext_lazy
@@ -40,12 +40,29 @@ HAS_LIST_OF_CRUMBS = django.VERSION >= (6, 1)
 
 
 class ReadOnlyAdmin(ModelAdmin):  # type: ignore[type-arg]
-    """Lets nobody add, change or delete anything, whatever their permissions."""
+    """
+    Lets nobody add or change anything, whatever their permissions, nor delete it, unless the model
+    has such a permission.
+    """
 
     def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
-    has_change_permission = has_delete_permission = has_add_permission
+    has_change_permission = has_add_permission
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        may_be_deleted = "delete" in self.opts.default_permissions
+        return may_be_deleted and super().has_delete_permission(request, obj)
+
+
+class ListAdmin(ReadOnlyAdmin):
+    """Has one page, for all rows. They have none of their own."""
+
+    def get_urls(self) -> list[URLPattern]:
+        """Return the address of the list alone."""
+        view = self.admin_site.admin_view(self.changelist_view)
+        name = f"{self.opts.app_label}_{self.opts.model_name}_changelist"
+        return [path("", view, name=name)]
 
 
 DAY_INPUT = forms.DateInput({"type": "date"}, format="%Y-%m-%d")

@@ -13,12 +13,11 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Max, Model, Sum
 from django.http import HttpRequest, HttpResponseBase
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from django_hitcount.admin.pages import (
-    ReadOnlyAdmin,
+    ListAdmin,
     SelectionForm,
     csv_file,
     find_address,
@@ -75,18 +74,13 @@ FILES = ("days", "top", "rising", "falling", "refused")
 """The tables that can be downloaded, by the name in an address."""
 
 
-class HitReportAdmin(ReadOnlyAdmin):
+class HitReportAdmin(ListAdmin):
     """
     The report, in place of a list of slots. It needs the permission to view it.
 
     ``admin.site`` has it without your doing. Register it with an AdminSite of your own:
     ``site.register(HitSlot, HitReportAdmin)``.
     """
-
-    def get_urls(self) -> list[URLPattern]:
-        """Return the address of the report alone: a slot has no page."""
-        view = self.admin_site.admin_view(self.changelist_view)
-        return [path("", view, name="django_hitcount_hitslot_changelist")]
 
     def changelist_view(  # type: ignore[override]  # A file is streamed.
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

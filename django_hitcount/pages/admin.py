@@ -6,7 +6,6 @@ from typing import Any
 
 from django.apps import apps
 from django.contrib import admin
-from django.db import models
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
@@ -40,9 +39,6 @@ class PageAdmin(CounterOfPages, HitCountAdmin[Page], ReadOnlyAdmin):  # type: ig
     def shown_path(self, page: Page) -> str:
         """Not the field, which may have characters that cannot be seen."""
         return str(page)
-
-    def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        return super(ReadOnlyAdmin, self).has_delete_permission(request, obj)  # type: ignore[arg-type]
 
 
 @admin.register(WholeSite)

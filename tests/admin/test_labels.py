@@ -54,7 +54,5 @@ def test_its_statistics_are_shown_and_its_hits_corrected(admin, article, caplog)
 def test_a_correction_of_it_is_listed(admin, article, text):
     correct_hits(article, 3, day=day_of(), reason="Lost", user=User.objects.get())
     words = text(admin.get(CORRECTIONS))
-    alone = text(admin.get(f"{CORRECTIONS}{Correction.objects.get().pk}/change/"))
 
     assert f"Article {article.pk} Views" in words
-    assert f"Article {article.pk} " in alone

@@ -10,7 +10,6 @@ from django.contrib.auth.models import User
 from django_hitcount.corrections import correct_hits
 from django_hitcount.counters.days import day_of
 from django_hitcount.maintenance.flushing import flush_hits
-from django_hitcount.models import Correction
 from django_hitcount.recording import record_hit
 from tests.admin.sites import ArticleAdmin
 from tests.app.models import Article, Page
@@ -57,17 +56,13 @@ def test_the_column_of_hits_links_what_may_be_viewed(admin, articles, cells):
     assert cells(page) == ["1", "1"]
 
 
-@pytest.mark.parametrize("is_list", [True, False])
-def test_corrections_link_what_may_be_viewed(admin, articles, monkeypatch, is_list):
+def test_corrections_link_what_may_be_viewed(admin, articles):
     for article in articles:
         correct_hits(article, 3, day=day_of(), reason="Lost", user=User.objects.get())
-    addresses = [CORRECTIONS]
-    if not is_list:
-        addresses = [f"{CORRECTIONS}{made.pk}/change/" for made in Correction.objects.all()]
-    pages = [admin.get(f"/staff{address.removeprefix('/admin')}") for address in addresses]
+    page = admin.get("/staff/django_hitcount/correction/")
 
-    assert {link for page in pages for link in links(page)} == {statistics(articles[0])}
-    assert all(any(str(article) in str(page.content) for page in pages) for article in articles)
+    assert links(page) == {statistics(articles[0])}
+    assert all(str(article) in str(page.content) for article in articles)
 
 
 def test_who_may_not_see_the_list_gets_no_link_to_it(admin, articles, monkeypatch):
