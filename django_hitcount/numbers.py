@@ -127,7 +127,7 @@ def _add_hits(found: Found, numbers: Sequence[Number], known: Known, on_page: bo
             in_tables, applied = sums.read_sums(
                 [number.key for number in some], known.held, using=using, days=of_days
             )
-        next_ids = {position.next_id for position in known.keepable.values() if position}
+        next_ids = {position.next_id for position in known.keepable.values()}
         without_pending = {number: in_tables.get(number.key, 0) for number in some}
         pending = dict.fromkeys(some, 0)
         for batch_id in known.held.keys() - applied:

@@ -78,9 +78,9 @@ class Known:
     visitors: dict[DailyVisitorsKey, int] = field(default_factory=dict)
     """The visitors that it has of the others, by day. Estimates."""
 
-    keepable: dict[Number, Position | None] = field(default_factory=dict)
+    keepable: dict[Number, Position] = field(default_factory=dict)
     """Those of the others that it can keep, with the position of their partition when they were
-    read; None if not now."""
+    read."""
 
     def add(self, later: Known) -> None:
         """Add what was read later. Of the same hits, this counts."""

@@ -90,4 +90,4 @@ def test_held_hits_are_there_if_the_total_is_not(redis_buffer, articles):
     assert [result.total for result in results] == [1, None, 2]
     key = hits[1].key
     assert [number.key for number in held_hits.keepable] == [key]
-    assert [{**of_batch} for of_batch in held_hits.held.values()] == [{}, {(key, hits[1].day): 1}]
+    assert [{**of_batch} for of_batch in held_hits.held.values()] == [{(key, hits[1].day): 1}, {}]

@@ -97,7 +97,7 @@ class RedisBuffer(Buffer):
             return calls
 
         sent = self.redis.try_to_send(build, commands=len(groups) or 1)
-        numbers = reading.parse(self.redis, *sent) if reading else Known()
+        numbers = reading.parse(*sent) if reading else Known()
         if not groups and (result := read_one_result(sent.replies[0], hits[0])):
             return [result], numbers  # As for most hits.
         results, known = self._read_results(groups or self._group(hits), sent, command_id)
@@ -148,7 +148,7 @@ class RedisBuffer(Buffer):
                 full.append(partition)
             if missing:
                 unknown[Place(partition)] = missing
-        known = find_held(self.redis, sent.run_id, unknown)
+        known = find_held(sent.run_id, unknown)
         if failed:
             try:
                 results |= self._record_in_slots(groups, failed, command_id)
@@ -187,7 +187,7 @@ class RedisBuffer(Buffer):
             return Known()
         reading = Reading(numbers, self._partitions, may_be_kept=may_be_kept)
         try:
-            return reading.parse(self.redis, *self.redis.send_to_run(reading.build))
+            return reading.parse(*self.redis.send_to_run(reading.build))
         except BufferUnavailable:
             return Known()
 

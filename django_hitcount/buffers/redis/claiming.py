@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from django_hitcount.buffers.redis.keys import run_keys
 from django_hitcount.buffers.redis.link import Link
-from django_hitcount.buffers.redis.scripts import Command, ScriptCall
+from django_hitcount.buffers.redis.scripts import ScriptCall
 from django_hitcount.buffers.redis.server import RedisServer
 from django_hitcount.buffers.redis.visitors import read_sketches
 from django_hitcount.counters.batches import Batch, BatchId
@@ -59,54 +59,36 @@ class Claim(NamedTuple):
     is_left_over: bool
 
 
-def claim(redis: RedisServer, partition: int) -> Claim | None:
+def claim(redis: RedisServer, partition: int, *, opened: str = "") -> Claim | None:
     """
     Set the pending hits of a partition aside as a batch. Return that of an earlier run first.
 
-    If a batch is set aside already, returns that one. Claims the current run first, since its reply
-    names the earlier ones. So the batch of this run is returned later, as one that is left over,
-    and the flusher claims once more.
+    If a batch is set aside already, returns that one. ``opened`` is a generation that is in the
+    ledger.
 
-    Costs one round trip, and one more for each earlier run. The first batch of a generation also
-    costs a statement and a round trip: see ledger.open_generation().
+    Costs one round trip. The first batch of a generation also costs a statement and a round trip:
+    see ledger.open_generation().
     """
-    run_id, runs, found = _claim_of_run(redis, partition, None)
-    for earlier in parse_runs(runs) - {run_id}:
-        *_, left = _claim_of_run(redis, partition, earlier)
-        if left:
-            return left._replace(run_id=earlier, is_left_over=True)
-    return found
 
-
-def _claim_of_run(
-    redis: RedisServer, partition: int, of_run: str | None, opened: str = ""
-) -> tuple[str, bytes | None, Claim | None]:
-    """Return the current run, all runs, and a claim of what was recorded in one (None: in it)."""
-
-    def build(link: Link) -> list[ScriptCall | Command]:
-        current = run_keys(partition, link.run_id)
-        names = run_keys(partition, of_run or link.run_id)
-        keys = [current.epoch, names.sequence, names.pending, names.batch]
-        keys += names.runs, names.malformed, names.epoch
+    def build(link: Link) -> list[ScriptCall]:
+        names = run_keys(partition, link.run_id)
+        keys = [names.runs, names.malformed, names.pending, names.epoch]
         number = random.getrandbits(CLAIM_BITS)
-        claim_call = ScriptCall("claim", keys, [opened, of_run or "", REMEMBERED_SECONDS, number])
-        return [("MGET", names.runs), claim_call]  # Nil for a foreign value.
+        return [ScriptCall("claim", keys, [opened, REMEMBERED_SECONDS, number])]
 
-    run_id, ((runs,), (text, is_new, moved, *unopened)) = redis.send_to_run(build)
-    for name in moved:
+    current, ((moved, of_run, name, *is_new),) = redis.send_to_run(build)
+    for key in moved:
         message = "Partition %d had a key that django_hitcount did not write. It is now named %r."
-        logger.error(message, partition, name)
-    if unopened:
-        generation = unopened[0].decode()
+        logger.error(message, partition, key)
+    if name and not is_new:
+        generation = name.decode()
         ledger.open_generation(partition, generation)
-        return _claim_of_run(redis, partition, of_run, generation)
-    batch_id = read_batch_id(text, partition)
-    return run_id, runs, Claim(batch_id, run_id, not is_new) if batch_id else None
-
-
-def parse_runs(reply: bytes | None) -> set[str]:
-    """Return the runs of which a partition may hold hits."""
-    return set((reply or b"").decode(errors="replace").split())
+        return claim(redis, partition, opened=generation)
+    batch_id = read_batch_id(name, partition)
+    if not batch_id:
+        return None
+    run_id = of_run.decode()
+    return Claim(batch_id, run_id, is_left_over=is_new != [1] or run_id != current)
 
 
 def read_batch_id(text: bytes | None, partition: int) -> BatchId | None:

@@ -16,7 +16,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from django_hitcount.buffers.redis import visitors
-from django_hitcount.buffers.redis.claiming import parse_runs, read_held_id
+from django_hitcount.buffers.redis.claiming import read_held_id
 from django_hitcount.buffers.redis.keys import all_runs, database_prefix, run_keys
 from django_hitcount.buffers.redis.link import ForeignValue, Link, Reply
 from django_hitcount.buffers.redis.scripts import (
@@ -55,12 +55,8 @@ class Unknown(NamedTuple):
     epoch: bytes | None
     """None if no totals are wanted."""
 
-    runs: bytes | None
-    batch: Sequence[Any]
-    """What ``held_of`` in ``lua/held_hits.lua`` says of the batch that is set aside."""
-
-    pending: Sequence[Any]
-    """The same of the pending hits."""
+    held: Sequence[Sequence[Any]]
+    """What ``held_in_runs`` in ``lua/held_hits.lua`` says of them."""
 
 
 class Reading:
@@ -99,19 +95,15 @@ class Reading:
             self._packed = wanted, packed
         return [fill_gaps(name, text, [choose_epoch()]) for name, text in packed]
 
-    def parse(self, redis: RedisServer, run_id: str, replies: Sequence[Reply]) -> Known:
-        """
-        Convert the last of ``replies``. If one is missing, nothing is known.
-
-        Costs what find_held() costs.
-        """
+    def parse(self, run_id: str, replies: Sequence[Reply]) -> Known:
+        """Convert the last of ``replies``. If one is missing, nothing is known."""
         size = len(self._hits) + len(self._visitors)
         replies = replies[max(len(replies) - size, 0) :]
         if any(isinstance(reply, BufferUnavailable) for reply in replies):
             return Known()
         values: dict[Number, int] = {}
         unknown: dict[Place, Unknown] = {}
-        for (place, numbers), (epoch, runs, totals, *held) in zip(
+        for (place, numbers), (epoch, totals, held) in zip(
             self._hits.items(), replies, strict=False
         ):
             of_each = totals or [None] * len(numbers)  # Those of some days have no totals.
@@ -119,8 +111,8 @@ class Reading:
             values |= {number: int(total) for number, total in pairs if total is not None}
             missing = [number.key for number, total in pairs if total is None]
             if missing:
-                unknown[place] = Unknown(missing, epoch, runs, *held)
-        known = find_held(redis, run_id, unknown) if unknown else Known()
+                unknown[place] = Unknown(missing, epoch, held)
+        known = find_held(run_id, unknown)
         known.values |= values
         of_visitors = replies[len(self._hits) :]
         visitors.add_replies(known, self._visitors, run_id, of_visitors, self._kept)
@@ -133,36 +125,16 @@ def read_for_page(wanted: tuple[Number, ...], partitions: int) -> Reading:
     return Reading(wanted, partitions)
 
 
-def find_held(redis: RedisServer, run_id: str, unknown: Mapping[Place, Unknown]) -> Known:
-    """
-    Return the hits that Redis holds of counters, by place.
-
-    Costs nothing. While there are hits of earlier runs of Redis, costs one round trip. If Redis
-    does not answer, they are left out, and no total is kept that lacks them.
-    """
+def find_held(run_id: str, unknown: Mapping[Place, Unknown]) -> Known:
+    """Return the hits that Redis holds of counters, by place."""
     known = Known()
     for place, found in unknown.items():
-        _add_held(known.held, place.partition, found.keys, found.batch)
-        next_id = _add_held(known.held, place.partition, found.keys, found.pending)
+        for held in found.held:
+            _add_held(known.held, place.partition, found.keys, held)
         if found.epoch is not None:
+            next_id = read_held_id(found.held[0][0], place.partition)
             position = Position(place.partition, run_id, found.epoch, next_id)
             known.keepable |= dict.fromkeys(map(Number, found.keys), position)
-    earlier = [
-        (place, other)
-        for place, found in unknown.items()
-        for other in parse_runs(found.runs) - {run_id}
-    ]
-    calls = [
-        _build_read(place, other, map(describe, unknown[place].keys)) for place, other in earlier
-    ]
-    try:
-        replies = redis.send(number_epochs(calls))
-    except BufferUnavailable:
-        known.keepable = dict.fromkeys(known.keepable)
-        return known
-    for (place, _), (_, _, _, *found_earlier) in zip(earlier, replies, strict=True):
-        for held in found_earlier:
-            _add_held(known.held, place.partition, unknown[place].keys, held)
     return known
 
 
@@ -181,13 +153,14 @@ def read_days_of_model(
     held: dict[BatchId, dict[tuple[str, datetime.date], int]] = {}
     of_model = counter if content_type_id is None else f"{content_type_id}:{counter}"
     with suppress(BufferUnavailable):
-        places = find_places(redis)
-        calls = [
-            _build_read(Place(partition, first_day, last_day), run_id, [(of_model, "")])
-            for partition, run_id in places
-        ]
-        replies = redis.send(number_epochs(calls))
-        for (partition, _), (_, _, _, *found) in zip(places, replies, strict=True):
+        partitions = [partition for partition, runs in enumerate(read_runs(redis)) if runs]
+        _, replies = redis.send_to_run(
+            lambda link: number_epochs(
+                _build_read(Place(partition, first_day, last_day), link.run_id, [(of_model, "")])
+                for partition in partitions
+            )
+        )
+        for partition, (_, _, found) in zip(partitions, replies, strict=True):
             for hits in found:
                 _add_held(held, partition, [counter], hits)
     return held
@@ -215,8 +188,8 @@ def describe(key: CounterKey) -> tuple[str, str]:
 
 def _add_held(
     held: dict[BatchId, dict[Any, int]], partition: int, labels: Sequence[Any], found: Sequence[Any]
-) -> BatchId:
-    """Add what ``held_of`` in ``lua/held_hits.lua`` returns. Return the id of the batch."""
+) -> None:
+    """Add what ``held_of`` in ``lua/held_hits.lua`` returns."""
     batch_id = read_held_id(found[0], partition)
     # A counter of all models comes once for each model.
     sums = Counter[tuple[int, bytes]]()
@@ -226,14 +199,14 @@ def _add_held(
     for (place, day), amount in sums.items():
         with suppress(ValueError):  # Not a day: we did not write it.
             hits[labels[place - 1], datetime.date.fromisoformat(day.decode())] = amount
-    return batch_id
 
 
 def read_waiting(redis: RedisServer) -> Waiting:
     """Read what waits in all partitions. Costs two round trips. Raises BufferUnavailable."""
     commands = [
         ("HMGET", name, "counters", "since", "claimed_at")
-        for names in [run_keys(*place) for place in find_places(redis)]
+        for partition, runs in enumerate(read_runs(redis))
+        for names in [run_keys(partition, run_id) for run_id in runs]
         for name in (names.pending, names.batch)  # If a claim comes between, both have the hits.
     ]
     found: list[list[int]] = [[], [], []]
@@ -253,13 +226,7 @@ def read_waiting(redis: RedisServer) -> Waiting:
     return Waiting(sum(counters), oldest_at, claimed_at)
 
 
-def find_places(redis: RedisServer) -> list[tuple[int, str]]:
-    """Find out which partitions may hold hits, of which runs. Costs a round trip."""
-    return [(p, run_id) for p, runs in enumerate(read_runs(redis)) for run_id in parse_runs(runs)]
-
-
-def read_runs(redis: RedisServer) -> list[bytes | None]:
+def read_runs(redis: RedisServer) -> list[list[str]]:
     """Read the runs of which each partition may hold hits. Costs a round trip."""
-    (runs,) = redis.send([("MGET", *all_runs())])
-    found: list[bytes | None] = runs
-    return found
+    (found,) = redis.send([("MGET", *all_runs())])
+    return [(runs or b"").decode(errors="replace").split() for runs in found]

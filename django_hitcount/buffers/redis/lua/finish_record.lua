@@ -2,8 +2,7 @@
 --
 -- Returns: 1 if this call brought the number of pending counters over the threshold, or 0; the total
 -- of each hit, or nil; for each hit, whether it counts (COUNTS, REPEAT or ADDRESS_LIMIT); and, if a
--- total is nil, the epoch, the runs, and what held_of says of the batch and the pending hits about
--- these counters.
+-- total is nil, the epoch, and what held_in_runs says about these counters.
 
 local run = match(SEQUENCE, '}:([^:]*):')
 
@@ -44,8 +43,6 @@ local unknown = false
 if #missing > 0 then
   local name = redis.sha1hex(recorder .. ':' .. command_number)
   local first = string.format('%.0f', tonumber(string.sub(name, 1, 12), 16))
-  unknown = {
-    epoch_in(EPOCH, first), text_in(RUNS), held_of(BATCH, missing), held_of(PENDING, missing),
-  }
+  unknown = {epoch_in(EPOCH, first), held_in_runs(RUNS, PENDING, BATCH, missing)}
 end
 return {is_full, totals, verdicts, unknown}

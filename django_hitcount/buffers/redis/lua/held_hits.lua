@@ -7,6 +7,18 @@ local function text_in(key)
   return type(text) == 'string' and text
 end
 
+-- The name of a key of the current run, then those of the same key of earlier runs that may have hits.
+local function in_all_runs(runs, key)
+  local names, prefix = {key}, string.sub(runs, 1, -5) -- Without 'runs'.
+  local current, rest = string.match(string.sub(key, #prefix + 1), '^(%w+)(.*)$')
+  for run in string.gmatch(text_in(runs) or '', '%w+') do
+    if run ~= current then
+      names[#names + 1] = prefix .. run .. rest
+    end
+  end
+  return names
+end
+
 -- A text if it is a whole number that we may have written, or false.
 local function number_in(text)
   return type(text) == 'string' and #text <= 20 and string.match(text, '^-?%d+$') or false
@@ -60,6 +72,17 @@ local function held_of(hash, counters, first_day, last_day)
         found[#found + 1] = string.sub(model_day, -10)
         found[#found + 1] = string.format('%.0f', hits)
       end
+    end
+  end
+  return found
+end
+
+-- What held_of says of the pending hits of the current run, and then of all others, and of batches.
+local function held_in_runs(runs, pending, batch, ...)
+  local found = {}
+  for _, key in ipairs({pending, batch}) do
+    for _, hash in ipairs(in_all_runs(runs, key)) do
+      found[#found + 1] = held_of(hash, ...)
     end
   end
   return found

@@ -3,8 +3,8 @@
 -- KEYS: batch, pending, runs; then, to read totals, the epoch and the total of each counter.
 -- ARGV: a number to begin the epoch with, if there is none; the first and the last day, or '' and ''
 -- for all; then, for each counter, what held_of takes.
--- Returns: the epoch and the runs; the totals, nil where there is none; then what held_of says of
--- the batch, and of the pending hits, about the counters without a total.
+-- Returns: the epoch; the totals, nil where there is none; what held_in_runs says about the counters
+-- without a total.
 
 local AT_A_TIME = 1000 -- Lua cannot pass more than some thousand arguments.
 local NO_COUNTERS = 3
@@ -25,6 +25,6 @@ for i = 1, (#ARGV - NO_COUNTERS) / 2 do
   end
 end
 return {
-  epoch, text_in(KEYS[3]), totals,
-  held_of(KEYS[1], missing, ARGV[2], ARGV[3]), held_of(KEYS[2], missing, ARGV[2], ARGV[3]),
+  epoch, totals,
+  #missing > 0 and held_in_runs(KEYS[3], KEYS[2], KEYS[1], missing, ARGV[2], ARGV[3]) or {},
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from django_hitcount.buffers.redis.keys import RunKeys
@@ -19,8 +21,8 @@ from tests.buffers.redis.lua.partition import (
     moment,
 )
 
-EPOCH = RunKeys(3, "now").epoch
-OF_RUN = (KEYS.sequence, KEYS.pending, KEYS.batch, KEYS.runs, KEYS.malformed, KEYS.epoch)
+NOW_KEYS, OLDER_KEYS = RunKeys(3, "now"), RunKeys(3, "older")
+RUN = RUN_ID.encode()
 G1, G6, G7 = (f"{GENERATION}:{n}".encode() for n in (1, 6, 7))
 CLAIM = 4711
 CLAIMED = {b"claimed_at": NOW, b"claim": b"4711"}
@@ -33,19 +35,22 @@ FOREIGN_NAMES = [
 @pytest.fixture
 def claim(call):
     """Claim the hits of the current run, whose generation is in the ledger."""
-    return lambda opened=GENERATION, number=CLAIM: call(
-        "claim", (KEYS.epoch, *OF_RUN), opened, "", REMEMBERED_SECONDS, number
-    )
+
+    def run(opened=GENERATION, number=CLAIM, names=KEYS):
+        keys = [names.runs, names.malformed, names.pending, names.epoch]
+        return call("claim", keys, opened, REMEMBERED_SECONDS, number)
+
+    return run
 
 
 @pytest.fixture
-def claim_earlier(call):
-    """Claim the hits of a run that is over."""
-    return lambda: call("claim", (EPOCH, *OF_RUN), GENERATION, RUN_ID, REMEMBERED_SECONDS, CLAIM)
+def claim_later(claim):
+    """Claim after a restart: the run with the hits is an earlier one."""
+    return partial(claim, names=NOW_KEYS)
 
 
 def test_nothing_pending(redis, claim):
-    assert claim() == [None, 0, []]
+    assert claim() == [[], None, None]
     assert content(redis) == {}
 
 
@@ -54,7 +59,7 @@ def test_pending_becomes_the_batch(redis, claim):
     redis.hset(KEYS.sequence, "last_batch", G6)
     redis.set(KEYS.epoch, 9)
 
-    assert claim() == [G7, 1, []]
+    assert claim() == [[], RUN, G7, 1]
     assert content(redis) == {
         "batch": {A_TODAY.encode(): b"1", b"id": G7, b"since": b"1000", **CLAIMED},
         "sequence": {
@@ -81,38 +86,38 @@ class TestOpening:
             redis.hset(KEYS.sequence, "opened", before)
         found = content(redis)
 
-        assert claim(opened) == [None, 0, [], GENERATION.encode()]
+        assert claim(opened) == [[], RUN, GENERATION.encode()]
         assert content(redis) == found
 
     def test_generation_that_was_opened(self, redis, claim):
         redis.hset(KEYS.sequence, "opened", GENERATION)
 
-        assert claim("") == [G1, 1, []]
+        assert claim("") == [[], RUN, G1, 1]
 
     def test_generation_that_the_caller_has_opened(self, redis, claim):
         redis.hset(KEYS.sequence, "opened", "another")
 
-        assert claim() == [G1, 1, []]
+        assert claim() == [[], RUN, G1, 1]
         assert redis.hget(KEYS.sequence, "opened") == GENERATION.encode()
 
     def test_pending_hits_may_be_of_another_generation_than_the_sequence(self, redis, claim):
         """The sequence was lost, and hits came before the next claim."""
         redis.hset(KEYS.sequence, mapping={"last_batch": "another:0", "opened": "another"})
 
-        assert claim("") == [None, 0, [], GENERATION.encode()]
-        assert claim() == [G1, 1, []]
+        assert claim("") == [[], RUN, GENERATION.encode()]
+        assert claim() == [[], RUN, G1, 1]
         assert redis.hget(KEYS.sequence, "last_batch") == b"another:0"
 
     def test_sequence_is_lost(self, redis, claim):
         redis.delete(KEYS.sequence)
 
-        assert claim() == [G1, 1, []]
+        assert claim() == [[], RUN, G1, 1]
         assert content(redis)["sequence"] == {b"opened": GENERATION.encode(), b"day": NOW}
 
     def test_batch_that_is_set_aside_was_opened_before(self, redis, claim):
         redis.rename(KEYS.pending, KEYS.batch)
 
-        assert claim("") == [G1, 0, []]
+        assert claim("") == [[], RUN, G1, 0]
 
 
 def test_batch_that_is_set_aside_comes_back(redis, claim):
@@ -123,7 +128,7 @@ def test_batch_that_is_set_aside_comes_back(redis, claim):
     redis.hset(KEYS.pending, mapping=batch(7, B_TODAY))
     before = content(redis)
 
-    assert claim() == [G6, 0, []]
+    assert claim() == [[], RUN, G6, 0]
     assert content(redis) == before
     assert before["batch"] == {
         A_TODAY.encode(): b"1",
@@ -140,7 +145,7 @@ def test_key_of_another_type_is_moved_and_reported(redis, claim, name):
         redis.rpush(key, f"somebody else's {n}")
         place = f"{KEYS.malformed}:{key}#{n}".encode()
 
-        assert claim(number=n) == [None, 0, [place]]
+        assert claim(number=n) == [[place], None, None]
         assert redis.lrange(place, 0, -1) == [f"somebody else's {n}".encode()]
     assert not redis.exists(key)
 
@@ -149,7 +154,7 @@ def test_foreign_batch_does_not_keep_hits_from_a_flush(redis, claim):
     redis.hset(KEYS.pending, mapping=batch(7, A_TODAY))
     redis.rpush(KEYS.batch, "somebody else's")
 
-    assert claim() == [G7, 1, [f"{KEYS.malformed}:{KEYS.batch}#{CLAIM}".encode()]]
+    assert claim() == [[f"{KEYS.malformed}:{KEYS.batch}#{CLAIM}".encode()], RUN, G7, 1]
     assert redis.hget(KEYS.batch, A_TODAY) == b"1"
 
 
@@ -162,10 +167,10 @@ def test_hash_without_a_name_of_ours_is_moved_and_reported(redis, claim, name, t
     theirs = redis.hgetall(key)
 
     place = f"{KEYS.malformed}:{key}#{CLAIM}".encode()
-    assert claim() == [None, 0, [place]]
+    assert claim() == [[place], None, None]
     assert redis.hgetall(place) == theirs
     assert not redis.exists(key, other, KEYS.sequence, KEYS.epoch)
-    assert claim() == [None, 0, []]
+    assert claim() == [[], None, None]
 
 
 @pytest.mark.parametrize("text", FOREIGN_NAMES)
@@ -175,7 +180,7 @@ def test_foreign_name_of_the_last_batch_is_left(redis, claim, text):
     redis.hset(KEYS.sequence, "last_batch", text)
     before = redis.hget(KEYS.sequence, "last_batch")
 
-    assert claim() == [G7, 1, []]
+    assert claim() == [[], RUN, G7, 1]
     assert redis.hget(KEYS.sequence, "last_batch") == before
 
 
@@ -185,8 +190,8 @@ def test_foreign_values_of_other_keys_do_no_harm(redis, claim, name, put):
     redis.hset(KEYS.pending, mapping=batch(7, A_TODAY))
     getattr(redis, put)(getattr(KEYS, name), "rubbish")
 
-    text, is_new, moved = claim()
-    assert (text, is_new) == (G7, 1)
+    moved, *claimed = claim()
+    assert claimed == [RUN, G7, 1]
     place = f"{KEYS.malformed}:{getattr(KEYS, name)}#{CLAIM}".encode()
     assert moved == [place] * (name != "epoch")
     assert not redis.exists(KEYS.epoch)
@@ -237,45 +242,58 @@ class TestRecorders:
 class TestRunThatIsOver:
     @pytest.fixture(autouse=True)
     def earlier(self, redis):
-        redis.mset({KEYS.epoch: 9, EPOCH: 4, KEYS.runs: f"older {RUN_ID} now"})
+        redis.mset({KEYS.epoch: 9, NOW_KEYS.epoch: 4, KEYS.runs: f"{RUN_ID} now"})
         redis.hset(KEYS.sequence, mapping={"last_batch": G6, "r" * 32: "5 1"})
 
-    def test_is_claimed_and_then_retired(self, redis, claim_earlier):
+    def test_is_claimed_and_then_retired(self, redis, claim_later):
         redis.hset(KEYS.pending, mapping=batch(7, A_TODAY))
 
-        assert claim_earlier() == [G7, 1, []]
-        assert redis.get(KEYS.runs) == f"older {RUN_ID} now".encode()
-        assert claim_earlier() == [G7, 0, []]
+        assert claim_later() == [[], RUN, G7, 1]
+        assert redis.get(KEYS.runs) == f"{RUN_ID} now".encode()
+        assert claim_later() == [[], RUN, G7, 0]
         redis.delete(KEYS.batch)
-        assert claim_earlier() == [None, 0, []]
-        assert redis.get(KEYS.runs) == b"older now"
-        assert not redis.exists(KEYS.epoch, EPOCH)
+        assert claim_later() == [[], None, None]
+        assert redis.get(KEYS.runs) == b"now"
+        assert not redis.exists(KEYS.epoch, NOW_KEYS.epoch)
 
-    def test_numbers_of_commands_are_kept_for_seven_days(self, redis, claim_earlier):
+    def test_numbers_of_commands_are_kept_for_seven_days(self, redis, claim_later):
         """Commands of that run may still be in doubt."""
-        claim_earlier()
+        claim_later()
 
         assert redis.hget(KEYS.sequence, "r" * 32) == b"5 1"
         week = REMEMBERED_SECONDS
         assert week - 60 < redis.ttl(KEYS.sequence) <= week
 
-    def test_generation_that_must_be_opened(self, redis, call):
+    def test_generation_that_must_be_opened(self, redis, claim_later):
         redis.hset(KEYS.pending, mapping=batch(7, A_TODAY))
 
-        found = call("claim", (EPOCH, *OF_RUN), "", RUN_ID, REMEMBERED_SECONDS, CLAIM)
-        assert found == [None, 0, [], GENERATION.encode()]
+        assert claim_later("") == [[], RUN, GENERATION.encode()]
         assert redis.ttl(KEYS.sequence) == -1
 
-    def test_run_that_comes_back_is_remembered_again(self, redis, claim, claim_earlier):
-        claim_earlier()
+    def test_run_that_comes_back_is_remembered_again(self, redis, claim, claim_later):
+        claim_later()
         redis.hset(KEYS.pending, mapping=batch(7, A_TODAY))
         claim()
 
         assert redis.ttl(KEYS.sequence) == -1
+
+    def test_hits_of_several_runs_come_one_at_a_time(self, redis, claim_later):
+        redis.set(KEYS.runs, f"older {RUN_ID} now")
+        for names in (OLDER_KEYS, KEYS, NOW_KEYS):
+            redis.hset(names.pending, mapping=batch(7, A_TODAY))
+            redis.hset(names.sequence, "opened", GENERATION)
+        found = []
+        for names in (KEYS, OLDER_KEYS, NOW_KEYS):
+            found.append(claim_later()[1])
+            redis.delete(names.batch)
+
+        assert found == [RUN, b"older", b"now"]
+        assert claim_later() == [[], None, None]
+        assert redis.get(KEYS.runs) == b"now"
 
     def test_current_run_is_not_retired(self, redis, claim):
         claim()
 
-        assert redis.get(KEYS.runs) == f"older {RUN_ID} now".encode()
+        assert redis.get(KEYS.runs) == RUN
         assert redis.ttl(KEYS.sequence) == -1
         assert redis.get(KEYS.epoch) == b"9"

@@ -6,6 +6,7 @@ import datetime
 
 import pytest
 
+from django_hitcount.buffers.redis.keys import RunKeys
 from tests.buffers.redis.lua.partition import (
     A_TODAY,
     B_TODAY,
@@ -24,6 +25,7 @@ PLACE = (KEYS.batch, KEYS.pending, KEYS.runs)
 TOTALS = (KEYS.total(A), KEYS.total(B))
 OF_BATCH, OF_PENDING = (f"{GENERATION}:{number}".encode() for number in (7, 8))
 ALL_DAYS = ("", "")
+EARLIER = [RunKeys(3, run) for run in ("one", "two", "three")]
 OF_A, OF_B = ("5:views", ":a"), ("5:views", ":b")
 
 
@@ -52,9 +54,9 @@ def read(call):
     """Read what is held of counters; returns the hits of the batch, and the pending ones."""
 
     def run(*counters, days=ALL_DAYS):
-        epoch, _, totals, *held = call("read_hits", PLACE, 9, *days, *sum(counters, ()))
+        epoch, totals, held = call("read_hits", PLACE, 9, *days, *sum(counters, ()))
         assert (epoch, totals) == (None, [])
-        return [parse(hits)[1] for hits in held]
+        return [parse(hits)[1] for hits in reversed(held)]
 
     return run
 
@@ -65,7 +67,7 @@ def read_totals(call):
 
     def run():
         reply = call("read_hits", [*PLACE, KEYS.epoch, *TOTALS], 9, *ALL_DAYS, *OF_A, *OF_B)
-        return [*reply[:3], *map(parse, reply[3:])]
+        return [*reply[:2], *map(parse, reply[2])]
 
     return run
 
@@ -94,30 +96,40 @@ def test_hits(read, counters, days, in_batch, pending):
 
 
 def test_hits_of_all_models(call):
-    _, pending = call("read_hits", PLACE, 9, *ALL_DAYS, *SITE)[3:]
+    pending, _ = call("read_hits", PLACE, 9, *ALL_DAYS, *SITE)[2]
 
     assert pending == [OF_PENDING, 1, T.encode(), b"2", 1, T.encode(), b"70"]
 
 
 def test_held_hits_of_unknown_totals(redis, read_totals):
-    place = [b"5", RUN_ID.encode()]
-
     assert read_totals() == [
-        *place,
+        b"5",
         [None, None],
-        (OF_BATCH, {(1, T): 20, (1, Y): -10, (2, T): 40}),
         (OF_PENDING, {(1, T): 2}),
+        (OF_BATCH, {(1, T): 20, (1, Y): -10, (2, T): 40}),
     ]
     redis.set(KEYS.total(A), 9)
-    assert read_totals() == [*place, [b"9", None], (OF_BATCH, {(1, T): 40}), (OF_PENDING, {})]
+    assert read_totals() == [b"5", [b"9", None], (OF_PENDING, {}), (OF_BATCH, {(1, T): 40})]
     redis.set(KEYS.total(B), -7)
-    assert read_totals() == [*place, [b"9", b"-7"], (OF_BATCH, {}), (OF_PENDING, {})]
+    assert read_totals() == [b"5", [b"9", b"-7"]]
+
+
+def test_held_hits_of_earlier_runs(redis, read):
+    """Those of a run that is not listed are not found."""
+    for number, names in enumerate(EARLIER):
+        days = {"days": MODEL_TODAY, A_TODAY: 100 + number}
+        redis.hset(names.pending, mapping=batch(1, **days))
+        redis.hset(names.batch, mapping=batch(2, **days))
+    redis.set(KEYS.runs, f"one {RUN_ID} two")
+
+    found = [hits[1, T] for hits in read(OF_A, days=(T, T))]
+    assert found == [101, 100, 20, 101, 100, 2]
 
 
 def test_nothing(redis, read_totals):
     redis.flushdb()
 
-    assert read_totals() == [b"9", None, [None, None], (None, {}), (None, {})]
+    assert read_totals() == [b"9", [None, None], (None, {}), (None, {})]
 
 
 def test_counters_models_and_objects_are_apart(redis, read):
@@ -138,7 +150,7 @@ def test_what_is_not_ours_is_nothing(redis, read_totals, put):
         getattr(redis, put)(key, "rubbish")
     redis.hset(KEYS.pending, mapping={B_TODAY: "rubbish", "id": "x:007"})
 
-    assert read_totals()[2:] == [[None, None], (None, {}), (None, {(1, T): 2})]
+    assert read_totals()[1:] == [[None, None], (None, {(1, T): 2}), (None, {})]
 
 
 def test_keys_of_another_type_are_nothing(redis, read_totals):
@@ -146,7 +158,7 @@ def test_keys_of_another_type_are_nothing(redis, read_totals):
         redis.delete(key)
         redis.rpush(key, "somebody else's")
 
-    assert read_totals() == [b"9", None, [None, None], (None, {}), (None, {})]
+    assert read_totals() == [b"9", [None, None], (None, {}), (None, {})]
 
 
 @pytest.mark.parametrize("value", ["inf", "nan", "1e999", "0x10", "9" * 5000])
@@ -154,7 +166,7 @@ def test_what_only_lua_takes_for_a_number_is_nothing(redis, read_totals, value):
     redis.hset(KEYS.pending, A_TODAY, value)
     redis.set(KEYS.total(A), value)
 
-    assert (read_totals()[2], read_totals()[4]) == ([None, None], (OF_PENDING, {}))
+    assert read_totals()[1:3] == [[None, None], (OF_PENDING, {})]
 
 
 def test_many_days(redis, read):
@@ -181,7 +193,7 @@ def test_any_number_of_totals(redis, call, number):
     counters = [part for n in range(number) for part in ("5:views", f":{n}")]
 
     def read():
-        return call("read_hits", keys, 9, *ALL_DAYS, *counters)[2]
+        return call("read_hits", keys, 9, *ALL_DAYS, *counters)[1]
 
     assert read() == [str(n).encode() for n in range(number)]
     redis.delete(KEYS.total(names[-1]))

@@ -85,5 +85,8 @@ def test_names_of_batches(redis, call, put, name):
     put(redis, KEYS.batch)
     other = f"{GENERATION}:8".encode()
 
-    assert call("read_hits", [KEYS.batch, KEYS.pending, KEYS.runs], 0)[3:] == [[name], [other]]
-    assert call("read_hits", [KEYS.pending, KEYS.batch, KEYS.runs], 0)[3:] == [[other], [name]]
+    for keys, names in (
+        ((KEYS.batch, KEYS.pending), [[other], [name]]),
+        ((KEYS.pending, KEYS.batch), [[name], [other]]),
+    ):
+        assert call("read_hits", [*keys, KEYS.runs], 0, "", "", "5:views", ":a")[2] == names

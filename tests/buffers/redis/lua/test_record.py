@@ -36,8 +36,8 @@ ONE_COUNTER = {b"counters": b"1", b"days": MODEL_TODAY.encode(), b"since": NOW}
 
 
 def test_without_a_total(redis, record):
-    held = [[None], [f"{GENERATION}:1".encode(), 1, b"2026-01-01", b"4"]]
-    assert record(1, 4) == [0, [None], [COUNTS], [FIRST_EPOCH, RUN_ID.encode(), *held]]
+    held = [[f"{GENERATION}:1".encode(), 1, b"2026-01-01", b"4"], [None]]
+    assert record(1, 4) == [0, [None], [COUNTS], [FIRST_EPOCH, held]]
     assert content(redis) == {
         "pending": {
             A_TODAY.encode(): b"4",
@@ -99,8 +99,8 @@ def test_while_a_batch_is_set_aside(redis, record, name):
 
     known = None if name else f"{GENERATION}:6".encode()
     today = b"2026-01-01"
-    held = [[known, 1, today, b"5"], [f"{GENERATION}:1".encode(), 1, today, b"1"]]
-    assert record(1) == [0, [None], [COUNTS], [b"7", RUN_ID.encode(), *held]]
+    held = [[f"{GENERATION}:1".encode(), 1, today, b"1"], [known, 1, today, b"5"]]
+    assert record(1) == [0, [None], [COUNTS], [b"7", held]]
 
 
 @pytest.mark.parametrize(
