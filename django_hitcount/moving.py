@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from hashlib import blake2b
 from typing import Any, TypeVar
@@ -90,8 +90,8 @@ def move_hits(obj: Model, *, to: Model) -> None:
     error.
 
     Costs two flushes of the partition of ``obj``, twelve queries, and for each 500 rows of a table
-    a transaction of three to eight statements. With Redis, also costs two queries and four round
-    trips or more, and for each transaction a statement and two round trips.
+    a transaction of three to eight statements. With Redis, also costs four round trips or more, and
+    for each transaction a statement and two round trips.
     """
     source: ObjectKey = content_type_id_of(obj), object_id_of(obj)
     target: ObjectKey = counter_key(to, counter=DEFAULT_COUNTER)[:2]
@@ -102,7 +102,7 @@ def move_hits(obj: Model, *, to: Model) -> None:
     for _ in range(MOST_ROUNDS):
         flush_hits([partition])
         has_moved = _move_rows(source, target)
-        get_buffer().drop_sketches(source, partial(_read_moved, source, target))
+        get_buffer().discard_objects([source], only_flushed=True)
         if not has_moved:
             break
     else:
@@ -243,20 +243,6 @@ def _add_earlier(row: DailyVisitors, earlier: DailyVisitors) -> None:
         row.count, row.sketch = max(merged.visitors, row.count, earlier.count), merged.data
     else:
         row.count, row.sketch = row.count + earlier.count, None
-
-
-def _read_moved(
-    source: ObjectKey, target: ObjectKey, keys: Collection[DailyVisitorsKey]
-) -> Mapping[DailyVisitorsKey, bytes]:
-    """Return what the table has of sketches after they were moved. Costs a query."""
-    moved = {
-        DailyVisitorsKey(
-            CounterKey(*target, key.key.counter), key.day, _moved_key(key.key_id, source)
-        ): key
-        for key in keys
-    }
-    found = daily_visitors.read_sketches(moved, using=hits_alias())
-    return {moved[key]: sketch for key, sketch in found.items()}
 
 
 amove_hits = async_twin(move_hits)

@@ -14,6 +14,7 @@ from django.db.models import Sum
 
 from django_hitcount import amove_hits, correct_hits, move_hits, moving, popular
 from django_hitcount.buffers import get_buffer
+from django_hitcount.buffers.redis.keys import run_keys
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.hits import NewHits
 from django_hitcount.db import slots
@@ -21,7 +22,6 @@ from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.tables import (
     Correction,
     DailyModelHits,
-    DailyVisitors,
     HitSlot,
     MissedRecord,
     SeenVisitor,
@@ -34,6 +34,7 @@ from django_hitcount.reading import get_hits, get_visitors
 from django_hitcount.recording import record_hit
 from django_hitcount.series import hits_by_day
 from tests.app.models import Article, Featured, Page, Photo, Plain, Recipe, Small
+from tests.redis_server import names_of
 from tests.tables import daily_sums, slot_sums
 from tests.visiting import visit
 
@@ -353,26 +354,25 @@ def test_sketch_that_redis_has_lost_is_merged(redis, redis_rule):
     assert visitors_of(new) == 3
 
 
-def test_sketch_with_more_visitors_than_the_table_stays(redis, redis_rule):
+@pytest.mark.parametrize("place", ["pending", "batch", "pending of an earlier run"])
+def test_sketch_with_visitors_that_wait_for_a_flush_stays(redis, redis_rule, place):
     redis_rule("daily", visitors=True)
     old = Article.objects.create()
     visit(old, [1, 2])
     flush_hits()
-    row = DailyVisitors.objects.get()
+    key = counter_key(old, counter="views")
     visit(old, [3])
-    seen = []
-
-    def read(keys):
-        seen.extend(keys)
-        return {key: bytes(row.sketch) for key in keys}
-
-    key = ContentType.objects.get_for_model(Article).pk, str(old.pk)
-    get_buffer().drop_sketches(key, read)
-    assert (len(seen), visitors_of(old)) == (1, 3)
+    names = names_of(redis, key)
+    if place == "batch":
+        get_buffer().claim(key.partition(16))
+    elif place != "pending":
+        redis.rename(names.pending, run_keys(key.partition(16), "earlier").pending)
+        redis.append(names.runs, " earlier")
+    get_buffer().discard_objects([key[:2]], only_flushed=True)
+    assert visitors_of(old) == 3
     flush_hits()
-    row.refresh_from_db()
-    get_buffer().drop_sketches(key, read)
-    assert redis.keys("hitcount:*:visitors:*") == []
+    get_buffer().discard_objects([key[:2]], only_flushed=True)
+    assert redis.keys("hitcount:*:visitors:*") == redis.keys("hitcount:*:sketches_of:*") == []
 
 
 def test_sketches_are_added_up_without_redis(redis, redis_rule, settings):

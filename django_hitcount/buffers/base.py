@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import ClassVar, NamedTuple
 
@@ -19,8 +19,6 @@ from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.sums import DayRange
 from django_hitcount.db.tables import hits_alias
 from django_hitcount.outages.page_writes import write_on_page
-
-ReadSketches = Callable[[Collection[DailyVisitorsKey]], Mapping[DailyVisitorsKey, bytes]]
 
 
 class PausedTotals(NamedTuple):
@@ -96,8 +94,14 @@ class Buffer(ABC):
         """
         return {}
 
-    def discard_objects(self, objects: Collection[ObjectKey]) -> None:
-        """Drop what the buffer keeps of objects whose hits have been deleted from the tables."""
+    def discard_objects(
+        self, objects: Collection[ObjectKey], *, only_flushed: bool = False
+    ) -> None:
+        """
+        Drop what the buffer keeps of objects whose counts have been deleted from the tables.
+
+        ``only_flushed`` leaves the visitors of days on which some wait for a flush.
+        """
         return
 
     def pause_totals(self, keys: Iterable[CounterKey]) -> PausedTotals:
@@ -136,15 +140,6 @@ class Buffer(ABC):
     ) -> Mapping[DailyVisitorsKey, Sketch]:
         """Merge sketches of the table into those of the buffer, and return the results."""
         return {}
-
-    def drop_sketches(self, of: ObjectKey, read: ReadSketches) -> None:
-        """
-        Drop those sketches of an object that have no other visitors than those that ``read`` finds.
-
-        It gets the keys of all its sketches, and returns those visitors of each. Raises
-        BufferUnavailable.
-        """
-        return
 
     def read_waiting(self) -> Waiting:
         """Return what waits for a flush. Raises BufferUnavailable."""

@@ -117,7 +117,7 @@ def forget_deleted(
 
     - a query per table, and one per model and database that the objects may be in;
     - a transaction per 500 rows, and two with four statements that write ``deleted``;
-    - two round trips.
+    - three round trips.
 
     Raises BufferUnavailable and the errors of the database.
     """

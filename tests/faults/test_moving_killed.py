@@ -48,8 +48,8 @@ STEPS = {
         f"before COMMIT {call}": lambda call=call: dies_before(wrapper(), "_commit", call=call)
         for call in range(2, 8)
     },
-    "before the sketches are dropped": lambda: dies_before(moving, "_read_moved"),
-    "after the sketches are dropped": lambda: dies_after(type(get_buffer()), "drop_sketches"),
+    "before the sketches are dropped": lambda: dies_before(type(get_buffer()), "discard_objects"),
+    "after the sketches are dropped": lambda: dies_after(type(get_buffer()), "discard_objects"),
     "before the second flush": lambda: dies_before(moving, "flush_hits", call=2),
     "after the second round": lambda: dies_before(moving, "forget_numbers"),
 }

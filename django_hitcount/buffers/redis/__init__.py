@@ -10,7 +10,7 @@ from itertools import islice
 from django.core.checks import CheckMessage
 
 from django_hitcount import conf, signals
-from django_hitcount.buffers.base import Buffer, PausedTotals, ReadSketches
+from django_hitcount.buffers.base import Buffer, PausedTotals
 from django_hitcount.buffers.database import DatabaseBuffer
 from django_hitcount.buffers.redis import claiming, keeping, visitors
 from django_hitcount.buffers.redis.catching_up import CatchUp
@@ -227,9 +227,13 @@ class RedisBuffer(Buffer):
     def discard_all_totals(self, partitions: Collection[int] | None = None) -> None:
         keeping.discard_all(self.redis, self._partitions, partitions)
 
-    def discard_objects(self, objects: Collection[ObjectKey]) -> None:
-        keys = [CounterKey(*of, name) for of in objects for name in conf.get_config().counters]
-        keeping.discard(self.redis, keys, self._partitions, with_sketches=True)
+    def discard_objects(
+        self, objects: Collection[ObjectKey], *, only_flushed: bool = False
+    ) -> None:
+        self.discard_totals(
+            [CounterKey(*of, name) for of in objects for name in conf.get_config().counters]
+        )
+        visitors.drop_sketches(self.redis, objects, self._partitions, only_flushed=only_flushed)
 
     def read_waiting(self) -> Waiting:
         return read_waiting(self.redis)
@@ -267,9 +271,6 @@ class RedisBuffer(Buffer):
             ]
         )
         return merged
-
-    def drop_sketches(self, of: ObjectKey, read: ReadSketches) -> None:
-        visitors.drop_sketches(self.redis, of, read, self._partitions)
 
     def count_merged(self, merges: Sequence[MergedDays]) -> Sequence[int | None]:
         try:

@@ -70,18 +70,12 @@ def pause(redis: RedisServer, keys: Iterable[CounterKey], partitions: int) -> No
             )
 
 
-def discard(
-    redis: RedisServer,
-    keys: Iterable[CounterKey],
-    partitions: int,
-    *,
-    with_sketches: bool = False,
-) -> None:
+def discard(redis: RedisServer, keys: Iterable[CounterKey], partitions: int) -> None:
     """Drop what is kept of the objects of ``keys``. See build_discard_calls()."""
     for some in split([*keys], KEYS_AT_A_TIME):
         redis.send_to_run(
             lambda link, some=some: build_discard_calls(  # type: ignore[misc]
-                some, partitions, link.run_id, with_sketches=with_sketches
+                some, partitions, link.run_id
             )
         )
 
@@ -109,12 +103,12 @@ def discard_all(redis: RedisServer, partitions: int, only: Collection[int] | Non
 
 
 def build_discard_calls(
-    keys: Iterable[CounterKey], partitions: int, run_id: str, *, with_sketches: bool = False
+    keys: Iterable[CounterKey], partitions: int, run_id: str
 ) -> list[ScriptCall]:
     """
     Make the calls that drop the totals of ``keys``, so that they are loaded again.
 
-    They also drop the kept numbers of visitors, and the sketches if the objects were deleted.
+    They also drop the kept numbers of visitors.
     """
     calls = []
     for partition, group in group_by_partition(keys, partitions).items():
@@ -122,9 +116,5 @@ def build_discard_calls(
         objects = dict.fromkeys(key[:2] for key in group)
         gone = [names.total(key.text) for key in group]
         gone += [names.kept_visitors_of(*of) for of in objects]
-        args = []
-        if with_sketches:
-            gone += [names.sketches_of(*of) for of in objects]
-            args.append(names.sketches)
-        calls.append(ScriptCall("discard", [names.epoch, *gone], args))
+        calls.append(ScriptCall("discard", [names.epoch, *gone]))
     return calls

@@ -33,7 +33,6 @@ PARTS = {
     ),
     "read_visitors": (*SHARED, "sketches", "read_visitors"),
     "keep_visitors": (*SHARED, "sketches", "keep_visitors"),
-    "drop_sketch": ("sketches", "drop_sketch"),
     "merge_sketches": (*SHARED, "sketches", "merge_sketches"),
 }
 """By script, all files of its source, in order."""

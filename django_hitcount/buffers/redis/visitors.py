@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from django_hitcount import conf
-from django_hitcount.buffers.base import ReadSketches
 from django_hitcount.buffers.redis.keys import VISITORS_SECONDS, PartitionKeys, RunKeys, run_keys
 from django_hitcount.buffers.redis.link import Reply
 from django_hitcount.buffers.redis.scripts import Command, ScriptCall
@@ -33,6 +32,9 @@ from django_hitcount.counters.visitors import (
 
 SKETCHES_AT_A_TIME = 100
 """Sketches that are sent or read in one round trip. Each has at most 12 KB."""
+
+OBJECTS_AT_A_TIME = 500
+"""Objects whose sketches are dropped in one round trip."""
 
 Groups = Mapping[int, Sequence[Number]]
 """Numbers of visitors by partition."""
@@ -167,33 +169,19 @@ def merge_sketches(
     return {key: Sketch(*reply) for key, reply in zip(known, replies, strict=True)}
 
 
-def drop_sketches(redis: RedisServer, of: ObjectKey, read: ReadSketches, partitions: int) -> None:
-    """
-    Drop sketches of an object. See Buffer.drop_sketches().
+def drop_sketches(
+    redis: RedisServer, objects: Collection[ObjectKey], partitions: int, *, only_flushed: bool
+) -> None:
+    """Drop the sketches of objects. See Buffer.discard_objects(). Costs a round trip per 500."""
 
-    Costs a round trip, and if there are sketches, what ``read`` costs, and a round trip per 100.
-    """
-    partition = CounterKey(*of, "").partition(partitions)
-    names = PartitionKeys(partition)
-    (found,) = redis.send([("SMEMBERS", names.sketches_of(*of))])
-    keys = []
-    for name in found:
-        with suppress(ValueError):  # We did not write it.
-            keys.append(parse_visitors(f"v:{name.decode().removeprefix(names.sketches)}"))
-    for chunk in split([*(read(keys) if keys else {}).items()], SKETCHES_AT_A_TIME):
+    def make_call(of: ObjectKey, run_id: str) -> ScriptCall:
+        names = run_keys(CounterKey(*of, "").partition(partitions), run_id)
+        keys = [names.sketches_of(*of), names.runs, names.epoch, names.pending, names.batch]
+        return ScriptCall("drop_sketches", keys, ["1" if only_flushed else ""])
+
+    for some in split([*objects], OBJECTS_AT_A_TIME):
         redis.send_to_run(
-            lambda link, chunk=chunk: [  # type: ignore[misc]
-                ScriptCall(
-                    "drop_sketch",
-                    [
-                        run_keys(partition, link.run_id).epoch,
-                        *names.scratch,
-                        names.sketch(key.text),
-                    ],
-                    [known],
-                )
-                for key, known in chunk
-            ]
+            lambda link, some=some: [make_call(of, link.run_id) for of in some]  # type: ignore[misc]
         )
 
 
