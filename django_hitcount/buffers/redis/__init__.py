@@ -17,9 +17,8 @@ from django_hitcount.buffers.redis.catching_up import CatchUp
 from django_hitcount.buffers.redis.keys import run_keys, throttle_key
 from django_hitcount.buffers.redis.link import AnswerLost, BuiltCommand, Link
 from django_hitcount.buffers.redis.reading import (
-    Place,
     Reading,
-    find_held,
+    add_held,
     read_days_of_model,
     read_for_page,
     read_runs,
@@ -137,7 +136,7 @@ class RedisBuffer(Buffer):
 
         Also returns what is known of the totals that Redis does not have.
         """
-        results, failed, unknown, full = {}, {}, {}, []
+        results, failed, full, known = {}, {}, [], Known()
         # The replies to reads of the page may follow.
         for (partition, hits), reply in zip(groups.items(), sent.replies, strict=False):
             if isinstance(reply, BufferUnavailable):
@@ -147,8 +146,7 @@ class RedisBuffer(Buffer):
             if is_full:
                 full.append(partition)
             if missing:
-                unknown[Place(partition)] = missing
-        known = find_held(sent.run_id, unknown)
+                add_held(known, partition, sent.run_id, missing)
         if failed:
             try:
                 results |= self._record_in_slots(groups, failed, command_id)

@@ -9,23 +9,22 @@ are in the tables already.
 from __future__ import annotations
 
 import datetime
+import random
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any, NamedTuple
 
 from django_hitcount.buffers.redis import visitors
 from django_hitcount.buffers.redis.claiming import read_held_id
-from django_hitcount.buffers.redis.keys import all_runs, database_prefix, run_keys
+from django_hitcount.buffers.redis.keys import RunKeys, all_runs, database_prefix, run_keys
 from django_hitcount.buffers.redis.link import ForeignValue, Link, Reply
 from django_hitcount.buffers.redis.scripts import (
     GAP,
     PackedCall,
     ScriptCall,
-    choose_epoch,
     fill_gaps,
-    number_epochs,
     pack_gaps,
 )
 from django_hitcount.buffers.redis.server import RedisServer
@@ -36,20 +35,19 @@ from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.numbers import Number
 from django_hitcount.exceptions import BufferUnavailable
 
+EPOCH_BITS = 48
+"""Length of the number that names an epoch. Two are the same with a chance of 1 in 10^14."""
+
 MOST_DIGITS = 10
 """Of a number of counters, and of a moment in seconds since 1970. Longer ones are not ours."""
 
 
-class Place(NamedTuple):
-    """Where hits are held that are read together: a partition, and some days or all."""
-
-    partition: int
-    first_day: datetime.date | None = None
-    last_day: datetime.date | None = None
+Days = tuple[datetime.date | None, datetime.date | None]
+"""The first and the last day of hits that are read together; None and None for all days."""
 
 
 class Unknown(NamedTuple):
-    """What Redis returns about the counters of a place whose totals it does not know."""
+    """What Redis returns about counters of a partition whose totals it does not know."""
 
     keys: Sequence[CounterKey]
     epoch: bytes | None
@@ -65,15 +63,15 @@ class Reading:
     def __init__(
         self, numbers: Iterable[Number], partitions: int, *, may_be_kept: bool = True
     ) -> None:
-        hits: dict[tuple[Any, ...], list[Number]] = {}
+        self._hits: dict[tuple[int, Days], list[Number]] = {}
         of_visitors: list[Number] = []
         for number in numbers:
             key, first_day, last_day, is_of_visitors = number
             if is_of_visitors:
                 of_visitors.append(number)
             else:
-                hits.setdefault((key.partition(partitions), first_day, last_day), []).append(number)
-        self._hits = {Place(*place): some for place, some in hits.items()}
+                place = key.partition(partitions), (first_day, last_day)
+                self._hits.setdefault(place, []).append(number)
         places = [number.key.partition(partitions) for number in of_visitors]
         self._visitors = group_items(places, of_visitors)
         self._kept = {*filter(visitors.can_keep, of_visitors)} if may_be_kept else set[Number]()
@@ -86,14 +84,19 @@ class Reading:
         wanted = database_prefix(), run_id
         if packed_for != wanted:
             calls = []
-            for place, numbers in self._hits.items():
+            for (partition, days), numbers in self._hits.items():
                 keys = [number.key for number in numbers]
-                totals = () if place.first_day else keys
-                calls.append(_build_read(place, run_id, map(describe, keys), totals))
+                totals = keys if days == (None, None) else ()
+                names = run_keys(partition, run_id)
+                calls.append(_build_read(names, days, map(describe, keys), totals))
             calls += visitors.build_reads(self._visitors, run_id, self._kept)
-            packed = [(call.name, pack_gaps(call.with_epoch(GAP), run_id)) for call in calls]
+            packed = [(call.name, pack_gaps(call, run_id)) for call in calls]
             self._packed = wanted, packed
-        return [fill_gaps(name, text, [choose_epoch()]) for name, text in packed]
+        epochs = [b"%d" % random.getrandbits(EPOCH_BITS) for _ in packed]
+        return [
+            fill_gaps(name, text, [epoch])
+            for (name, text), epoch in zip(packed, epochs, strict=True)
+        ]
 
     def parse(self, run_id: str, replies: Sequence[Reply]) -> Known:
         """Convert the last of ``replies``. If one is missing, nothing is known."""
@@ -101,19 +104,15 @@ class Reading:
         replies = replies[max(len(replies) - size, 0) :]
         if any(isinstance(reply, BufferUnavailable) for reply in replies):
             return Known()
-        values: dict[Number, int] = {}
-        unknown: dict[Place, Unknown] = {}
-        for (place, numbers), (epoch, totals, held) in zip(
+        known = Known()
+        for ((partition, _), numbers), (epoch, totals, held) in zip(
             self._hits.items(), replies, strict=False
         ):
             of_each = totals or [None] * len(numbers)  # Those of some days have no totals.
             pairs = [*zip(numbers, of_each, strict=True)]
-            values |= {number: int(total) for number, total in pairs if total is not None}
+            known.values |= {number: int(total) for number, total in pairs if total is not None}
             missing = [number.key for number, total in pairs if total is None]
-            if missing:
-                unknown[place] = Unknown(missing, epoch, held)
-        known = find_held(run_id, unknown)
-        known.values |= values
+            add_held(known, partition, run_id, Unknown(missing, epoch, held))
         of_visitors = replies[len(self._hits) :]
         visitors.add_replies(known, self._visitors, run_id, of_visitors, self._kept)
         return known
@@ -125,17 +124,14 @@ def read_for_page(wanted: tuple[Number, ...], partitions: int) -> Reading:
     return Reading(wanted, partitions)
 
 
-def find_held(run_id: str, unknown: Mapping[Place, Unknown]) -> Known:
-    """Return the hits that Redis holds of counters, by place."""
-    known = Known()
-    for place, found in unknown.items():
-        for held in found.held:
-            _add_held(known.held, place.partition, found.keys, held)
-        if found.epoch is not None:
-            next_id = read_held_id(found.held[0][0], place.partition)
-            position = Position(place.partition, run_id, found.epoch, next_id)
-            known.keepable |= dict.fromkeys(map(Number, found.keys), position)
-    return known
+def add_held(known: Known, partition: int, run_id: str, found: Unknown) -> None:
+    """Add the hits of counters that Redis holds to what is known."""
+    for held in found.held:
+        _add_batch(known.held, partition, found.keys, held)
+    if found.epoch is not None and found.keys:
+        next_id = read_held_id(found.held[0][0], partition)
+        position = Position(partition, run_id, found.epoch, next_id)
+        known.keepable |= dict.fromkeys(map(Number, found.keys), position)
 
 
 def read_days_of_model(
@@ -151,34 +147,34 @@ def read_days_of_model(
     Costs two round trips.
     """
     held: dict[BatchId, dict[tuple[str, datetime.date], int]] = {}
+    days = first_day, last_day
     of_model = counter if content_type_id is None else f"{content_type_id}:{counter}"
     with suppress(BufferUnavailable):
         partitions = [partition for partition, runs in enumerate(read_runs(redis)) if runs]
         _, replies = redis.send_to_run(
-            lambda link: number_epochs(
-                _build_read(Place(partition, first_day, last_day), link.run_id, [(of_model, "")])
+            lambda link: [
+                _build_read(run_keys(partition, link.run_id), days, [(of_model, "")])
                 for partition in partitions
-            )
+            ]
         )
         for partition, (_, _, found) in zip(partitions, replies, strict=True):
             for hits in found:
-                _add_held(held, partition, [counter], hits)
+                _add_batch(held, partition, [counter], hits)
     return held
 
 
 def _build_read(
-    place: Place,
-    run_id: str,
+    names: RunKeys,
+    days: Days,
     counters: Iterable[tuple[str, str]],
     with_totals: Iterable[CounterKey] = (),
 ) -> ScriptCall:
-    """Make the call that reads hits. Pass it through number_epochs() each time it is sent."""
-    names = run_keys(place.partition, run_id)
+    """Make the call that reads hits. A gap in it is for an epoch, which only totals need."""
     keys = [names.batch, names.pending, names.runs]
     if totals := [names.total(key.text) for key in with_totals]:
         keys += [names.epoch, *totals]
-    days = [day.isoformat() if day else "" for day in place[1:]]
-    return ScriptCall("read_hits", keys, [*days, *chain(*counters)])
+    ends = [day.isoformat() if day else "" for day in days]
+    return ScriptCall("read_hits", keys, [GAP, *ends, *chain(*counters)])
 
 
 def describe(key: CounterKey) -> tuple[str, str]:
@@ -186,7 +182,7 @@ def describe(key: CounterKey) -> tuple[str, str]:
     return f"{key.content_type_id}:{key.counter}", f":{key.object_id}"
 
 
-def _add_held(
+def _add_batch(
     held: dict[BatchId, dict[Any, int]], partition: int, labels: Sequence[Any], found: Sequence[Any]
 ) -> None:
     """Add what ``held_of`` in ``lua/held_hits.lua`` returns."""

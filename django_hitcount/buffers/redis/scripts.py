@@ -7,8 +7,7 @@ Scripts call functions of other files in ``lua/``. Their source begins with thes
 from __future__ import annotations
 
 import hashlib
-import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import chain
@@ -18,9 +17,6 @@ from hiredis import pack_command
 
 Command = tuple[Any, ...]
 """A Redis command: its name and its arguments."""
-
-EPOCH_BITS = 48
-"""Length of the number that names an epoch. Two are the same with a chance of 1 in 10^14."""
 
 SHARED = ("batch_names", "held_hits")
 """The files in ``lua/`` that the source of a script begins with, unless PARTS says otherwise."""
@@ -72,10 +68,6 @@ class ScriptCall(NamedTuple):
     keys: Sequence[str | bytes]
     args: Sequence[str | int | bytes] = ()
 
-    def with_epoch(self, number: str | bytes) -> ScriptCall:
-        """Return the call with a number, with which the epoch of its partition may begin."""
-        return self._replace(args=[number, *self.args])
-
     def pack(self, run_id: str) -> bytes:
         """Return the command as it is sent, for a server that has loaded the script."""
         sha = script(self.name, run_id).sha
@@ -120,13 +112,3 @@ def pack_with_source(call: PackedCall, run_id: str) -> bytes:
     source, sha = script(call.name, run_id)
     words, _, rest = call.packed.partition(EVALSHA)
     return b"".join((words, pack_word("EVAL"), pack_word(source), rest[len(pack_word(sha)) :]))
-
-
-def choose_epoch() -> bytes:
-    """Return a random number, with which the epoch of a partition may begin."""
-    return b"%d" % random.getrandbits(EPOCH_BITS)
-
-
-def number_epochs(calls: Iterable[ScriptCall]) -> list[ScriptCall]:
-    """Give each call a number, with which the epoch of its partition may begin."""
-    return [call.with_epoch(choose_epoch()) for call in calls]

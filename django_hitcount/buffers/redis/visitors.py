@@ -15,7 +15,7 @@ from contextlib import suppress
 from django_hitcount import conf
 from django_hitcount.buffers.redis.keys import VISITORS_SECONDS, PartitionKeys, RunKeys, run_keys
 from django_hitcount.buffers.redis.link import Reply
-from django_hitcount.buffers.redis.scripts import Command, ScriptCall
+from django_hitcount.buffers.redis.scripts import GAP, Command, ScriptCall
 from django_hitcount.buffers.redis.server import RedisServer
 from django_hitcount.counters import split
 from django_hitcount.counters.batches import Known, Position
@@ -61,12 +61,12 @@ def build_reads(groups: Groups, run_id: str, kept: Collection[Number]) -> list[S
     """
     Make the calls that count visitors. Of numbers that are not ``kept``, they count each day.
 
-    Pass them through number_epochs() each time that they are sent.
+    A gap in each is for the number of an epoch.
     """
     calls = []
     for partition, numbers in groups.items():
         names = run_keys(partition, run_id)
-        keys, args = [names.epoch], list[str]()
+        keys, args = [names.epoch], [GAP]
         for number in numbers:
             of_object = number.key[:2]
             keys += names.sketches_of(*of_object), names.kept_visitors_of(*of_object)
