@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import islice
+from typing import Any
 
 from django.db import router
 
 from django_hitcount.conf import DEFAULT_COUNTER
+from django_hitcount.counters import group_items
 from django_hitcount.counters.keys import ObjectKey
 from django_hitcount.counters.primary_keys import (
     convert_key,
@@ -17,37 +20,35 @@ from django_hitcount.counters.primary_keys import (
 )
 from django_hitcount.db.counter_keys import counter_key, find_model
 from django_hitcount.exceptions import InvalidArgument
-from django_hitcount.importing.rows import Findings
-from django_hitcount.importing.spool import Spool
+from django_hitcount.importing.rows import Findings, SourceRow
+
+ROWS_AT_A_TIME = 500
+"""Few enough objects for the 999 parameters of an old SQLite."""
 
 
-def drop_unknown_objects(spool: Spool, findings: Findings) -> int:
-    """Leave out objects that do not exist. Return how many do. Costs a query per 500 objects."""
-    known = 0
-    for some in spool.objects():
-        by_model: dict[int, list[str]] = {}
-        for (content_type_id, object_id), *_ in some:
-            by_model.setdefault(content_type_id, []).append(object_id)
+def keep_existing(rows: Iterable[SourceRow], findings: Findings) -> Iterator[SourceRow]:
+    """
+    Yield the rows of objects that exist, each under the object whose hits its own are.
+
+    Costs a query per model for each 500 rows.
+    """
+    remaining = iter(rows)
+    while some := [*islice(remaining, ROWS_AT_A_TIME)]:
+        types, texts = zip(*{row.obj for row in some}, strict=True)
+        by_model = group_items(types, texts)
         existing = {of: to for item in by_model.items() for of, to in _find_existing(*item)}
-        spool.move({of: to for of, to in existing.items() if of != to})
-        unknown = [item for item in some if item[0] not in existing]
-        known += len(some) - len(unknown)
-        for obj, place, first_row, rows in unknown:
-            model = find_model(obj[0])
-            label = model._meta.label_lower if model else f"content type {obj[0]}"
-            problem = f"unknown object {label}:{obj[1][:80]}"
-            if rows > 1:
-                problem += f", also in {rows - 1:,} more row{'s' if rows > 2 else ''}"
-            findings.add_problem(place, problem, rows=rows, first_row=first_row)
-        spool.drop(obj for obj, *_ in unknown)
-    return known
+        for row in some:
+            if row.obj in existing:
+                yield row._replace(obj=existing[row.obj])
+            else:
+                model: Any = find_model(row.obj[0])
+                problem = f"unknown object {model._meta.label_lower}:{row.obj[1][:80]}"
+                findings.add_problem(row.place, problem, unknown=row.obj)
 
 
 def _find_existing(content_type_id: int, texts: list[str]) -> Iterator[tuple[ObjectKey, ObjectKey]]:
     """Yield each object that exists, and the one whose hits its own are."""
-    model = find_model(content_type_id)
-    if not model:
-        return
+    model: Any = find_model(content_type_id)
     if model in named_models:  # They are counted before they have a row.
         for text in texts:
             with suppress(InvalidArgument):  # It is no name of a counter.
@@ -65,10 +66,8 @@ def _find_existing(content_type_id: int, texts: list[str]) -> Iterator[tuple[Obj
 
 def make_named_rows(objects: Iterable[ObjectKey]) -> None:
     """Make the rows of named objects, for lists and rankings. Costs a statement per such model."""
-    texts: dict[int, list[str]] = {}
-    for content_type_id, object_id in objects:
-        texts.setdefault(content_type_id, []).append(object_id)
-    for content_type_id, object_ids in texts.items():
+    types, texts = zip(*objects, strict=True)
+    for content_type_id, object_ids in group_items(types, texts).items():
         model = find_model(content_type_id)
         if model in named_models:
             rows = model._default_manager.using(router.db_for_write(model))

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import datetime
-from bisect import insort
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 from django.apps import apps
 from django.db.models import Model
 
-from django_hitcount.conf import DEFAULT_COUNTER
+from django_hitcount.conf import DEFAULT_COUNTER, get_config
 from django_hitcount.counters.keys import InvalidKey, ObjectKey
 from django_hitcount.counters.primary_keys import check_object_id, key_type
 from django_hitcount.db.counter_keys import content_type_id_of
@@ -24,6 +23,12 @@ PROBLEM_LENGTH = 400
 """Characters that are shown of a problem. A file may have very long cells."""
 
 DAY_LEFT_OUT = "a day that was left out"
+
+MOST_HITS = 10**12
+"""Hits of one row: millions of such rows still fit a bigint."""
+
+FIRST_DAY = datetime.date(1970, 1, 1)
+"""What is dated before it is a mistake, such as year 24."""
 
 KEY_BITS = 64
 """Bits of the largest integer key, with its sign. SQLite raises OverflowError for larger ones."""
@@ -54,8 +59,10 @@ class Findings:
         self.problems = 0
         """How many rows are left out because something is wrong with them."""
 
-        self._rows_seen = 0
-        self._first: list[tuple[int, str]] = []
+        self.shown: list[str] = []
+        """What is wrong with the first of them, and where."""
+
+        self._shown_objects: set[ObjectKey] = set()
 
         self.skipped: Counter[str] = Counter()
         """How many rows are left out because they are no hits, by reason."""
@@ -63,29 +70,17 @@ class Findings:
         self.refused: Counter[tuple[str, str, str]] = Counter()
         """Refused hits by day, counter and name of the refusal."""
 
-    @property
-    def shown(self) -> list[str]:
-        """What is wrong with the first of them, and where, in the order of the source."""
-        return [text for _, text in self._first]
-
-    def next_row(self) -> int:
-        """Return the number of a row, in the order of the source."""
-        self._rows_seen += 1
-        return self._rows_seen
-
-    def add_problem(
-        self, place: str, problem: str, *, rows: int = 1, first_row: int | None = None
-    ) -> None:
+    def add_problem(self, place: str, problem: str, *, unknown: ObjectKey | None = None) -> None:
         """
-        Count rows with a problem, and keep the message if it is one of the first.
+        Count a row with a problem, and keep the message if it is one of the first.
 
-        Without the number of its ``first_row``, it is the row that follows all numbered ones.
+        Of the rows of an ``unknown`` object, keeps the message of the first one.
         """
-        self.problems += rows
-        number = first_row or self.next_row()
-        if len(self._first) < SHOWN_PROBLEMS or number < self._first[-1][0]:
-            insort(self._first, (number, _printable(f"{place}: {problem}")))
-            del self._first[SHOWN_PROBLEMS:]
+        self.problems += 1
+        if len(self.shown) < SHOWN_PROBLEMS and unknown not in self._shown_objects:
+            self.shown.append(_printable(f"{place}: {problem}"))
+            if unknown:
+                self._shown_objects.add(unknown)
 
     def leave_out_days(self, first_day: datetime.date, last_day: datetime.date) -> None:
         """Drop refused hits of days before or after these."""
@@ -98,6 +93,42 @@ def _printable(text: str) -> str:
     """Return a text on one line, without what a terminal would obey or could not print."""
     shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:PROBLEM_LENGTH])
     return shown + ("..." if len(text) > PROBLEM_LENGTH else "")
+
+
+def keep_valid(
+    rows: Iterable[SourceRow],
+    findings: Findings,
+    *,
+    first_day: datetime.date,
+    last_day: datetime.date,
+    latest_day: datetime.date,
+) -> Iterator[SourceRow]:
+    """
+    Yield the valid rows of a source that are in a range of days.
+
+    Rows of days after ``latest_day`` are a problem.
+    """
+    counters = get_config().counters
+    for row in rows:
+        if row.counter not in counters:
+            findings.add_problem(row.place, f"unknown counter {row.counter[:80]!r}")
+        elif abs(row.hits) > MOST_HITS:
+            findings.add_problem(row.place, f"more than {MOST_HITS:,} hits: {row.hits}")
+        elif not 0 <= row.visitors <= MOST_HITS:
+            limits = f"0 to {MOST_HITS:,}"
+            findings.add_problem(row.place, f"visitors not from {limits}: {row.visitors}")
+        elif row.day > latest_day:
+            findings.add_problem(
+                row.place,
+                f"day {row.day} is after {latest_day}, the last day that can be imported",
+            )
+        elif row.day < FIRST_DAY:
+            findings.add_problem(row.place, f"day {row.day} is before {FIRST_DAY}")
+        elif not first_day <= row.day <= last_day:
+            findings.skipped[DAY_LEFT_OUT] += 1
+        else:
+            yield row if counters[row.counter].visitors else row._replace(visitors=0)
+    findings.leave_out_days(max(first_day, FIRST_DAY), min(last_day, latest_day))
 
 
 class Source(Protocol):

@@ -23,9 +23,9 @@ from django_hitcount.counters.keys import check_text
 from django_hitcount.db import imports
 from django_hitcount.db.tables import Import, ImportedHits
 from django_hitcount.exceptions import InvalidArgument
-from django_hitcount.importing.existing import drop_unknown_objects
+from django_hitcount.importing.existing import keep_existing
 from django_hitcount.importing.pieces import PIECE_SIZE, take_piece, write_piece
-from django_hitcount.importing.rows import Findings, Source, SourceRow
+from django_hitcount.importing.rows import Findings, Source, SourceRow, keep_valid
 from django_hitcount.importing.spool import Spool
 from django_hitcount.maintenance.flushing import flush_hits
 
@@ -69,7 +69,7 @@ class ImportSummary:
     """Rows that were left out because something is wrong with them."""
 
     shown_problems: list[str] = field(default_factory=list)
-    """What is wrong with the first twenty of them, and where they are."""
+    """What is wrong with the first twenty that were found, and where they are."""
 
     skipped: Mapping[str, int] = field(default_factory=dict)
     """Rows that are no hits, by reason."""
@@ -121,10 +121,11 @@ def import_hits(
     or the source cannot be read; RuntimeError within a transaction; BufferUnavailable and the
     errors of the database. Then call it again.
 
-    Costs a temporary file, a query per 500 objects, a transaction per 5,000 rows, and in it three
-    statements per thousand rows, or four with visitors. "replace" and "larger" also cost a query
-    per 500 counters, or two with visitors, and with Redis a flush. With Redis, all cost a statement
-    and two round trips per 500 counters, and another statement per 5,000 rows.
+    Costs a temporary file, a query per model and 500 rows of the source, a transaction per 5,000
+    rows, and in it three statements per thousand rows, or four with visitors. "replace" and
+    "larger" also cost a query per 500 counters, or two with visitors, and with Redis a flush. With
+    Redis, all cost a statement and two round trips per 500 counters, and another statement per
+    5,000 rows.
     """
     if import_id is None:
         import_id = _name_import(source, first_day, last_day)
@@ -140,21 +141,21 @@ def import_hits(
         return ImportSummary(import_id=name, was_finished=True)
     findings = Findings()
     with closing(Spool()) as spool:
-        spool.fill(
+        valid = keep_valid(
             _report(source.rows(findings), progress),
             findings,
             first_day=first_day,
             last_day=last_day,
             latest_day=day_of() - datetime.timedelta(days=0 if strategy == "add" else 1),
         )
-        objects = drop_unknown_objects(spool, findings)
+        spool.fill(keep_existing(valid, findings))
         if strict and findings.problems:
             raise InvalidArgument(
                 f"{findings.problems} rows have a problem, so nothing was imported.\n"
                 + "\n".join(findings.shown)
             )
         days = spool.days()
-        summary = _summarize(name, days, findings, objects)
+        summary = _summarize(name, days, findings, spool.count_objects())
         if days or findings.refused:
             imports.check_import(name, strategy, days)
             if strategy != "add" and get_buffer().keeps_hits:

@@ -11,38 +11,28 @@ from __future__ import annotations
 import datetime
 import secrets
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from contextlib import closing
 from hashlib import blake2b
 from typing import Any
 
-from django_hitcount.conf import get_config
 from django_hitcount.counters.imports import Days, Row, unite_days
-from django_hitcount.counters.keys import CounterKey, ObjectKey
-from django_hitcount.importing.rows import DAY_LEFT_OUT, Findings, SourceRow
-
-MOST_HITS = 10**12
-"""Hits of one row: millions of such rows still fit a bigint."""
-
-FIRST_DAY = datetime.date(1970, 1, 1)
-"""What is dated before it is a mistake, such as year 24."""
-
-OBJECTS_AT_A_TIME = 500
+from django_hitcount.counters.keys import CounterKey
+from django_hitcount.importing.rows import SourceRow
 
 TABLES = """
 PRAGMA journal_mode = OFF;
 PRAGMA synchronous = OFF;
 CREATE TABLE hits (
     content_type_id INTEGER, object_id TEXT, counter TEXT, day TEXT,
-    hits INTEGER, visitors INTEGER, place TEXT, number INTEGER, lines INTEGER,
+    hits INTEGER, visitors INTEGER,
     PRIMARY KEY (content_type_id, object_id, counter, day)
 ) WITHOUT ROWID;
 """
 
 ADD = """
-INSERT INTO hits VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1)
-ON CONFLICT DO UPDATE SET
-    hits = hits + excluded.hits, visitors = visitors + excluded.visitors, lines = lines + 1
+INSERT INTO hits VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET hits = hits + excluded.hits, visitors = visitors + excluded.visitors
 """
 
 FIRST_COUNTER = (0, "", "")
@@ -63,22 +53,11 @@ SELECT content_type_id, object_id, counter, day, hits, visitors FROM hits
 WHERE content_type_id = ? AND object_id = ? AND counter = ? AND day > ? ORDER BY day
 """
 
-MOVE = """
-INSERT INTO hits SELECT ?, ?, counter, day, hits, visitors, place, number, lines FROM hits
-WHERE content_type_id = ? AND object_id = ?
-ON CONFLICT DO UPDATE SET hits = hits + excluded.hits, visitors = visitors + excluded.visitors
-"""
-
 DAYS = """
 SELECT content_type_id, counter, day, SUM(visitors) FROM hits GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
 
-OBJECTS = """
-SELECT content_type_id, object_id, place, MIN(number), SUM(lines) FROM hits
-WHERE (content_type_id, object_id) > (?, ?)
-GROUP BY 1, 2 ORDER BY 1, 2 LIMIT ?
-"""
-"""SQLite takes the place from the row with the least number."""
+OBJECTS = "SELECT COUNT(*) FROM (SELECT DISTINCT content_type_id, object_id FROM hits)"
 
 
 class Spool:
@@ -92,45 +71,13 @@ class Spool:
         """Delete the temporary database."""
         self._database.close()
 
-    def fill(
-        self,
-        rows: Iterable[SourceRow],
-        findings: Findings,
-        *,
-        first_day: datetime.date,
-        last_day: datetime.date,
-        latest_day: datetime.date,
-    ) -> None:
-        """
-        Take the valid rows of a source in that are of a range of days.
-
-        Rows of days after ``latest_day`` are a problem.
-        """
-        counters = set(get_config().counters)
-        without_visitors = {
-            name for name, options in get_config().counters.items() if not options.visitors
-        }
-
-        def valid() -> Iterator[tuple[Any, ...]]:
-            for place, obj, counter, day, hits, visitors in rows:
-                if counter not in counters:
-                    findings.add_problem(place, f"unknown counter {counter[:80]!r}")
-                elif abs(hits) > MOST_HITS:
-                    findings.add_problem(place, f"more than {MOST_HITS:,} hits: {hits}")
-                elif not 0 <= visitors <= MOST_HITS:
-                    limits = f"0 to {MOST_HITS:,}"
-                    findings.add_problem(place, f"visitors not from {limits}: {visitors}")
-                elif not FIRST_DAY <= day <= latest_day:
-                    findings.add_problem(place, _describe_day(day, latest_day))
-                elif not first_day <= day <= last_day:
-                    findings.skipped[DAY_LEFT_OUT] += 1
-                else:
-                    counted = 0 if counter in without_visitors else visitors
-                    number = findings.next_row()
-                    yield *obj, counter, day.isoformat(), hits, counted, place, number
-
-        self._database.executemany(ADD, valid())
-        findings.leave_out_days(max(first_day, FIRST_DAY), min(last_day, latest_day))
+    def fill(self, rows: Iterable[SourceRow]) -> None:
+        """Add rows of a source."""
+        values = (
+            (*obj, counter, day.isoformat(), hits, visitors)
+            for _, obj, counter, day, hits, visitors in rows
+        )
+        self._database.executemany(ADD, values)
 
     def count(self, *, after: Iterable[Any] | None = None) -> int:
         """Return how many rows there are, or how many come after a counter in lock order."""
@@ -156,29 +103,10 @@ class Spool:
             for *key, day, hits, visitors in found
         ]
 
-    def objects(self) -> Iterator[list[tuple[ObjectKey, str, int, int]]]:
-        """Yield some objects at a time, each with its first row and how many rows it has."""
-        after: ObjectKey = (0, "")
-        while found := [*self._database.execute(OBJECTS, [*after, OBJECTS_AT_A_TIME])]:
-            after = found[-1][:2]
-            yield [((model, pk), *row) for model, pk, *row in found]
-
-    def move(self, objects: Mapping[ObjectKey, ObjectKey]) -> None:
-        """Add the rows of objects to those of others."""
-        for obj, to in objects.items():
-            self._database.execute(MOVE, [*to, *obj])
-        self.drop(objects)
-
-    def drop(self, objects: Iterable[ObjectKey]) -> None:
-        """Drop the rows of objects."""
-        statement = "DELETE FROM hits WHERE content_type_id = ? AND object_id = ?"
-        self._database.executemany(statement, objects)
-
-
-def _describe_day(day: datetime.date, latest_day: datetime.date) -> str:
-    if day > latest_day:
-        return f"day {day} is after {latest_day}, the last day that can be imported"
-    return f"day {day} is before {FIRST_DAY}"
+    def count_objects(self) -> int:
+        """Return how many objects have rows."""
+        ((number,),) = self._database.execute(OBJECTS)
+        return int(number)
 
 
 class Seen:

@@ -103,7 +103,7 @@ def test_many_problems_are_counted_and_the_first_are_listed(article, tmp_path):
     said = run("import_hits", "csv", str(path), "--dry-run").splitlines()
 
     assert said[1] == "60 rows were left out because of a problem, such as:"
-    assert said[2] == "  hits.csv, line 2: unknown object app.article:2, also in 1 more row"
+    assert said[2] == "  hits.csv, line 2: unknown object app.article:2"
     assert len(said) == 22
 
 
