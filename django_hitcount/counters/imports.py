@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from django_hitcount.counters.keys import CounterKey
 
-Days = list[tuple[int, str, list[str], int]]
+Days = Sequence[tuple[int, str, list[str], int]]
 """Content types and counters, each with the days of its hits in order, and how many visitors."""
 
 

@@ -41,12 +41,12 @@ def read_imports() -> list[Import]:
     return [*Import.objects.using(hits_alias()).order_by("pk")]
 
 
-def check_import(name: str, strategy: str, days: Days | None = None) -> Import | None:
+def check_import(name: str, strategy: str, days: Days = ()) -> Import:
     """
-    Return the import ``name`` if it has begun. Raise ImportRefused if it may not be begun or
+    Return the import ``name``, which may be new. Raise ImportRefused if it may not be begun or
     continued now, or if other imports have some of ``days``. Costs a query.
     """
-    found = None
+    found = Import(name=name, strategy=strategy, days=[])
     for other in read_imports():
         if other.name == name:
             found = other
@@ -64,7 +64,7 @@ def check_import(name: str, strategy: str, days: Days | None = None) -> Import |
                 f"The import {other.name!r} is not finished. Only one import runs at a time: run "
                 "that one again, or undo it."
             )
-        elif common := find_common_days(days or [], other.days):
+        elif common := find_common_days(days, other.days):
             raise ImportRefused(
                 f"The import {other.name!r} has already imported hits of {common}. Leave these "
                 "days out, undo that import, or import both sources at once."
@@ -83,10 +83,9 @@ def begin_import(name: str, strategy: str, days: Days) -> Import:
     def begin(slot: int) -> Import:
         take_write_lock(using, Import)
         # Locked: the other process may be writing a piece, and noting it in this row.
-        found = Import.objects.using(using).filter(name=name).select_for_update().first()
-        check_import(name, strategy, days)
-        made = found or Import(name=name, strategy=strategy)
-        made.days = unite_days([*(made.days or []), *days])
+        [*Import.objects.using(using).filter(name=name).select_for_update()]
+        made = check_import(name, strategy, days)
+        made.days = unite_days([*made.days, *days])
         made.runner = secrets.token_hex(16)
         made.save(using=using)
         return made

@@ -19,7 +19,7 @@ to hold locks for a fraction of a second. Pages that meet one write into another
 written if the last counter has further days."""
 
 
-def write_piece(made: Import, rows: Sequence[Row], strategy: str) -> list[Row]:
+def write_piece(made: Import, rows: Sequence[Row]) -> list[Row]:
     """
     Write what the tables lack of some rows, in one transaction. Return it.
 
@@ -30,7 +30,7 @@ def write_piece(made: Import, rows: Sequence[Row], strategy: str) -> list[Row]:
 
     def write(slot: int) -> PausedTotals:
         if imports.advance(made, rows[-1].key):
-            missing[:] = imports.find_missing(rows, strategy)
+            missing[:] = imports.find_missing(rows, made.strategy)
             imports.write_piece(made, missing, slot=slot)
         return get_buffer().pause_totals([row.key for row in missing])
 

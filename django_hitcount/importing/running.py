@@ -13,7 +13,7 @@ import datetime
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from django_hitcount import conf
 from django_hitcount.buffers import get_buffer
@@ -136,8 +136,7 @@ def import_hits(
         raise InvalidArgument(
             f"Invalid strategy: {strategy!r}. Pass one of {', '.join(map(repr, STRATEGIES))}."
         )
-    found = imports.check_import(name, strategy)
-    if found and not found.is_open:
+    if not imports.check_import(name, strategy).is_open:
         return ImportSummary(import_id=name, was_finished=True)
     findings = Findings()
     with closing(Spool()) as spool:
@@ -157,10 +156,14 @@ def import_hits(
         days = spool.days()
         summary = _summarize(name, days, findings, spool.count_objects())
         if days or findings.refused:
-            imports.check_import(name, strategy, days)
             if strategy != "add" and get_buffer().keeps_hits:
                 flush_hits()
-            _write_all(summary, spool, days, findings, strategy, progress, found, dry_run=dry_run)
+            begin = imports.check_import if dry_run else imports.begin_import
+            made = begin(name, strategy, days)
+            _write_all(summary, made, spool, progress, dry_run=dry_run)
+            if not dry_run:
+                refused = [(*key, number) for key, number in findings.refused.items()]
+                imports.finish_import(made, refused)
     return summary
 
 
@@ -200,36 +203,17 @@ def _summarize(name: str, days: Days, findings: Findings, objects: int) -> Impor
 
 
 def _write_all(
-    summary: ImportSummary,
-    spool: Spool,
-    days: Days,
-    findings: Findings,
-    strategy: str,
-    progress: Progress,
-    found: Import | None,
-    *,
-    dry_run: bool,
+    summary: ImportSummary, made: Import, spool: Spool, progress: Progress, *, dry_run: bool
 ) -> None:
     """Write what is left of an import, or find out what would be written."""
-    made = found
-    if not dry_run:
-        made = imports.begin_import(summary.import_id, strategy, days)
-    last_counter: Any = made.last_counter if made else None
-    total = spool.count()
-    done = total - spool.count(after=last_counter)
-    while rows := spool.rows_after(last_counter, PIECE_SIZE):
-        last_counter = [*rows[-1].key]
-        if dry_run or not made:
-            written = imports.find_missing(rows, strategy)
-        else:
-            written = write_piece(made, rows, strategy)
+    total, done = spool.count(after=made.last_counter), 0
+    for rows in spool.pieces(made.last_counter, PIECE_SIZE):
+        written = imports.find_missing(rows, made.strategy) if dry_run else write_piece(made, rows)
         summary.rows += len(written)
         summary.hits += sum(row.hits for row in written)
         summary.visitors += sum(row.visitors for row in written)
         done += len(rows)
         progress("compared" if dry_run else "written", done, total)
-    if made and not dry_run:
-        imports.finish_import(made, [(*key, number) for key, number in findings.refused.items()])
 
 
 def undo_import(import_id: str, *, dry_run: bool = False, progress: Progress | None = None) -> int:

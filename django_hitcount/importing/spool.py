@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime
 import secrets
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from hashlib import blake2b
 from typing import Any
@@ -42,15 +42,10 @@ COUNT = """
 SELECT COUNT(*) FROM hits WHERE (content_type_id, object_id, counter) > (?, ?, ?)
 """
 
-NEXT = """
+AFTER = """
 SELECT content_type_id, object_id, counter, day, hits, visitors FROM hits
 WHERE (content_type_id, object_id, counter) > (?, ?, ?)
-ORDER BY content_type_id, object_id, counter, day LIMIT ?
-"""
-
-REST = """
-SELECT content_type_id, object_id, counter, day, hits, visitors FROM hits
-WHERE content_type_id = ? AND object_id = ? AND counter = ? AND day > ? ORDER BY day
+ORDER BY content_type_id, object_id, counter, day
 """
 
 DAYS = """
@@ -89,19 +84,21 @@ class Spool:
         found = self._database.execute(DAYS)
         return unite_days((model, counter, [day], n) for model, counter, day, n in found)
 
-    def rows_after(self, after: Iterable[Any] | None, size: int) -> list[Row]:
+    def pieces(self, after: Iterable[Any] | None, size: int) -> Iterator[list[Row]]:
         """
-        Return the next rows after a counter in lock order, and all that the last counter has.
+        Yield the rows after a counter in lock order, ``size`` or some more at a time.
 
-        So a counter is never divided: it may have other days when an import is continued.
+        A counter is never divided: it may have other days when an import is continued.
         """
-        found = [*self._database.execute(NEXT, [*(after or FIRST_COUNTER), size])]
-        if found:
-            found += self._database.execute(REST, found[-1][:4])
-        return [
-            Row(CounterKey(*key), datetime.date.fromisoformat(day), hits, visitors)
-            for *key, day, hits, visitors in found
-        ]
+        piece: list[Row] = []
+        for *key, day, hits, visitors in self._database.execute(AFTER, [*(after or FIRST_COUNTER)]):
+            row = Row(CounterKey(*key), datetime.date.fromisoformat(day), hits, visitors)
+            if len(piece) >= size and row.key != piece[-1].key:
+                yield piece
+                piece = []
+            piece.append(row)
+        if piece:
+            yield piece
 
     def count_objects(self) -> int:
         """Return how many objects have rows."""
