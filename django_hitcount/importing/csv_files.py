@@ -20,7 +20,7 @@ from django.http import HttpRequest
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.keys import check_counter
 from django_hitcount.exceptions import InvalidArgument
-from django_hitcount.importing.rows import Findings, ObjectNames, SourceRow, with_counter
+from django_hitcount.importing.rows import Findings, SourceRow, find_key, with_counter
 from django_hitcount.importing.urls import ObjectsOfUrls
 from django_hitcount.reports.rows import restore
 
@@ -175,12 +175,12 @@ class CsvFiles(Files):
 
     def rows(self, findings: Findings) -> Iterator[SourceRow]:
         """Yield the hits of all files."""
-        names, counter = ObjectNames(), check_counter(self.counter)
+        counter = check_counter(self.counter)
         for place, record in read_records(self.paths, ("date", "object", "hits"), findings):
             try:
                 yield SourceRow(
                     place,
-                    names.find(restore(record["object"])),
+                    find_key(restore(record["object"])),
                     record.get("counter") or counter,
                     parse_day(record["date"]),
                     parse_number(record["hits"], "hits"),

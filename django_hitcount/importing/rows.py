@@ -146,34 +146,17 @@ class Source(Protocol):
         """
 
 
-def read_object_id(model: type[Model], text: object) -> str:
-    """Return the primary key that a source has as ``text``. Raises ValueError or InvalidKey."""
-    key = key_type(model).parse(text)
-    if isinstance(key, int) and key.bit_length() >= KEY_BITS:
-        raise ValueError(f"has more than {KEY_BITS} bits")
-    return check_object_id(str(key))
-
-
-class ObjectNames:
-    """Reads objects as they are written in files: ``app.model:pk``."""
-
-    def __init__(self) -> None:
-        self._types: dict[str, tuple[int, type[Model]]] = {}
-
-    def find(self, text: str) -> ObjectKey:
-        """Return the object that ``text`` names, which may not exist. Raises InvalidArgument."""
-        label, _, pk = text.lstrip().partition(":")
-        if label not in self._types:
-            self._types[label] = self._find_type(label, text)
-        content_type_id, model = self._types[label]
-        try:
-            return content_type_id, read_object_id(model, pk)
-        except (ValueError, InvalidKey):
-            raise InvalidArgument(f"invalid primary key {pk[:80]!r} of {label}") from None
-
-    def _find_type(self, label: str, text: str) -> tuple[int, type[Model]]:
-        try:
-            model = apps.get_model(label)
-        except (LookupError, ValueError):
-            raise InvalidArgument(f"unknown object {text[:80]!r}, not app.model:pk") from None
-        return content_type_id_of(model), model
+def find_key(text: str) -> ObjectKey:
+    """Return the object that ``app.model:pk`` names; it may not exist. Raises InvalidArgument."""
+    label, _, pk = text.lstrip().partition(":")
+    try:
+        model: type[Model] = apps.get_model(label)
+    except (LookupError, ValueError):
+        raise InvalidArgument(f"unknown object {text[:80]!r}, not app.model:pk") from None
+    try:
+        key = key_type(model).parse(pk)
+        if isinstance(key, int) and key.bit_length() >= KEY_BITS:
+            raise ValueError(f"more than {KEY_BITS} bits")
+        return content_type_id_of(model), check_object_id(str(key))
+    except (ValueError, InvalidKey):
+        raise InvalidArgument(f"invalid primary key {pk[:80]!r} of {label}") from None

@@ -17,11 +17,11 @@ from django.db import DEFAULT_DB_ALIAS, connections, models, router
 
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import check_day, day_of
-from django_hitcount.counters.keys import InvalidKey, ObjectKey, check_counter
+from django_hitcount.counters.keys import ObjectKey, check_counter
 from django_hitcount.counters.primary_keys import convert_key
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.exceptions import InvalidArgument
-from django_hitcount.importing.rows import Findings, SourceRow, read_object_id, with_counter
+from django_hitcount.importing.rows import Findings, SourceRow, find_key, with_counter
 
 ROWS_AT_A_TIME = 10_000
 """Rows that are read at a time: few enough for memory, and not held by the database meanwhile."""
@@ -145,22 +145,14 @@ class HitcountTables:
         self, totals: models.QuerySet[Any, Any], findings: Findings
     ) -> dict[int, ObjectKey]:
         """Return the objects by the primary keys of their totals."""
-        types = {
-            found.pk: (found, found.model_class())
-            for found in ContentType.objects.using(self.using).all()
-        }
+        found = ContentType.objects.using(self.using).all()
+        labels = {one.pk: f"{one.app_label}.{one.model}" for one in found}
         objects: dict[int, ObjectKey] = {}
-        for pk, content_type_id, object_pk in read_in_pieces(totals, "type_id", "object_pk"):
-            found, model = types.get(content_type_id, (None, None))
-            place = f"{totals.model._meta.db_table} {pk}"
-            if model is None:
-                label = f"{found.app_label}.{found.model}" if found else content_type_id
-                findings.add_problem(place, f"unknown model {label}")
-                continue
+        for pk, type_id, object_pk in read_in_pieces(totals, "type_id", "object_pk"):
             try:
-                objects[pk] = content_type_id_of(model), read_object_id(model, object_pk)
-            except (InvalidKey, ValueError) as exc:
-                findings.add_problem(place, f"invalid primary key {object_pk!r}: {exc}")
+                objects[pk] = find_key(f"{labels.get(type_id, type_id)}:{object_pk}")
+            except InvalidArgument as exc:
+                findings.add_problem(f"{totals.model._meta.db_table} {pk}", str(exc))
         return objects
 
 

@@ -144,7 +144,7 @@ def test_models_and_keys_that_are_gone_are_problems(buffer, installed):
     done = import_hits(HitcountTables(EARLIER))
 
     assert (done.hits, done.problems) == (0, 2)
-    assert "unknown model blog.post" in done.shown_problems[0]
+    assert "unknown object 'blog.post:1', not" in done.shown_problems[0]
     assert "invalid primary key" in done.shown_problems[1]
 
 
