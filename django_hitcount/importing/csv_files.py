@@ -8,7 +8,7 @@ import gzip
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b, file_digest
@@ -30,9 +30,6 @@ VERSION = "version 1"
 """Stands in the header behind the columns. A later version may mean something else by them."""
 
 _VERSION = re.compile(r"version (\d+)")
-
-_NUMBER = re.compile(r"\s*[+-]?\d+\s*")
-"""What int() takes, without underscores: no file means them."""
 
 NAME_START = 160
 """Characters that are kept of the name of an import of many files: the rest says little."""
@@ -108,21 +105,22 @@ def read_records(
     for path in map(Path, paths):
         with open_text(path) as file:
             # Strict: a quote without an end would take all following lines for one cell.
-            lines = csv.reader(file, strict=True)
+            lines = csv.DictReader(file, strict=True)
             try:
-                header = [name.strip() for name in next(lines, [])]
-                _check_header(path, header, needed)
-                for cells in filter(None, lines):
-                    place = f"{name_of(path)}, line {lines.line_num}"
-                    record = dict(zip(header, cells, strict=False))
-                    if any(cells[len(header) :]):
+                lines.fieldnames = [name.strip() for name in lines.fieldnames or []]
+                _check_header(path, lines.fieldnames, needed)
+                for record in lines:
+                    place = f"{name_of(path)}, line {lines.reader.line_num}"
+                    if any(record.get(None, ())):
                         findings.add_problem(place, "the line has more cells than the header")
-                    elif record.keys() >= {*needed}:
-                        yield place, record
-                    else:
+                    elif None in [record[name] for name in needed]:
                         findings.add_problem(place, "the line has too few columns")
+                    else:
+                        yield place, record
             except csv.Error as exc:
-                raise InvalidArgument(f"Cannot read {path}, line {lines.line_num}: {exc}.") from exc
+                raise InvalidArgument(
+                    f"Cannot read {path}, line {lines.reader.line_num}: {exc}."
+                ) from exc
 
 
 def _check_header(path: Path, header: Sequence[str], needed: Sequence[str]) -> None:
@@ -157,10 +155,10 @@ def parse_day(text: str) -> datetime.date:
 
 def parse_number(text: str, what: str) -> int:
     """Read a whole number. Raises InvalidArgument."""
-    with suppress(ValueError):  # Of thousands of digits.
-        if _NUMBER.fullmatch(text):
-            return int(text)
-    raise InvalidArgument(f"invalid {what} {text[:80]!r}, not a whole number")
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidArgument(f"invalid {what} {text[:80]!r}, not a whole number") from None
 
 
 class CsvFiles(Files):

@@ -188,7 +188,6 @@ def test_hits_that_were_taken_back_are_not_exported(buffer, redis):
             "2024-05-01,app.article:1,views,1" + "0" * 99 + ",",
             "more than 1,000,000,000,000 hits: 1",
         ),
-        ("2024-05-01,app.article:1,views,1_000,", "invalid hits '1_000', not a whole number"),
         ("2024-05-01,app.article:1,views,1,204,,3", "the line has more cells than the header"),
         ("2024-05-01,app.page:\x1b[2J\u202ex,views,3,", r"unknown object app.page:\x1b[2J\u202ex"),
         ("01.05.2024,app.article:1,views,3,", "invalid date '01.05.2024', not like 2024-02-29"),
