@@ -141,7 +141,7 @@ def test_total_that_is_being_loaded_is_not_kept(redis_buffer, article, monkeypat
 def test_redis_away(redis_buffer, article, settings, caplog):
     change_alias(settings, LOCATION=NOWHERE)
 
-    with pytest.raises(CommandError, match="Run the command again"):
+    with pytest.raises(CommandError, match="Redis cannot be reached"):
         call_command("refresh_hits")
     call_command("migrate", verbosity=0)
     assert "refresh_hits" in caplog.text

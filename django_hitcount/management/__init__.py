@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import date
 from typing import Any
 
-from django.core.management.base import CommandError, OutputWrapper
+from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 from django.db import connections
 from django.db.migrations.executor import MigrationExecutor
 
@@ -26,17 +25,18 @@ def read_day(text: str) -> date:
         raise ArgumentTypeError(f"{text!r} is no day, such as 2020-01-31") from exc
 
 
-@contextmanager
-def errors_described() -> Iterator[None]:
-    """Raise errors as a CommandError, which is printed without a traceback, and says what to do."""
-    try:
-        yield
-    except (HitCountError, ExceptionGroup, OSError, *DATABASE_ERRORS) as exc:
-        text = describe_error(exc)
-        with suppress(*DATABASE_ERRORS):
-            if _lacks_migrations():
-                text += f"\nRun: python manage.py migrate --database {hits_alias()}"
-        raise CommandError(text) from exc
+class HitCountCommand(BaseCommand):
+    """Prints errors without a traceback, and says what to do."""
+
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        try:
+            return super().execute(*args, **options)
+        except (HitCountError, ExceptionGroup, OSError, *DATABASE_ERRORS) as exc:
+            text = describe_error(exc)
+            with suppress(*DATABASE_ERRORS):
+                if _lacks_migrations():
+                    text += f"\nRun: python manage.py migrate --database {hits_alias()}"
+            raise CommandError(text) from exc
 
 
 def _lacks_migrations() -> bool:

@@ -6,13 +6,11 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
 from django_hitcount.importing.exporting import export_hits
-from django_hitcount.management import count_of, errors_described, read_day
+from django_hitcount.management import HitCountCommand, count_of, read_day
 
 
-class Command(BaseCommand):
+class Command(HitCountCommand):
     help = "Write the hits of each object, counter and day as CSV, which import_hits reads."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -23,15 +21,14 @@ class Command(BaseCommand):
 
     def handle(self, *, file: Path | None, verbosity: int, **options: Any) -> None:
         limits = {name: options[name] for name in ("counter", "first_day", "last_day")}
-        with errors_described():
-            if file is None:
-                export_hits(self.stdout, **limits)  # type: ignore[arg-type]  # It can be written to.
-                return
-            # An export that fails must not overwrite an earlier one.
-            with TemporaryFile("w+", encoding="utf-8", newline="") as exported:
-                rows = export_hits(exported, **limits)
-                exported.seek(0)
-                with file.open("w", encoding="utf-8", newline="") as opened:
-                    shutil.copyfileobj(exported, opened)
+        if file is None:
+            export_hits(self.stdout, **limits)  # type: ignore[arg-type]  # It can be written to.
+            return
+        # An export that fails must not overwrite an earlier one.
+        with TemporaryFile("w+", encoding="utf-8", newline="") as exported:
+            rows = export_hits(exported, **limits)
+            exported.seek(0)
+            with file.open("w", encoding="utf-8", newline="") as opened:
+                shutil.copyfileobj(exported, opened)
         if verbosity:
             self.stdout.write(f"Wrote {count_of(rows, 'row', 'rows')} to {file}.")

@@ -3,15 +3,15 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db.models import Model
 
 from django_hitcount.db.total_columns import total_columns
 from django_hitcount.maintenance.column_writing import fill_totals
-from django_hitcount.management import count_of, errors_described
+from django_hitcount.management import HitCountCommand, count_of
 
 
-class Command(BaseCommand):
+class Command(HitCountCommand):
     help = "Write the total of every object into its HitCountField. May be run again at any time."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -24,8 +24,7 @@ class Command(BaseCommand):
 
     def handle(self, *, models: list[str], verbosity: int, **options: Any) -> None:
         for model in [*map(_find_model, models)] or total_columns():
-            with errors_described():
-                self._fill(model, verbosity)
+            self._fill(model, verbosity)
 
     def _fill(self, model: type[Model], verbosity: int) -> None:
         objects = changed = locked = 0

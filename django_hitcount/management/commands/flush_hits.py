@@ -2,18 +2,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
 from django_hitcount.maintenance.flushing import flush_hits
-from django_hitcount.management import count_of, errors_described
+from django_hitcount.management import HitCountCommand, count_of
 
 
-class Command(BaseCommand):
+class Command(HitCountCommand):
     help = "Write the hits that wait in the buffer into the tables."
 
     def handle(self, *, verbosity: int, **options: Any) -> None:
-        with errors_described():
-            done = flush_hits()
+        done = flush_hits()
         if verbosity:
             hits = count_of(done.hits, "hit", "hits")
             counters = count_of(done.counters, "counter", "counters")

@@ -4,7 +4,7 @@ from argparse import SUPPRESS, ArgumentParser
 from contextlib import closing, nullcontext
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.db import DEFAULT_DB_ALIAS
 
 from django_hitcount.conf import DEFAULT_COUNTER
@@ -17,10 +17,10 @@ from django_hitcount.importing.running import (
     undo_import,
 )
 from django_hitcount.importing.urls import NO_OBJECT
-from django_hitcount.management import ProgressLine, count_of, errors_described, read_day
+from django_hitcount.management import HitCountCommand, ProgressLine, count_of, read_day
 
 
-class Command(BaseCommand):
+class Command(HitCountCommand):
     help = (
         "Import hits from CSV files, access logs, Plausible, a column of a model, or the tables of "
         "django-hitcount. A second run adds nothing. Run it again if it was interrupted."
@@ -80,7 +80,7 @@ class Command(BaseCommand):
         if (undo is None) == (source is None):
             raise CommandError("Name a source, or undo an import: --undo ID.")
         progress = ProgressLine(self.stdout) if verbosity else None
-        with errors_described(), closing(progress) if progress else nullcontext():
+        with closing(progress) if progress else nullcontext():
             if undo is not None:
                 hits = undo_import(undo, dry_run=dry_run, progress=progress)
                 took = "Would take back" if dry_run else "Took back"

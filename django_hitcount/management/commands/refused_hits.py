@@ -3,22 +3,19 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
-from django_hitcount.management import errors_described
+from django_hitcount.management import HitCountCommand
 from django_hitcount.refusals.registry import reasons_by_name
 from django_hitcount.status import get_refused_hits
 
 
-class Command(BaseCommand):
+class Command(HitCountCommand):
     help = "Show how many hits were refused each day, and why; with Redis, up to the last flush."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--days", type=int, default=7, help="how many days, today included (7)")
 
     def handle(self, *, days: int, **options: Any) -> None:
-        with errors_described():
-            rows = get_refused_hits(days=days)
+        rows = get_refused_hits(days=days)
         if not rows:
             when = "today" if days == 1 else f"in the last {days} days"
             self.stdout.write(f"No hits were refused {when}.")
