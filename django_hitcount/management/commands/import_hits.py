@@ -1,7 +1,8 @@
 from __future__ import annotations
 
-from argparse import SUPPRESS, ArgumentParser
+from argparse import SUPPRESS
 from contextlib import closing, nullcontext
+from functools import partial
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
@@ -28,27 +29,29 @@ class Command(HitCountCommand):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._options_of_all: dict[tuple[str, ...], dict[str, Any]] = {}
+        # A parser may be made several times, and with it the options of Django.
+        self._options_of_all = CommandParser(add_help=False, conflict_handler="resolve")
 
     def add_base_argument(self, parser: CommandParser, *names: str, **kwargs: Any) -> None:
         """Add an option, such as one of Django, that may stand before and after the source."""
         super().add_base_argument(parser, *names, **kwargs)
-        self._options_of_all[names] = {**kwargs, "default": SUPPRESS}
+        self._options_of_all.add_argument(*names, **{**kwargs, "default": SUPPRESS})
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--undo", metavar="ID", help="take back exactly what an import added")
         self.add_base_argument(
             parser, "--dry-run", action="store_true", help="only say what would change"
         )
+        _add_options(self._options_of_all)
         sources = parser.add_subparsers(dest="source", metavar="source")
+        add_source = partial(sources.add_parser, parents=[self._options_of_all])
         for name, text in (
             ("csv", "files as export_hits writes them: date, object, counter, hits, visitors"),
             ("log", "access logs in combined format"),
             ("plausible", "the files imported_pages_....csv of an export of Plausible"),
         ):
-            of_files = sources.add_parser(name, help=text, description=text)
+            of_files = add_source(name, help=text, description=text)
             of_files.add_argument("files", nargs="+", help="all files of the same days at once")
-            _add_options(of_files)
             if name != "csv":
                 of_files.add_argument(
                     "--resolver",
@@ -56,17 +59,12 @@ class Command(HitCountCommand):
                     help="a function that takes a request and returns the object of its page, or "
                     "None; by default, the objects of DetailViews are found",
                 )
-        column = sources.add_parser("column", help="a number that a model has of its own")
+        column = add_source("column", help="a number that a model has of its own")
         column.add_argument("column", metavar="app.Model.column")
         column.add_argument("--day", type=read_day, required=True, help=_DAY)
-        _add_options(column)
-        tables = sources.add_parser("hitcount", help="the tables of django-hitcount or dj-hitcount")
+        tables = add_source("hitcount", help="the tables of django-hitcount or dj-hitcount")
         tables.add_argument("--day", type=read_day, help=_DAY)
         tables.add_argument("--database", default=DEFAULT_DB_ALIAS, help="where the tables are")
-        _add_options(tables)
-        for of_source in sources.choices.values():
-            for names, kwargs in self._options_of_all.items():
-                of_source.add_argument(*names, **kwargs)
 
     def handle(
         self,
@@ -101,7 +99,7 @@ class Command(HitCountCommand):
 _DAY = "the day for hits whose day is not known, such as 2020-01-01"
 
 
-def _add_options(parser: ArgumentParser) -> None:
+def _add_options(parser: CommandParser) -> None:
     parser.add_argument(
         "--id", dest="import_id", help="of the import; made of the source otherwise"
     )
