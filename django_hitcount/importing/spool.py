@@ -12,7 +12,6 @@ import datetime
 import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 from hashlib import blake2b
 from typing import Any
 
@@ -20,14 +19,12 @@ from django_hitcount.counters.imports import Days, Row, unite_days
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.importing.rows import SourceRow
 
-TABLES = """
-PRAGMA journal_mode = OFF;
-PRAGMA synchronous = OFF;
+TABLE = """
 CREATE TABLE hits (
     content_type_id INTEGER, object_id TEXT, counter TEXT, day TEXT,
     hits INTEGER, visitors INTEGER,
     PRIMARY KEY (content_type_id, object_id, counter, day)
-) WITHOUT ROWID;
+) WITHOUT ROWID
 """
 
 ADD = """
@@ -59,8 +56,9 @@ class Spool:
     """The rows of a source, added up by object, counter and day. Close it after use."""
 
     def __init__(self) -> None:
-        self._database = sqlite3.connect("", isolation_level=None)
-        self._database.executescript(TABLES)
+        # All is one transaction that never commits, so SQLite keeps no journal of new pages.
+        self._database = sqlite3.connect("")
+        self._database.execute(TABLE)
 
     def close(self) -> None:
         """Delete the temporary database."""
@@ -115,9 +113,8 @@ class Seen:
 
     def __init__(self) -> None:
         self._secret = secrets.token_bytes(32)
-        self._database = sqlite3.connect("", isolation_level=None)
-        self._database.executescript(
-            "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;"
+        self._database = sqlite3.connect("")
+        self._database.execute(
             "CREATE TABLE seen (name BLOB PRIMARY KEY, value INTEGER) WITHOUT ROWID"
         )
 
@@ -149,8 +146,7 @@ class Seen:
         self._write(upsert, name)
 
     def _write(self, statement: str, name: tuple[object, ...], *values: int) -> bool:
-        with closing(self._database.execute(statement, [self._hash(name), *values])) as cursor:
-            return cursor.rowcount == 1
+        return self._database.execute(statement, [self._hash(name), *values]).rowcount == 1
 
     def _hash(self, name: tuple[object, ...]) -> bytes:
         text = "\0".join(map(str, name)).encode(errors="backslashreplace")
