@@ -53,9 +53,9 @@ def count_of(number: int, singular: str, plural: str) -> str:
 
 class ProgressLine:
     """
-    Shows how far a long command is: a bar by tqdm if that is installed, or a line that changes.
+    Shows how far a long command is: on a terminal, a bar by tqdm if that is installed.
 
-    Where there is no terminal, prints a line for each tenth, or for each hundred thousand rows.
+    Elsewhere, prints a line for each tenth, or for each hundred thousand rows.
     """
 
     def __init__(self, stdout: OutputWrapper) -> None:
@@ -72,16 +72,12 @@ class ProgressLine:
     def __call__(self, done: str, number: int, total: int) -> None:
         if self._make_bar:
             self._move_bar(done, number, total)
-        elif self._stdout.isatty():
-            self._stdout.write(self._describe(done, number, total), ending="\r")
-        else:
-            step = number * 10 // total if total else number // 100_000
-            if step and (done, step) != self._last:
-                self._stdout.write(self._describe(done, number, total))
-            self._last = (done, step)
-
-    def _describe(self, done: str, number: int, total: int) -> str:
-        return f"{number:,} of {total:,} rows {done}" if total else f"{number:,} rows {done}"
+            return
+        step = number * 10 // total if total else number // 100_000
+        if step and (done, step) != self._last:
+            of = f" of {total:,}" if total else ""
+            self._stdout.write(f"{number:,}{of} rows {done}")
+        self._last = (done, step)
 
     def _move_bar(self, done: str, number: int, total: int) -> None:
         if self._last[0] != done:

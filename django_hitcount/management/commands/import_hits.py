@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from argparse import SUPPRESS
-from contextlib import closing, nullcontext
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -77,8 +77,8 @@ class Command(HitCountCommand):
     ) -> None:
         if (undo is None) == (source is None):
             raise CommandError("Name a source, or undo an import: --undo ID.")
-        progress = ProgressLine(self.stdout) if verbosity else None
-        with closing(progress) if progress else nullcontext():
+        with closing(ProgressLine(self.stdout)) as line:
+            progress = line if verbosity else None
             if undo is not None:
                 hits = undo_import(undo, dry_run=dry_run, progress=progress)
                 took = "Would take back" if dry_run else "Took back"
