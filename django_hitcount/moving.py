@@ -97,7 +97,7 @@ def move_hits(obj: Model, *, to: Model) -> None:
     target: ObjectKey = counter_key(to, counter=DEFAULT_COUNTER)[:2]
     if source == target:
         raise InvalidArgument(f"Invalid objects: {obj!r} and {to!r} are the same. Pass two.")
-    _require_no_transaction()
+    _transact(lambda slot: None)  # Raises RuntimeError within a transaction, before all else.
     partition = CounterKey(*source, "").partition(get_config().partitions)
     for _ in range(MOST_ROUNDS):
         flush_hits([partition])
@@ -110,16 +110,6 @@ def move_hits(obj: Model, *, to: Model) -> None:
     make_named_row(target)
     for one in (obj, to):
         forget_numbers(one)
-
-
-def _require_no_transaction() -> None:
-    try:
-        _transact(lambda slot: None)
-    except RuntimeError as exc:
-        raise RuntimeError(
-            "move_hits() cannot run within atomic(), since a rollback could not take everything "
-            "back. Call it before, or after the COMMIT."
-        ) from exc
 
 
 def _transact(work: Callable[[int], T]) -> T:
