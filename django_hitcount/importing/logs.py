@@ -58,7 +58,7 @@ class LogFiles(Files):
     resolver: str | None = None
 
     def rows(self, findings: Findings) -> Iterator[SourceRow]:
-        """Yield a row for each hit and each visitor."""
+        """Yield a row for each request for an object."""
         counter = check_counter(self.counter)
         reader = _Reader(counter, ObjectsOfUrls(self.resolver, findings), findings)
         with closing(reader):
@@ -84,7 +84,7 @@ class _Reader:
         self._seen.close()
 
     def read(self, place: str, line: str) -> SourceRow | None:
-        """Return the hits of a line: one, or none of a new visitor; None if it counts nothing."""
+        """Return the row of a line: a hit, or why it is refused; None if it has no object."""
         found = LINE.match(line)
         at = _parse_moment(found["at"]) if found else None
         if not found or at is None:
@@ -103,13 +103,8 @@ class _Reader:
         hits, visitors = 0, 0
         if not refusal:
             refusal, visitors = self._check_visitor(request, obj, day, int(at.timestamp()))
-        if refusal:
-            self._findings.refused[day.isoformat(), self._counter, refusal] += 1
-        else:
-            hits = 1
-        if hits or visitors:
-            return SourceRow(place, obj.key, self._counter, day, hits, visitors)
-        return None
+            hits = 0 if refusal else 1
+        return SourceRow(place, obj.key, self._counter, day, hits, visitors, refusal)
 
     def _make_request(self, found: re.Match[str]) -> HttpRequest:
         request = HttpRequest()

@@ -50,6 +50,8 @@ class SourceRow(NamedTuple):
     day: datetime.date
     hits: int
     visitors: int = 0
+    refusal: str | None = None
+    """Why a hit is refused that ``hits`` leaves out."""
 
 
 class Findings:
@@ -82,12 +84,6 @@ class Findings:
             if unknown:
                 self._shown_objects.add(unknown)
 
-    def leave_out_days(self, first_day: datetime.date, last_day: datetime.date) -> None:
-        """Drop refused hits of days before or after these."""
-        for day, counter, refusal in [*self.refused]:
-            if not first_day.isoformat() <= day <= last_day.isoformat():
-                self.skipped[DAY_LEFT_OUT] += self.refused.pop((day, counter, refusal))
-
 
 def _printable(text: str) -> str:
     """Return a text on one line, without what a terminal would obey or could not print."""
@@ -104,7 +100,7 @@ def keep_valid(
     latest_day: datetime.date,
 ) -> Iterator[SourceRow]:
     """
-    Yield the valid rows of a source that are in a range of days.
+    Yield the valid rows of a source that are in a range of days. Count those of refused hits.
 
     Rows of days after ``latest_day`` are a problem.
     """
@@ -127,8 +123,10 @@ def keep_valid(
         elif not first_day <= row.day <= last_day:
             findings.skipped[DAY_LEFT_OUT] += 1
         else:
-            yield row if counters[row.counter].visitors else row._replace(visitors=0)
-    findings.leave_out_days(max(first_day, FIRST_DAY), min(last_day, latest_day))
+            if row.refusal:
+                findings.refused[row.day.isoformat(), row.counter, row.refusal] += 1
+            if row.visitors or not row.refusal:
+                yield row if counters[row.counter].visitors else row._replace(visitors=0)
 
 
 class Source(Protocol):

@@ -68,7 +68,7 @@ class Spool:
         """Add rows of a source."""
         values = (
             (*obj, counter, day.isoformat(), hits, visitors)
-            for _, obj, counter, day, hits, visitors in rows
+            for _, obj, counter, day, hits, visitors, _ in rows
         )
         self._database.executemany(ADD, values)
 
