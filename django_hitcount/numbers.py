@@ -159,7 +159,6 @@ def _add_visitors(found: Found, numbers: Sequence[Number], known: Known, on_page
             last_day,
             merged_from=first_day if first_day < last_day else None,
             kept_from=open_days()[0] if may_be_kept else None,
-            using=using,
         )
     days = VisitorsOfDays(known.visitors, in_tables)
     if may_be_kept and not is_in_transaction(using):
@@ -183,10 +182,8 @@ def read_visitors_of_days(
     """
     wanted = [Number(key, first_day, last_day, True) for key in keys]
     known = get_buffer().read(wanted, may_be_kept=False)
-    with _tables(False) as using:
-        in_tables = daily_visitors.read_days(
-            keys, first_day, last_day, merged_from=merged_from, using=using
-        )
+    with _tables(False):
+        in_tables = daily_visitors.read_days(keys, first_day, last_day, merged_from=merged_from)
     return VisitorsOfDays(known.visitors, in_tables)
 
 

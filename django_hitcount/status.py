@@ -60,9 +60,8 @@ def get_flush_status() -> FlushStatus:
     Costs a query, and with Redis two round trips. Raises the database's error, but not that of
     Redis: see FlushStatus.is_answering.
     """
-    using = hits_alias()
-    with savepoint(using):
-        last_flush_at = ledger.read_last_flush(using=using)
+    with savepoint(hits_alias()):
+        last_flush_at = ledger.read_last_flush()
     waiting, is_answering = Waiting(), True
     try:
         waiting = get_buffer().read_waiting()

@@ -439,7 +439,7 @@ def test_sketch_that_begins_between_commit_and_settle(redis, redis_buffer, setti
     redis.delete(*redis.scan_iter("*}:visitors:*"))
     known = buffer.read([wanted])
     days = last_days(7)
-    rows = daily_visitors.read_days([wanted.key], *days, kept_from=days[0], using="default")
+    rows = daily_visitors.read_days([wanted.key], *days, kept_from=days[0])
     flushing.apply(batch)
     visit(article, [9])
     buffer.keep_visitors([wanted], VisitorsOfDays(known.visitors, rows), known)

@@ -167,9 +167,8 @@ class Buffer(ABC):
 
         By default, the database keeps the intervals. An error leaves the transaction of the page.
         """
-        using = hits_alias()
-        with savepoint(using):
-            return admissions.admit(f"throttle:{name}", milliseconds * 1000, using=using)
+        with savepoint(hits_alias()):
+            return admissions.admit(f"throttle:{name}", milliseconds * 1000)
 
     def count_by_name(self, name: str, amount: int, *, milliseconds: int) -> int:
         """
@@ -179,9 +178,8 @@ class Buffer(ABC):
         ``milliseconds``, either. By default, the database keeps the sums. A lost answer may make
         one too high.
         """
-        using = hits_alias()
-        add = partial(seen_visitors.count_by_name, name, amount, using=using)
-        return write_on_page(add, using=using)
+        add = partial(seen_visitors.count_by_name, name, amount)
+        return write_on_page(add, using=hits_alias())
 
     def catch_up(self) -> int:
         """Take in what the buffer missed while it was away. Return how many records that were."""

@@ -126,7 +126,7 @@ class DatabaseBuffer(Buffer):
             slot, left = next(choices), began_at + seconds_at_locks - time.monotonic()
             lock_wait = max(min(next(lock_waits), left), FIRST_LOCK_WAIT_SECONDS)
             with limit_waits(using, seconds=VISITOR_LOCK_WAIT_SECONDS, is_at_begin=True):
-                checked = seen_visitors.refuse_repeats(both, using=using)
+                checked = seen_visitors.refuse_repeats(both)
             with limit_waits(using, seconds=lock_wait, is_at_begin=not has_visitors):
                 sure, unsure = checked[: len(hits)], checked[len(hits) :]
                 slots.check_locks(sure, slot=slot, using=using)

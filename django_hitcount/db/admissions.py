@@ -16,7 +16,7 @@ from django.db import connections, models
 
 from django_hitcount.db import sql
 from django_hitcount.db.sql import Clock
-from django_hitcount.db.tables import Admission
+from django_hitcount.db.tables import Admission, hits_alias
 from django_hitcount.db.transactions import (
     in_transaction,
     is_in_transaction,
@@ -52,7 +52,7 @@ class NotLocked(models.Subquery):
     template = "(%(subquery)s FOR UPDATE SKIP LOCKED)"
 
 
-def admit(name: str, microseconds: int, *, using: str, backdated: int = 0) -> bool:
+def admit(name: str, microseconds: int, *, backdated: int = 0) -> bool:
     """
     Admit the caller, unless the interval of the last admission under ``name`` is not over yet.
 
@@ -74,45 +74,46 @@ def admit(name: str, microseconds: int, *, using: str, backdated: int = 0) -> bo
 
     Raises DatabaseError. If the answer to a COMMIT was lost, an interval may have begun.
     """
+    using = hits_alias()
     if is_in_transaction(using):
         take_write_lock(using)
-    interval = _read(name, using)
+    interval = _read(name)
     if interval and not (interval.is_over or interval.is_ahead):
         return False
-    take = partial(_take, name, microseconds, backdated, interval, using)
+    take = partial(_take, name, microseconds, backdated, interval)
     if is_in_transaction(using):
         return take()
     return in_transaction(take, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=False)
 
 
-def is_due(name: str, *, using: str) -> bool:
+def is_due(name: str) -> bool:
     """Return whether admit() would admit a caller now. Costs one read without a lock."""
-    interval = _read(name, using)
+    interval = _read(name)
     return interval is None or interval.is_over
 
 
-def _row(name: str, using: str) -> AdmissionRows:
-    return Admission.objects.using(using).filter(name=name)
+def _row(name: str) -> AdmissionRows:
+    return Admission.objects.using(hits_alias()).filter(name=name)
 
 
-def _read(name: str, using: str) -> Interval | None:
-    found = _row(name, using).values_list("admitted_at", "expires_at", Clock()).first()
+def _read(name: str) -> Interval | None:
+    found = _row(name).values_list("admitted_at", "expires_at", Clock()).first()
     if found is None:
         return None
     begins_at, ends_at, now = found
     return Interval(is_over=now > ends_at, is_ahead=now < begins_at)
 
 
-def _take(name: str, microseconds: int, backdated: int, seen: Interval | None, using: str) -> bool:
+def _take(name: str, microseconds: int, backdated: int, seen: Interval | None) -> bool:
     is_ahead = seen is not None and seen.is_ahead
-    row = _row(name, using).filter(INTERVAL_IS_AHEAD if is_ahead else INTERVAL_IS_OVER)
-    if seen or not _insert(name, using):
-        row = _lock(row, using)
+    row = _row(name).filter(INTERVAL_IS_AHEAD if is_ahead else INTERVAL_IS_OVER)
+    if seen or not _insert(name):
+        row = _lock(row)
     begun = row.update(admitted_at=Clock() - backdated, expires_at=Clock() + microseconds)
     return bool(begun) and not is_ahead
 
 
-def _insert(name: str, using: str) -> bool:
+def _insert(name: str) -> bool:
     """
     Insert a row whose interval is over, and lock it. Returns False if there is a row already.
 
@@ -120,11 +121,11 @@ def _insert(name: str, using: str) -> bool:
     back, this INSERT waits, and would write the time at which it began to wait.
     """
     return sql.insert_or_ignore(
-        Admission, ("name", "admitted_at", "expires_at"), (name, 0, 0), using
+        Admission, ("name", "admitted_at", "expires_at"), (name, 0, 0), hits_alias()
     )
 
 
-def _lock(row: AdmissionRows, using: str) -> AdmissionRows:
+def _lock(row: AdmissionRows) -> AdmissionRows:
     """
     Lock the row for the UPDATE. Returns no row if another session has locked it.
 
@@ -132,8 +133,8 @@ def _lock(row: AdmissionRows, using: str) -> AdmissionRows:
     always does that, and PostgreSQL if the other session rolled back. SQLite reads the clock when
     it has the lock.
     """
-    connection = connections[using]
-    rows = Admission.objects.using(using)
+    connection = connections[hits_alias()]
+    rows = Admission.objects.using(hits_alias())
     if connection.vendor == "postgresql":
         return rows.filter(name=NotLocked(row.values("name")))
     if not connection.features.has_select_for_update:
@@ -143,7 +144,7 @@ def _lock(row: AdmissionRows, using: str) -> AdmissionRows:
     return rows.filter(name__in=[*names])
 
 
-def prune_admissions(*, using: str) -> int:
+def prune_admissions() -> int:
     """
     Delete rows whose interval has been over for a day. Returns the number of rows.
 
@@ -152,10 +153,10 @@ def prune_admissions(*, using: str) -> int:
 
     Raises OperationalError if a piece meets locks for longer than 5 seconds.
     """
-    rows = Admission.objects.using(using)
+    rows = Admission.objects.using(hits_alias())
     # A clock in the condition would use no index.
     now = rows.values_list(Clock(), flat=True).first()
     if now is None:
         return 0
     old = rows.filter(expires_at__lt=now - MICROSECONDS_PER_DAY)
-    return sql.delete_in_pieces(old.order_by("expires_at"), using=using)
+    return sql.delete_in_pieces(old.order_by("expires_at"), using=hits_alias())

@@ -39,7 +39,7 @@ PATIENCE_SECONDS = 30.0
 """How long to retry a piece that meets locks before the compaction fails."""
 
 
-def write_sketches(visitors: Mapping[DailyVisitorsKey, Sketch], *, using: str) -> None:
+def write_sketches(visitors: Mapping[DailyVisitorsKey, Sketch]) -> None:
     """
     Write sketches in lock order, and replace existing ones. The caller opens the transaction.
 
@@ -55,6 +55,7 @@ def write_sketches(visitors: Mapping[DailyVisitorsKey, Sketch], *, using: str) -
         )
         for key in sorted(visitors)
     ]
+    using = hits_alias()
     names_key = connections[using].features.supports_update_conflicts_with_target
     DailyVisitors.objects.using(using).bulk_create(
         rows,
@@ -65,30 +66,24 @@ def write_sketches(visitors: Mapping[DailyVisitorsKey, Sketch], *, using: str) -
     )
 
 
-def read_sketches(
-    keys: Collection[DailyVisitorsKey], *, using: str
-) -> dict[DailyVisitorsKey, bytes]:
+def read_sketches(keys: Collection[DailyVisitorsKey]) -> dict[DailyVisitorsKey, bytes]:
     """Read those sketches of ``keys`` that are in the table. Costs a query per 500 keys."""
-    return {key: bytes(sketch) for key, sketch in _read_column(keys, "sketch", using).items()}
+    return {key: bytes(sketch) for key, sketch in _read_column(keys, "sketch").items()}
 
 
-def read_sketch_counts(
-    keys: Collection[DailyVisitorsKey], *, using: str
-) -> dict[DailyVisitorsKey, int]:
+def read_sketch_counts(keys: Collection[DailyVisitorsKey]) -> dict[DailyVisitorsKey, int]:
     """Read the numbers of visitors in the sketches of ``keys``. Costs a query per 500 keys."""
-    return _read_column(keys, "count", using)
+    return _read_column(keys, "count")
 
 
-def _read_column(
-    keys: Collection[DailyVisitorsKey], column: str, using: str
-) -> dict[DailyVisitorsKey, Any]:
+def _read_column(keys: Collection[DailyVisitorsKey], column: str) -> dict[DailyVisitorsKey, Any]:
     """Read a column of the rows that have a sketch, by key."""
     found: dict[DailyVisitorsKey, Any] = {}
     remaining = sorted(keys)
     for start in range(0, len(remaining), KEYS_PER_STATEMENT):
         chunk = remaining[start : start + KEYS_PER_STATEMENT]
         rows = (
-            DailyVisitors.objects.using(using)
+            DailyVisitors.objects.using(hits_alias())
             .filter(
                 slots.match_counters({key.key for key in chunk}),
                 day__in={key.day for key in chunk},
@@ -108,7 +103,6 @@ def read_days(
     *,
     merged_from: datetime.date | None = None,
     kept_from: datetime.date | None = None,
-    using: str,
 ) -> dict[DailyVisitorsKey, DayInTable]:
     """
     Read the visitors of counters on each day, from both tables.
@@ -120,7 +114,7 @@ def read_days(
     visitors twice or not at all.
     """
     wanted = slots.match_counters(keys) & models.Q(day__range=(first_day, last_day))
-    columns = DailyVisitors.KEY
+    columns, using = DailyVisitors.KEY, hits_alias()
     with_sketch = []
     if merged_from is not None:
         with_sketch.append(models.Q(day__gte=merged_from) & _may_be_merged())
@@ -181,7 +175,7 @@ def fold_closed_days(*, piece_size: int) -> list[int]:
     """
     using = hits_alias()
     first_open_day, _ = open_days()
-    fold = partial(_fold, first_open_day, piece_size, using)
+    fold = partial(_fold, first_open_day, piece_size)
     sizes = []
     while size := in_transaction(
         fold, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True
@@ -190,15 +184,16 @@ def fold_closed_days(*, piece_size: int) -> list[int]:
     return sizes
 
 
-def _fold(first_open_day: datetime.date, piece_size: int, using: str) -> int:
+def _fold(first_open_day: datetime.date, piece_size: int) -> int:
     """Lock up to ``piece_size`` rows in lock order, and fold them. Returns their number."""
+    using = hits_alias()
     take_write_lock(using)
     closed = SeenVisitor.objects.using(using).filter(day__lt=first_open_day)
     pks = [*closed.order_by("day", "pk").values_list("pk", flat=True)[:piece_size]]
-    return len(take_rows(SeenVisitor, pks, using, partial(_count, using))) if pks else 0
+    return len(take_rows(SeenVisitor, pks, using, _count)) if pks else 0
 
 
-def _count(using: str, rows: sql.Rows) -> None:
+def _count(rows: sql.Rows) -> None:
     """Add rows of visitors to the numbers of visitors."""
     amounts = Counter(tuple(key) for _, *key in rows)
     options_of = conf.get_config().options_of
@@ -207,5 +202,5 @@ def _count(using: str, rows: sql.Rows) -> None:
         (*DailyVisitors.KEY, "count"),
         # A counter without ``visitors`` has these rows only to find repeats: they are not counted.
         [(*key, amounts[key]) for key in sorted(amounts) if options_of(key[2]).visitors],
-        using,
+        hits_alias(),
     )

@@ -141,9 +141,8 @@ def find_missing(rows: Sequence[Row], strategy: str) -> list[Row]:
         for key, by_day in sums.read_days_of_each(keys, days).items():
             hits.update({(key, day): n for day, n in by_day.items()})
         if has_visitors:
-            for found, counted in daily_visitors.read_days(
-                keys, days.first_day, days.last_day, using=days.using
-            ).items():
+            of_days = daily_visitors.read_days(keys, days.first_day, days.last_day)
+            for found, counted in of_days.items():
                 visitors[found.key, found.day] += counted.visitors
     lacking = []
     for row in rows:

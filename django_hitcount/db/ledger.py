@@ -38,9 +38,8 @@ def open_generation(partition: int, generation: str) -> None:
     nothing of a generation, no flusher has any of its hits. Raises RuntimeError within another
     transaction, which might roll back.
     """
-    using = hits_alias()
-    insert = partial(_insert, BatchId(partition, generation, 0), using)
-    in_transaction(insert, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True)
+    insert = partial(_insert, BatchId(partition, generation, 0))
+    in_transaction(insert, using=hits_alias(), patience_seconds=PATIENCE_SECONDS, repeatable=True)
 
 
 class Applied(NamedTuple):
@@ -51,23 +50,23 @@ class Applied(NamedTuple):
     """The number of the claim that set the batch aside, see Batch.claim_number."""
 
 
-def add_batch(batch_id: BatchId, claim: int = 0, *, using: str) -> bool:
+def add_batch(batch_id: BatchId, claim: int = 0) -> bool:
     """
     Note that a batch is in the slots, as ``claim`` set it aside. Return False if it was there.
 
     The caller writes the batch in the same transaction, after this. If another flusher is writing
     it, waits for its COMMIT. Costs a statement.
     """
-    if _advance(batch_id, claim, using):
+    if _advance(batch_id, claim):
         return True
     # The row is missing after the table was emptied, or restored from a backup. If another flusher
     # adds it at the same time, that may be for an earlier batch: only _advance() tells.
-    _insert(batch_id, using)
-    return _advance(batch_id, claim, using)
+    _insert(batch_id)
+    return _advance(batch_id, claim)
 
 
-def _advance(batch_id: BatchId, claim: int, using: str) -> bool:
-    rows = LastBatch.objects.using(using).filter(
+def _advance(batch_id: BatchId, claim: int) -> bool:
+    rows = LastBatch.objects.using(hits_alias()).filter(
         partition=batch_id.partition, generation=batch_id.generation, number__lt=batch_id.number
     )
     return bool(rows.update(number=batch_id.number, claim=claim, flushed_at=timezone.now()))
@@ -94,22 +93,22 @@ def read_unsettled() -> list[BatchId]:
     return [BatchId(*row) for row in rows.values_list("partition", "generation", "number")]
 
 
-def _insert(batch_id: BatchId, using: str) -> None:
+def _insert(batch_id: BatchId) -> None:
     values = [batch_id.partition, batch_id.generation, *Applied(), 0]
-    sql.insert_or_ignore(LastBatch, (*COLUMNS, "settled"), values, using)
+    sql.insert_or_ignore(LastBatch, (*COLUMNS, "settled"), values, hits_alias())
 
 
-def read_runs(runs: Iterable[tuple[int, str]], *, using: str) -> dict[Generation, Applied]:
+def read_runs(runs: Iterable[tuple[int, str]]) -> dict[Generation, Applied]:
     """Read the last batches of all generations of partitions and runs. Costs a query."""
     wanted = [models.Q(partition=p, generation__startswith=f"{run}:") for p, run in sorted({*runs})]
-    rows = LastBatch.objects.using(using).filter(reduce(or_, wanted, models.Q(pk__in=[])))
+    rows = LastBatch.objects.using(hits_alias()).filter(reduce(or_, wanted, models.Q(pk__in=[])))
     found = rows.values_list(*COLUMNS)
     return {(p, generation): Applied(*last) for p, generation, *last in found}
 
 
-def read_last_flush(*, using: str) -> datetime.datetime | None:
+def read_last_flush() -> datetime.datetime | None:
     """Read when a batch was last written into the slots. Costs a query."""
-    last: datetime.datetime | None = LastBatch.objects.using(using).aggregate(
+    last: datetime.datetime | None = LastBatch.objects.using(hits_alias()).aggregate(
         last=models.Max("flushed_at")
     )["last"]
     return last

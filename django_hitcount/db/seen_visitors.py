@@ -19,7 +19,7 @@ from django_hitcount.counters.days import lengthen, open_days
 from django_hitcount.counters.hits import ADDRESS_LIMIT, REPEAT, NewHits, VisitorHashes
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db import admissions, sql
-from django_hitcount.db.tables import CountedAddress, SeenVisitor
+from django_hitcount.db.tables import CountedAddress, SeenVisitor, hits_alias
 from django_hitcount.db.transactions import take_write_lock
 
 AddressRows = models.QuerySet[CountedAddress, CountedAddress]
@@ -27,7 +27,7 @@ AddressRows = models.QuerySet[CountedAddress, CountedAddress]
 COLUMNS = ("id", "content_type_id", "object_id", "counter", "day", "visitor_key", "visitor")
 
 
-def refuse_repeats(hits: Sequence[NewHits], *, using: str) -> list[NewHits]:
+def refuse_repeats(hits: Sequence[NewHits]) -> list[NewHits]:
     """
     Refuse repeats and the hits of addresses over their limit. Remember the visitors of the others.
 
@@ -41,21 +41,21 @@ def refuse_repeats(hits: Sequence[NewHits], *, using: str) -> list[NewHits]:
     - 1 to 3 more with a limit per address, 1 for a repeat, and 1 that locks SQLite.
     """
     in_lock_order = sorted(range(len(hits)), key=lambda place: hits[place].key)
-    found = {place: _refuse_repeat(hits[place], using) for place in in_lock_order}
+    found = {place: _refuse_repeat(hits[place]) for place in in_lock_order}
     return [found[place] for place in range(len(hits))]
 
 
-def _refuse_repeat(hit: NewHits, using: str) -> NewHits:
+def _refuse_repeat(hit: NewHits) -> NewHits:
     if hit.refusal or not hit.visitor:
         return hit
     limit = conf.get_config().options_of(hit.key.counter).per_address
     name = hit.visitor.address.name if limit and hit.visitor.address else None
     # Check the limit first. Otherwise a client that invents visitors could fill the table.
-    if limit and name and not _add_hit(name, limit, using):
+    if limit and name and not _add_hit(name, limit):
         return _refuse(hit, ADDRESS_LIMIT)
-    if hit.visitor.of_day and not _remember_visitor(hit, hit.visitor, using):
+    if hit.visitor.of_day and not _remember_visitor(hit, hit.visitor):
         if name:
-            _row_of(name, using).update(hits=models.F("hits") - 1)
+            _row_of(name).update(hits=models.F("hits") - 1)
         return _refuse(hit, REPEAT)
     return hit
 
@@ -65,50 +65,50 @@ def _refuse(hit: NewHits, reason: str) -> NewHits:
     return hit._replace(refusal=reason, amount=hit.amount if hit.counts_refusal else 0)
 
 
-def _add_hit(name: str, limit: int, using: str) -> bool:
+def _add_hit(name: str, limit: int) -> bool:
     """
     Count one more hit of an address. Returns False if it has reached ``limit``.
 
     The caller opens the transaction. Costs two statements, three for the first hit, and one beyond
     the limit. Waits for other sessions that count the same address on the same object.
     """
-    take_write_lock(using)
-    row = _row_of(name, using)
+    take_write_lock(hits_alias())
+    row = _row_of(name)
     known = row.values_list("hits", flat=True).first()
     if known is None:
-        sql.insert_or_add(CountedAddress, ("name", "hits"), [(name, 0)], using)
+        sql.insert_or_add(CountedAddress, ("name", "hits"), [(name, 0)], hits_alias())
     elif known >= limit:
         return False
     return bool(row.filter(hits__lt=limit).update(hits=models.F("hits") + 1))
 
 
-def count_by_name(name: str, amount: int, *, using: str) -> int:
+def count_by_name(name: str, amount: int) -> int:
     """
     Add to the hits under a name, without a limit, and return the sum. Costs two statements.
 
     The sum may include hits that other sessions add meanwhile.
     """
-    sql.insert_or_add(CountedAddress, ("name", "hits"), [(name, amount)], using)
-    return _row_of(name, using).values_list("hits", flat=True).get()
+    sql.insert_or_add(CountedAddress, ("name", "hits"), [(name, amount)], hits_alias())
+    return _row_of(name).values_list("hits", flat=True).get()
 
 
-def _row_of(name: str, using: str) -> AddressRows:
-    return CountedAddress.objects.using(using).filter(name=name)
+def _row_of(name: str) -> AddressRows:
+    return CountedAddress.objects.using(hits_alias()).filter(name=name)
 
 
-def _remember_visitor(hit: NewHits, visitor: VisitorHashes, using: str) -> bool:
+def _remember_visitor(hit: NewHits, visitor: VisitorHashes) -> bool:
     """Remember the visitor of a hit. Return False if the hit is a repeat."""
     options = conf.get_config().options_of(hit.key.counter)
     counts = True
     if isinstance(options.repeat, int):
-        counts = _admit(visitor.recent, options.repeat, using)
+        counts = _admit(visitor.recent, options.repeat)
     if options.keeps_seen_visitors:
-        is_new = _insert(hit, visitor, using)
+        is_new = _insert(hit, visitor)
         counts = counts and (options.repeat != "daily" or is_new)
     return counts
 
 
-def _admit(recent: Iterable[bytes], seconds: int, using: str) -> bool:
+def _admit(recent: Iterable[bytes], seconds: int) -> bool:
     """
     Return whether no hit of the visitor was counted in the last ``seconds``.
 
@@ -117,24 +117,24 @@ def _admit(recent: Iterable[bytes], seconds: int, using: str) -> bool:
     """
     name, *earlier = [f"repeat:{visitor.hex()}" for visitor in recent]
     if earlier:
-        take_write_lock(using)
+        take_write_lock(hits_alias())
     shortest = seconds * 1000
     lasting, other = lengthen(shortest), lengthen(shortest)
-    return all(admissions.is_due(old, using=using) for old in earlier) and (
-        admissions.admit(name, lasting * 1000, using=using, backdated=(other - shortest) * 1000)
+    return all(admissions.is_due(old) for old in earlier) and (
+        admissions.admit(name, lasting * 1000, backdated=(other - shortest) * 1000)
     )
 
 
-def _insert(hit: NewHits, visitor: VisitorHashes, using: str) -> bool:
+def _insert(hit: NewHits, visitor: VisitorHashes) -> bool:
     """Insert the visitor of a hit. Return False if the row exists already."""
-    day = connections[using].ops.adapt_datefield_value(hit.day)
+    day = connections[hits_alias()].ops.adapt_datefield_value(hit.day)
     # The primary key is random, so that keys do not show which rows were written together.
     pk = 1 + secrets.randbelow(2**62)
     values = [pk, *hit.key, day, visitor.key_id, (visitor.of_day or b"").hex()]
-    return sql.insert_or_ignore(SeenVisitor, COLUMNS, values, using)
+    return sql.insert_or_ignore(SeenVisitor, COLUMNS, values, hits_alias())
 
 
-def read_oldest(days: Sequence[datetime.date], limit: int, *, using: str) -> dict[int, NewHits]:
+def read_oldest(days: Sequence[datetime.date], limit: int) -> dict[int, NewHits]:
     """
     Read up to ``limit`` visitors of ``days``, to deliver them to Redis. Costs a query.
 
@@ -144,7 +144,7 @@ def read_oldest(days: Sequence[datetime.date], limit: int, *, using: str) -> dic
     counters = [
         name for name, options in conf.get_config().counters.items() if options.keeps_seen_visitors
     ]
-    rows = SeenVisitor.objects.using(using).filter(day__in=days, counter__in=counters)
+    rows = SeenVisitor.objects.using(hits_alias()).filter(day__in=days, counter__in=counters)
     return {
         row.pk: NewHits(
             CounterKey(row.content_type_id, row.object_id, row.counter),
@@ -156,12 +156,12 @@ def read_oldest(days: Sequence[datetime.date], limit: int, *, using: str) -> dic
     }
 
 
-def drop_rows(pks: Iterable[int], *, using: str) -> None:
+def drop_rows(pks: Iterable[int]) -> None:
     """Delete rows whose visitors Redis has now. Costs a query."""
-    SeenVisitor.objects.using(using).filter(pk__in=[*pks]).delete()
+    SeenVisitor.objects.using(hits_alias()).filter(pk__in=[*pks]).delete()
 
 
-def prune_addresses(*, using: str) -> int:
+def prune_addresses() -> int:
     """
     Delete rows whose interval was over before yesterday. Returns the number of rows.
 
@@ -170,6 +170,6 @@ def prune_addresses(*, using: str) -> int:
     Raises OperationalError if a piece meets locks for longer than 5 seconds.
     """
     first_open_day, _ = open_days()
-    rows = CountedAddress.objects.using(using)
+    rows = CountedAddress.objects.using(hits_alias())
     old = rows.filter(name__lt=first_open_day.isoformat())
-    return sql.delete_in_pieces(old.order_by("name"), using=using)
+    return sql.delete_in_pieces(old.order_by("name"), using=hits_alias())

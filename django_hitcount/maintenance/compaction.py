@@ -60,9 +60,9 @@ def compact_hits() -> Compaction:
         with step("deleting old salts"):
             prune_salts()
         with step("deleting old admissions"):
-            prune_admissions(using=hits_alias())
+            prune_admissions()
         with step("deleting old addresses"):
-            prune_addresses(using=hits_alias())
+            prune_addresses()
         with step("compacting"):
             done = compact()
         with step("writing total columns"):

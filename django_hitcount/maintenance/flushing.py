@@ -195,10 +195,9 @@ def merge_known_visitors(buffer: Buffer, batch: Batch) -> Batch:
     Costs a query per 500 sketches. If a sketch may lack visitors, costs one more query and a round
     trip.
     """
-    using = hits_alias()
-    counts = daily_visitors.read_sketch_counts(batch.visitors, using=using)
+    counts = daily_visitors.read_sketch_counts(batch.visitors)
     behind = {key for key in counts if batch.visitors[key].is_behind(counts[key])}
-    known = daily_visitors.read_sketches(behind, using=using)
+    known = daily_visitors.read_sketches(behind)
     if not known:
         return batch
     return replace(batch, visitors={**batch.visitors, **buffer.merge_sketches(known)})
@@ -217,14 +216,14 @@ def apply(batch: Batch) -> bool:
     choices = slots.choose_slots()
 
     def write() -> bool:
-        if not ledger.add_batch(batch.id, batch.claim_number, using=using):
+        if not ledger.add_batch(batch.id, batch.claim_number):
             return False
         slot = next(choices)
         with limit_waits(using, seconds=LOCK_WAIT_SECONDS):
             slots.add_totals(batch.totals, slot=slot, using=using)
             slots.add_daily(batch.daily, slot=slot, using=using)
             slots.add_refused(batch.refused, slot=slot, using=using)
-            daily_visitors.write_sketches(batch.visitors, using=using)
+            daily_visitors.write_sketches(batch.visitors)
         return True
 
     return in_transaction(write, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True)

@@ -118,7 +118,7 @@ class TestDatabase:
             end_intervals()
         admitted = False
         with repeatable_read(), suppress(OperationalError), transaction.atomic():
-            assert is_due("throttle:mail", using="default")
+            assert is_due("throttle:mail")
             assert children.run(admit) == 0
             admitted = admit()
 
@@ -141,9 +141,9 @@ class TestDatabase:
             assert admit(seconds=1.5)
         with clock_at(3_000_000):
             assert not admit(seconds=1.5)
-            assert not is_due("throttle:mail", using="default")
+            assert not is_due("throttle:mail")
         with clock_at(3_000_001):
-            assert is_due("throttle:mail", using="default")
+            assert is_due("throttle:mail")
             assert admit(seconds=1.5)
 
     def test_who_looked_too_early_looks_again(self):
@@ -258,11 +258,11 @@ class TestDatabase:
         assert not admit()
 
     def test_due_is_what_would_be_admitted(self):
-        assert is_due("throttle:mail", using="default")
+        assert is_due("throttle:mail")
         admit()
-        assert not is_due("throttle:mail", using="default")
+        assert not is_due("throttle:mail")
         end_intervals()
-        assert is_due("throttle:mail", using="default")
+        assert is_due("throttle:mail")
 
 
 class TestPrune:
@@ -276,16 +276,16 @@ class TestPrune:
             expires_at=F("expires_at") - MICROSECONDS_PER_DAY,
         )
 
-        assert prune_admissions(using="default") == 1
+        assert prune_admissions() == 1
         assert not Admission.objects.filter(name="throttle:old").exists()
-        assert prune_admissions(using="default") == 0
+        assert prune_admissions() == 0
 
     def test_goes_in_pieces(self):
         Admission.objects.bulk_create(
             Admission(name=str(n), admitted_at=0, expires_at=n) for n in range(1100)
         )
         with CaptureQueriesContext(connection) as queries:
-            assert prune_admissions(using="default") == 1100
+            assert prune_admissions() == 1100
 
         assert statements(queries) == ["SELECT", *["SELECT", "DELETE"] * 3, "SELECT"]
 
@@ -299,7 +299,7 @@ class TestPrune:
             return in_transaction(*args, **kwargs)
 
         with mock.patch.object(sql, "in_transaction", admit_first):
-            assert prune_admissions(using="default") == 0
+            assert prune_admissions() == 0
         assert not admit()
 
 

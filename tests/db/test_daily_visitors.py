@@ -34,7 +34,7 @@ def test_the_connection_may_have_another_collation():
     )
     set_collation("CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_520_ci")
     try:
-        found = daily_visitors.read_days([key], today, today, merged_from=today, using="default")
+        found = daily_visitors.read_days([key], today, today, merged_from=today)
     finally:
         set_collation("")
 

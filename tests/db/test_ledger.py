@@ -26,7 +26,7 @@ SECONDS = 60
 
 def add(number: int, generation: str = G, partition: int = 3) -> bool:
     with transaction.atomic():
-        return ledger.add_batch(BatchId(partition, generation, number), using="default")
+        return ledger.add_batch(BatchId(partition, generation, number))
 
 
 def rows() -> set[tuple[int, str, int]]:
@@ -81,7 +81,7 @@ class TestAddBatch:
 
     def test_rollback(self):
         with transaction.atomic():
-            assert ledger.add_batch(SEVENTH, using="default")
+            assert ledger.add_batch(SEVENTH)
             transaction.set_rollback(True)
 
         assert rows() == set()
@@ -95,7 +95,7 @@ class TestAddBatch:
             ledger.open_generation(3, G)
         with ThreadPoolExecutor() as pool:
             with transaction.atomic():
-                assert ledger.add_batch(SEVENTH, using="default")
+                assert ledger.add_batch(SEVENTH)
                 second = pool.submit(disconnecting(lambda: add(number)))
                 with pytest.raises(TimeoutError):
                     second.result(A_MOMENT_SECONDS)
@@ -177,7 +177,7 @@ class TestReading:
     )
     def test_runs(self, runs, found, django_assert_num_queries):
         with django_assert_num_queries(1 if runs else 0):
-            rows = ledger.read_runs(runs, using="default")
+            rows = ledger.read_runs(runs)
         assert rows == {row: (number, 10 * number) for row, number in found.items()}
 
     def test_applied_batches(self):
@@ -198,11 +198,11 @@ class TestReading:
         }
 
     def test_last_flush(self):
-        assert ledger.read_last_flush(using="default") is None
+        assert ledger.read_last_flush() is None
         add(5, f"{self.RUN}:a:1")
         LastBatch.objects.update(flushed_at=F("flushed_at") - datetime.timedelta(hours=1))
         add(1, f"{self.RUN}:b:1")
 
-        last = ledger.read_last_flush(using="default")
+        last = ledger.read_last_flush()
         assert last is not None
         assert abs(timezone.now() - last) < datetime.timedelta(minutes=1)

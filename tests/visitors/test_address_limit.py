@@ -273,7 +273,7 @@ def test_rows_go_when_their_interval_is_over(article, settings):
                 record_hit(article, request_of(1), counter=counter)
     assert CountedAddress.objects.count() in (0, 8)
     with time_machine.travel(NOON + datetime.timedelta(days=3)):
-        prune_addresses(using="default")
+        prune_addresses()
 
     assert CountedAddress.objects.count() in (0, 4)
 
@@ -284,7 +284,7 @@ def test_rows_stay_until_their_interval_is_over(article, limit):
     found = []
     for n, days in enumerate((0, 5, 7)):
         with time_machine.travel(begin + datetime.timedelta(days=days)):
-            prune_addresses(using="default")
+            prune_addresses()
             found.append(article.record_hit(request_of(n)).refusal)
 
     assert found == [None, "address_limit", None]
@@ -293,7 +293,7 @@ def test_rows_stay_until_their_interval_is_over(article, limit):
 def test_more_rows_than_one_statement_takes_are_pruned(db):
     rows = [CountedAddress(name=f"2026-03-01:{n:032x}", hits=1) for n in range(1100)]
     CountedAddress.objects.bulk_create([*rows, CountedAddress(name="2999-01-01:a", hits=1)])
-    prune_addresses(using="default")
+    prune_addresses()
 
     assert [row.name for row in CountedAddress.objects.all()] == ["2999-01-01:a"]
 

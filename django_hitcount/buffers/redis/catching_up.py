@@ -201,9 +201,8 @@ class CatchUp:
 
         They came while Redis was away, or before it was set up.
         """
-        using, recorder, numbers = hits_alias(), uuid.uuid4().hex, count(1)
-        number = 0
-        while rows := seen_visitors.read_oldest(open_days(), VISITORS_AT_A_TIME, using=using):
+        recorder, numbers, number = uuid.uuid4().hex, count(1), 0
+        while rows := seen_visitors.read_oldest(open_days(), VISITORS_AT_A_TIME):
             ids = {pk: CommandId(recorder, next(numbers), "") for pk in rows}
 
             def build(link: Link, rows: Any = rows, ids: Any = ids) -> list[ScriptCall]:
@@ -219,7 +218,7 @@ class CatchUp:
                 ]
 
             self._send(build)
-            seen_visitors.drop_rows(rows, using=using)
+            seen_visitors.drop_rows(rows)
             number += len(rows)
         return number
 
@@ -248,7 +247,7 @@ def _split(missed: Iterable[MissedHits]) -> Iterator[list[MissedHits]]:
 def _read_ledger(doubts: Iterable[Doubt]) -> dict[ledger.Generation, ledger.Applied]:
     """Read which batches of the doubts' runs and partitions are in the tables. Costs a query."""
     runs = {(doubt.partition, doubt.command_id.run_id) for doubt in doubts}
-    return ledger.read_runs(runs, using=hits_alias()) if runs else {}
+    return ledger.read_runs(runs) if runs else {}
 
 
 def _knows_all(
