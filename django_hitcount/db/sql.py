@@ -69,24 +69,14 @@ def spool_rows(sql: str, params: Mapping[str, Any]) -> Iterator[list[list[Any]]]
 def _open_cursor(connection: Any) -> Any:
     """Open a cursor whose rows stay in the database until they are fetched."""
     if connection.vendor == "mysql":
-        return _open_unbuffered(connection)
+        # Those of Django hold all rows. The driver is installed only with MySQL and MariaDB.
+        from MySQLdb.cursors import SSCursor  # type: ignore[import-untyped]
+
+        connection.ensure_connection()
+        return connection._prepare_cursor(connection.connection.cursor(SSCursor))
     if connection.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS"):
         return connection.cursor()
     return connection.chunked_cursor()
-
-
-def _open_unbuffered(connection: Any) -> Any:
-    """Do what Django has no function for: its cursors of MySQL and MariaDB hold all rows."""
-    # It is installed only with MySQL and MariaDB, and has no types.
-    from MySQLdb.cursors import SSCursor  # type: ignore[import-untyped]
-
-    connection.ensure_connection()
-    driver = connection.connection
-    usual, driver.cursorclass = driver.cursorclass, SSCursor
-    try:
-        return connection.cursor()
-    finally:
-        driver.cursorclass = usual
 
 
 def insert_or_add(
