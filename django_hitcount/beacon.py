@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -190,20 +190,15 @@ def _make_hit(request: HttpRequest, token: Token, obj: Model) -> NewHits:
 
 def _find_objects(tokens: Collection[Token]) -> dict[Token, Model]:
     """Return the object of each token that has one. Costs a query per model."""
-    texts: dict[type[Model], set[str]] = defaultdict(set)
-    for token in tokens:
-        texts[token.model].add(token.object_id)
-    found = {
-        (model, object_id_of(obj)): obj
-        for model, object_ids in texts.items()
-        for obj in (
-            map(model, object_ids)
-            if model in named_models
-            else find_by_texts(model, object_ids, using=router.db_for_read(model))
-        )
-    }
-    keys = {token: (token.model, token.object_id) for token in tokens}
-    return {token: found[key] for token, key in keys.items() if key in found}
+    found: dict[Token, Model] = {}
+    for model, some in group_items([token.model for token in tokens], tokens).items():
+        ids = {token.object_id for token in some}
+        objs: Iterable[Model] = find_by_texts(model, ids, using=router.db_for_read(model))
+        if model in named_models:  # They need no row.
+            objs = map(model, ids)
+        by_id = {object_id_of(obj): obj for obj in objs}
+        found |= {token: by_id[token.object_id] for token in some if token.object_id in by_id}
+    return found
 
 
 def _refuse_repeats_and_floods(
