@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypedDict, TypeVar, Unpack
 
 from django.db import models
 from django.db.models.expressions import Expression
@@ -107,9 +107,24 @@ def _check_name_is_free(model: type[models.Model], name: str) -> None:
         raise ValueError(f"{name!r} is part of the class {label}: use another name.")
 
 
+class OptionsOfHits(TypedDict, total=False):
+    """The options of the functions that read the hits of some days."""
+
+    days: int | None
+    first_day: datetime.date | None
+    last_day: datetime.date | None
+    counter: str
+
+
+class OptionsOfPopular(OptionsOfHits, total=False):
+    """The options of popular()."""
+
+    name: str
+
+
 class HitCountQuerySet(models.QuerySet[ModelT]):
     """
-    A queryset with the methods below.
+    A queryset with the methods below: the functions of these names, with their options.
 
     Build yours from it::
 
@@ -131,26 +146,9 @@ class HitCountQuerySet(models.QuerySet[ModelT]):
         """Annotate each object with the Visitors of the last ``days``; see with_visitors()."""
         return with_visitors(self, counter=counter, days=days, name=name)
 
-    def popular(
-        self,
-        limit: int,
-        *,
-        counter: str = DEFAULT_COUNTER,
-        days: int | None = None,
-        first_day: datetime.date | None = None,
-        last_day: datetime.date | None = None,
-        name: str = "hits",
-    ) -> list[ModelT]:
+    def popular(self, limit: int, **options: Unpack[OptionsOfPopular]) -> list[ModelT]:
         """Return the objects with the most hits; see the function popular()."""
-        return rankings.popular(
-            self,
-            limit,
-            counter=counter,
-            days=days,
-            first_day=first_day,
-            last_day=last_day,
-            name=name,
-        )
+        return rankings.popular(self, limit, **options)
 
     apopular = async_method(popular)
     """See popular()."""
@@ -164,50 +162,23 @@ class HitCountQuerySet(models.QuerySet[ModelT]):
     atrending = async_method(trending)
     """See trending()."""
 
-    def hits_by_day(
-        self,
-        *,
-        days: int | None = None,
-        first_day: datetime.date | None = None,
-        last_day: datetime.date | None = None,
-        counter: str = DEFAULT_COUNTER,
-    ) -> dict[datetime.date, int]:
+    def hits_by_day(self, **options: Unpack[OptionsOfHits]) -> dict[datetime.date, int]:
         """Return the hits of each day of a range; see the function hits_by_day()."""
-        return series.hits_by_day(
-            self, days=days, first_day=first_day, last_day=last_day, counter=counter
-        )
+        return series.hits_by_day(self, **options)
 
     ahits_by_day = async_method(hits_by_day)
     """See hits_by_day()."""
 
-    def hits_by_week(
-        self,
-        *,
-        days: int | None = None,
-        first_day: datetime.date | None = None,
-        last_day: datetime.date | None = None,
-        counter: str = DEFAULT_COUNTER,
-    ) -> dict[datetime.date, int]:
+    def hits_by_week(self, **options: Unpack[OptionsOfHits]) -> dict[datetime.date, int]:
         """Return the hits of each week of a range; see the function hits_by_week()."""
-        return series.hits_by_week(
-            self, days=days, first_day=first_day, last_day=last_day, counter=counter
-        )
+        return series.hits_by_week(self, **options)
 
     ahits_by_week = async_method(hits_by_week)
     """See hits_by_week()."""
 
-    def hits_by_month(
-        self,
-        *,
-        days: int | None = None,
-        first_day: datetime.date | None = None,
-        last_day: datetime.date | None = None,
-        counter: str = DEFAULT_COUNTER,
-    ) -> dict[datetime.date, int]:
+    def hits_by_month(self, **options: Unpack[OptionsOfHits]) -> dict[datetime.date, int]:
         """Return the hits of each month of a range; see the function hits_by_month()."""
-        return series.hits_by_month(
-            self, days=days, first_day=first_day, last_day=last_day, counter=counter
-        )
+        return series.hits_by_month(self, **options)
 
     ahits_by_month = async_method(hits_by_month)
     """See hits_by_month()."""
