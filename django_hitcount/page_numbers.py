@@ -11,7 +11,6 @@ microseconds of Redis, and no query.
 from __future__ import annotations
 
 import datetime
-import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -24,21 +23,19 @@ from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import cached_for_settings
 from django_hitcount.counters.days import day_of
 from django_hitcount.counters.hits import Hit, NewHits
-from django_hitcount.counters.keys import CounterKey
+from django_hitcount.counters.keys import CounterKey, valid_visitor_counter
 from django_hitcount.counters.numbers import FreshNumbers, Number, Wish, numbers_of
-from django_hitcount.counters.primary_keys import named_models
+from django_hitcount.counters.primary_keys import is_unsaved, named_models
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.savepoints import DelayedWork
-from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.known_rows import make_named_row
-from django_hitcount.numbers import read_numbers
+from django_hitcount.numbers import errors_logged, read_numbers
+from django_hitcount.outages.waits import CurrentPage
 
 MOST_WISHES = 20
 """Numbers that a record brings along. A page with more of them reads the others one by one."""
 
 _ON_REQUEST = "_hitcount_memory"
-
-logger = logging.getLogger("django_hitcount")
 
 
 class PageMemory(FreshNumbers):
@@ -161,28 +158,30 @@ def page_number(
     of_visitors: bool = False,
 ) -> Any:
     """
-    Return a number of ``obj`` for a page; None if it cannot be read now.
+    Return a number of ``obj`` for a page; None if it cannot be read now, or ``obj`` is not saved.
 
     Takes it from ``request`` or ``obj``, if one of them has it from a moment ago. Then it costs
     nothing. If not, costs what read_numbers() costs. Without days, it is the total.
     """
-    try:
-        key = counter_key(obj, counter=counter)
-    except DATABASE_ERRORS as exc:
-        logger.error("A number of a page cannot be read: %s", exc)
+    if is_unsaved(obj):
         return None
-    first_day, last_day = days or (None, None)
-    number = Number(key, first_day, last_day, of_visitors)
-    value = memory_of(request).recall(number) if request else None
-    if value is None:
-        value = numbers_of(obj).recall(number)
-    if value is None:
-        found = read_numbers([number], on_page=True, for_later_pages=True)
-        value = found.get(number)
-        if request is not None:
-            memory_of(request).remember(found)
-            today = day_of()
-            wish = Wish(counter, (today - days[0]).days + 1 if days else 0)
-            if wish.of(key, today) == number:  # Another one is not kept by the buffer.
-                _add_wish(request, obj, key, wish)
+    if of_visitors:
+        valid_visitor_counter(counter)
+    value = None
+    with CurrentPage(request), errors_logged("A number of a page cannot be read"):
+        key = counter_key(obj, counter=counter)
+        first_day, last_day = days or (None, None)
+        number = Number(key, first_day, last_day, of_visitors)
+        value = memory_of(request).recall(number) if request else None
+        if value is None:
+            value = numbers_of(obj).recall(number)
+        if value is None:
+            found = read_numbers([number], on_page=True, for_later_pages=True)
+            value = found.get(number)
+            if request is not None:
+                memory_of(request).remember(found)
+                today = day_of()
+                wish = Wish(counter, (today - days[0]).days + 1 if days else 0)
+                if wish.of(key, today) == number:  # Another one is not kept by the buffer.
+                    _add_wish(request, obj, key, wish)
     return value

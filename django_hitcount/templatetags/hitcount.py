@@ -18,7 +18,6 @@ from django_hitcount.beacon import IMAGE, SCRIPT, SCRIPT_FILE, beacon_url, is_pr
 from django_hitcount.beacon import beacon_token as make_beacon_token
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import find_range, last_days
-from django_hitcount.counters.keys import valid_visitor_counter
 from django_hitcount.counters.primary_keys import is_unsaved
 from django_hitcount.counters.visitors import Visitors
 from django_hitcount.db.savepoints import protect_transactions
@@ -67,11 +66,8 @@ def hits(
     page has recorded or read it, or if it was read with a list. If not, costs what get_hits()
     costs, once per page.
     """
-    if is_unsaved(obj):
-        return ""
-    request, ends = context.get("request"), find_range(days, first_day, last_day)
-    with CurrentPage(request):
-        found: int | None = page_number(request, obj, counter=counter, days=ends)
+    ends = find_range(days, first_day, last_day)
+    found: int | None = page_number(context.get("request"), obj, counter=counter, days=ends)
     return "" if found is None else found
 
 
@@ -93,14 +89,10 @@ def visitors(
     page has recorded a hit on ``obj`` and Redis knows the number, or if it was read with a list. If
     not, costs what get_visitors() costs, once per page.
     """
-    if is_unsaved(obj):
-        return ""
-    request, ends = context.get("request"), find_range(days, first_day, last_day) or last_days(1)
-    with CurrentPage(request):
-        valid_visitor_counter(counter)
-        found: Visitors | None = page_number(
-            request, obj, counter=counter, days=ends, of_visitors=True
-        )
+    ends = find_range(days, first_day, last_day) or last_days(1)
+    found: Visitors | None = page_number(
+        context.get("request"), obj, counter=counter, days=ends, of_visitors=True
+    )
     return "" if found is None else found
 
 
