@@ -82,7 +82,7 @@ def prefetch_hits(
     totals = [Wish(counter) for counter in counters]
     of_days = [Wish(*wanted) for wanted in product(with_visitors, numbers)]
     with errors_logged(f"The hits of {len(objs)} objects cannot be read"):
-        read_of_objects(objs, [*totals, *of_days], for_later_pages=True)
+        read_of_objects(chain(*(_name_numbers(objs, wish) for wish in (*totals, *of_days))))
 
 
 def _list_values(value: Any) -> list[Any]:
@@ -97,29 +97,32 @@ def _counters_with_visitors(counters: Sequence[str]) -> list[str]:
     return found or [valid_visitor_counter(counter) for counter in counters[:1]]
 
 
-def read_of_objects(
-    objs: Sequence[Model], wishes: Iterable[Wish], *, for_later_pages: bool
-) -> dict[Wish, list[Any]]:
-    """
-    Read numbers of objects, and keep them on the objects; see read_numbers().
+NumberOfObject = tuple[Model, Number]
+"""A number, and the object that it is about. Several instances may be the same object."""
 
-    Several instances may be the same object. Returns a list by wish, in the order of the objects:
-    with None for what cannot be read now.
+
+def _name_numbers(objs: Sequence[Model], wish: Wish) -> list[NumberOfObject]:
+    """Return what names a number of each object."""
+    days = wish.days_on(day_of())
+    return [(obj, Number(counter_key(obj, counter=wish.counter), *days)) for obj in objs]
+
+
+def read_of_objects(
+    wanted: Iterable[NumberOfObject],
+    known: Mapping[Number, Any] | None = None,
+    *,
+    for_later_pages: bool = True,
+) -> Mapping[Number, Any]:
     """
-    today, wishes = day_of(), {*wishes}
-    keys = {
-        counter: [counter_key(obj, counter=counter) for obj in objs]
-        for counter in {wish.counter for wish in wishes}
-    }
-    numbers = {}
-    for wish in wishes:
-        days = wish.days_on(today)
-        numbers[wish] = [Number(key, *days) for key in keys[wish.counter]]
-    wanted = [*chain(*numbers.values())]
-    found = read_numbers(wanted, on_page=True, for_later_pages=for_later_pages)
-    for obj, *of_object in zip(objs, *numbers.values(), strict=True):
-        numbers_of(obj).remember({number: found.get(number) for number in of_object})
-    return {wish: [found.get(number) for number in some] for wish, some in numbers.items()}
+    Read numbers of objects that are not ``known``, see read_numbers(), and keep all on the objects.
+    """
+    found, wanted = {**(known or {})}, [*wanted]
+    missing = {number for _, number in wanted} - found.keys()
+    found |= read_numbers(missing, on_page=True, for_later_pages=for_later_pages)
+    for obj, number in wanted:
+        if number in found:
+            numbers_of(obj).remember({number: found[number]})
+    return found
 
 
 def find_wishes(query: Query) -> dict[str, Wish]:
@@ -180,35 +183,25 @@ class _ExactIterable(BaseIterable):  # type: ignore[type-arg]
         # The query finds the hits under the keys of its own objects.
         is_other = hasattr(self.queryset.model, "hit_count_object")
         is_exact = not (is_other or get_buffer().keeps_hits)
-        read = [wish for wish in wishes.values() if wish.days or not is_exact]
+        exact = [name for name, wish in wishes.items() if is_exact and not wish.days]
+        if self.queryset.db != hits_alias():  # It may be a replica that is not up to date.
+            wishes, exact = {name: wishes[name] for name in wishes.keys() - exact}, []
         size = self.chunk_size if self.chunked_fetch else None
         while chunk := [*islice(rows, size)]:
             objs = [row for row in chunk if isinstance(row, Model)]
-            found = read_of_objects(objs, read, for_later_pages=size is None)
+            numbers = {name: _name_numbers(objs, wish) for name, wish in wishes.items()}
+            known = {number: getattr(obj, name) for name in exact for obj, number in numbers[name]}
+            wanted = chain(*numbers.values())
+            found = read_of_objects(wanted, known, for_later_pages=size is None)
             for name, wish in wishes.items():
-                values = found[wish] if wish in found else self._totals_in_tables(objs, name, wish)
-                for obj, value in zip(objs, values, strict=True):
-                    if value is None:
+                for obj, number in numbers[name]:
+                    if number not in found:
                         continue
                     if wish.days:
-                        setattr(obj, name, value)
+                        setattr(obj, name, found[number])
                     else:
-                        set_hits(obj, name, value, counter=wish.counter)
+                        set_hits(obj, name, found[number], counter=wish.counter)
             yield from chunk
-
-    def _totals_in_tables(self, objs: Sequence[Model], name: str, wish: Wish) -> list[Any]:
-        """
-        Return the totals that the query has found. Without Redis, they are exact.
-
-        Leaves them out if they come from another database: it may be a replica that is not up to
-        date.
-        """
-        if self.queryset.db != hits_alias():
-            return [None] * len(objs)
-        for obj in objs:
-            number = Number(counter_key(obj, counter=wish.counter))
-            numbers_of(obj).remember({number: getattr(obj, name)})
-        return [getattr(obj, name) for obj in objs]
 
 
 aprefetch_hits = async_twin(prefetch_hits)

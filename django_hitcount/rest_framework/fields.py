@@ -20,9 +20,9 @@ from django_hitcount.counters.days import find_range
 from django_hitcount.counters.numbers import Number, numbers_of
 from django_hitcount.counters.primary_keys import is_unsaved
 from django_hitcount.db.counter_keys import counter_key
-from django_hitcount.numbers import read_numbers
 from django_hitcount.outages.waits import CurrentPage
 from django_hitcount.page_numbers import memory_of
+from django_hitcount.prefetching import read_of_objects
 
 
 class HitCountField(serializers.IntegerField):
@@ -110,13 +110,9 @@ class HitCountField(serializers.IntegerField):
                         missing.append((obj, number))
         self._is_read_singly = len({id(obj) for obj, _ in missing}) <= 1
         with CurrentPage(self._request()):
-            wanted = {number for _, number in missing}
-            found = read_numbers(wanted, on_page=True, for_later_pages=True)
+            found = read_of_objects(missing)
         for field in beside:
-            field._unread |= wanted - found.keys()
-        for obj, number in missing:
-            if number in found:
-                numbers_of(obj).remember({number: found[number]})
+            field._unread |= {number for _, number in missing} - found.keys()
 
 
 def _is_object(obj: object, name: str) -> bool:

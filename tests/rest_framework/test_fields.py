@@ -294,7 +294,7 @@ class TestSource:
             sizes.append(len(numbers))
             return read_numbers(numbers, **options)
 
-        monkeypatch.setattr("django_hitcount.rest_framework.fields.read_numbers", count)
+        monkeypatch.setattr("django_hitcount.prefetching.read_numbers", count)
 
         assert shown(Reply.objects.all(), Serializer) == [{"story": {"hits": 7}}] * 3
         assert sizes == [1, 1, 1]
@@ -415,7 +415,7 @@ class TestNumbersThatAreMissing:
             tries.append(args)
             return {}
 
-        monkeypatch.setattr("django_hitcount.rest_framework.fields.read_numbers", fail)
+        monkeypatch.setattr("django_hitcount.prefetching.read_numbers", fail)
         found = shown(Article.objects.all())
 
         assert {article["hits"] for article in found} == {None}
