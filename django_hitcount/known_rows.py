@@ -32,12 +32,16 @@ REMEMBERED_SECONDS = 300.0
 """After this time a row is looked up again: another process may have deleted it."""
 
 
+_all_known: list[KnownRows[Any]] = []
+
+
 class KnownRows(Generic[T]):
     """What a process remembers of rows: a bounded number of them, for a limited time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._rows: dict[Hashable, tuple[T, float]] = {}
+        _all_known.append(self)
 
     def recall(self, key: Hashable) -> T | None:
         """Return what is known of a row; None if that is nothing."""
@@ -54,10 +58,6 @@ class KnownRows(Generic[T]):
             if len(self._rows) > MOST_REMEMBERED:
                 del self._rows[next(iter(self._rows))]
 
-    def forget(self, key: Hashable) -> None:
-        with self._lock:
-            self._rows.pop(key, None)
-
     def clear(self) -> None:
         with self._lock:
             self._rows.clear()
@@ -68,7 +68,8 @@ _made: KnownRows[bool] = KnownRows()
 
 def clear_known_rows(**kwargs: object) -> None:
     """Forget which rows there are, as after ``migrate`` and ``flush``, and when one is deleted."""
-    _made.clear()
+    for known in _all_known:
+        known.clear()
 
 
 def make_named_row(key: ObjectKey) -> None:

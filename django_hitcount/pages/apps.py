@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from django.apps import AppConfig
 from django.core.checks import register
-from django.db.models.signals import post_migrate
 from django.utils.translation import gettext_lazy as _
 
 from django_hitcount.pages.checks import check_middleware
@@ -18,6 +17,3 @@ class PagesConfig(AppConfig):
 
     def ready(self) -> None:
         register(check_middleware)
-        from django_hitcount.pages.models import forget_pages
-
-        post_migrate.connect(forget_pages, sender=self)

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from django_hitcount.conf import PATH_MAX_LENGTH
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.tables.hits import ObjectIdField, unique
-from django_hitcount.known_rows import KnownRows, insert_if_missing
+from django_hitcount.known_rows import KnownRows, clear_known_rows, insert_if_missing
 from django_hitcount.models import HitCountMixin, NamedModel
 from django_hitcount.outages import page_read_breaker
 
@@ -88,21 +88,18 @@ _found: KnownRows[int] = KnownRows()
 
 _missing: KnownRows[bool] = KnownRows()
 """
-The paths that find_old_page() has looked for in vain. Apart from the others, so that a flood of
-them takes the place of no page.
+The paths that this process has looked for in vain. Apart from the others, so that a flood of them
+takes the place of no page.
 """
 
 
-def forget_pages(**kwargs: object) -> None:
-    """Forget which pages there are, as after ``migrate`` and ``flush``, and when one is deleted."""
-    _found.clear()
-    _missing.clear()
-
-
-def find_page(site_id: int, path: str) -> Page | None:
+def find_page(site_id: int, path: str, *, may_be_new: bool = True) -> Page | None:
     """
     Return the page with a path; None without one. Costs nothing if this process has found it within
     five minutes, else a query.
+
+    If it may not be new, also costs nothing without a page, if this process has looked for it
+    within five minutes. One that another process has made since is not found so long.
 
     Raises the database's error, and BufferUnavailable while the breaker of page reads is open.
     """
@@ -110,30 +107,18 @@ def find_page(site_id: int, path: str) -> Page | None:
     place = using, site_id, path
     pk = _found.recall(place)
     if pk is None:
+        if len(path) > PATH_MAX_LENGTH or (not may_be_new and _missing.recall(place)):
+            return None
         rows = Page.objects.using(using).filter(site_id=site_id, path=path)
         with page_read_breaker().guard(), savepoint(using):
             pk = rows.values_list("pk", flat=True).first()
         if pk is None:
+            if not may_be_new:
+                _missing.remember(place, True, using=using)
             return None
         _found.remember(place, pk, using=using)
-        _missing.forget(place)
     page = Page(pk=pk, site_id=site_id, path=path)
     page._state.adding, page._state.db = False, using
-    return page
-
-
-def find_old_page(site_id: int, path: str) -> Page | None:
-    """
-    Do the same as find_page(), but without a page also cost nothing if this process has looked for
-    it within five minutes. One that another process has made since is not found so long.
-    """
-    using = router.db_for_write(Page)
-    place = using, site_id, path
-    if len(path) > PATH_MAX_LENGTH or _missing.recall(place):
-        return None
-    page = find_page(site_id, path)
-    if page is None:
-        _missing.remember(place, True, using=using)
     return page
 
 
@@ -148,4 +133,4 @@ def make_page(site_id: int, path: str) -> Page | None:
     return find_page(site_id, path)
 
 
-post_delete.connect(forget_pages, sender=Page, dispatch_uid="django_hitcount.pages")
+post_delete.connect(clear_known_rows, sender=Page, dispatch_uid="django_hitcount.pages")

@@ -16,7 +16,7 @@ from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.waits import CurrentPage
-from django_hitcount.pages.models import Page, WholeSite, find_old_page, find_page, make_page
+from django_hitcount.pages.models import Page, WholeSite, find_page, make_page
 from django_hitcount.pages.paths import may_become_page, path_of, site_id_of
 from django_hitcount.recording import record_new_hits
 from django_hitcount.refusals.registry import HitContext, find_refusal
@@ -69,7 +69,7 @@ def _record(request: HttpRequest, response: HttpResponseBase, path: str) -> None
     counter = str(options.not_found if is_missing else options.counter)
     page, site = None, WholeSite(site_id)
     is_html = "Content-Type" in response
-    if not is_html and (page := find_old_page(site_id, path)) is None:
+    if not is_html and (page := find_page(site_id, path, may_be_new=False)) is None:
         return  # As far as this site knows, it is no page.
     shown = page or Page(site_id=site_id, path=path)
     for name in () if is_missing else sorted({*options.site_counters} - {counter}):

@@ -8,7 +8,6 @@ import pytest
 from django.test import Client
 
 from django_hitcount.pages import paths
-from django_hitcount.pages.models import forget_pages
 from tests.browsers import BROWSER
 from tests.pages import site
 
@@ -16,8 +15,7 @@ MIDDLEWARE = "django_hitcount.pages.middleware.PageHitsMiddleware"
 
 
 @pytest.fixture(autouse=True)
-def no_test_meets_the_pages_of_another() -> None:
-    forget_pages()
+def no_test_meets_the_full_hours_of_another() -> None:
     paths._full.clear()
 
 

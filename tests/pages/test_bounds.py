@@ -16,10 +16,11 @@ from django_hitcount import flush_hits
 from django_hitcount.buffers.redis.link import Link
 from django_hitcount.db.tables import CountedAddress
 from django_hitcount.exceptions import BufferUnavailable
+from django_hitcount.known_rows import clear_known_rows
 from django_hitcount.outages import page_writes
 from django_hitcount.pages import paths
 from django_hitcount.pages.middleware import PageHitsMiddleware
-from django_hitcount.pages.models import Page, forget_pages
+from django_hitcount.pages.models import Page
 from django_hitcount.testing import BrowserRequestFactory
 from tests.browsers import BROWSER
 from tests.pages.site import counts
@@ -88,7 +89,7 @@ def test_bound_is_one_for_all_processes(counted, browser):
     counted(new_per_hour=2)
     with time_machine.travel("2026-03-10 12:10:00Z", tick=False):
         for number in range(4):
-            forget_pages()  # As another process.
+            clear_known_rows()  # As another process.
             paths._full.clear()
             browser.get(f"/{number}/")
 
