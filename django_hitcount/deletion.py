@@ -88,7 +88,7 @@ class_prepared.connect(_on_class_prepared, dispatch_uid="django_hitcount.deletio
 
 class _Deletion:
     """
-    The objects that a transaction deletes. After the COMMIT, Django calls it: see forget_now().
+    The objects that a transaction deletes. After the COMMIT, Django calls forget().
 
     Django sends all pre_delete signals before it deletes anything, and then a post_delete signal
     for each object. The pre_delete signals collect the expected objects. The first post_delete
@@ -104,19 +104,18 @@ class _Deletion:
         self._objects: dict[ObjectKey, None] = {}
         """All objects with a row, in order."""
 
-        self.__qualname__ = type(self).__qualname__  # Django logs it if the callback fails.
-
-    def __call__(self) -> None:
+    def forget(self) -> None:
+        """Forget them: see forget_now()."""
         if self._objects:
             work = partial(forget_now, [*self._objects], self.using)
             run_after_commit(work, databases=[hits_alias()])
 
     def is_pending(self) -> bool:
-        """Return whether the COMMIT will call this, and the savepoints have not changed since."""
+        """Return whether the COMMIT will call forget(), and the savepoints are still the same."""
         connection = connections[self.using]
         callbacks = connection.run_on_commit[self._callback_index : self._callback_index + 1]
         savepoints = {*connection.savepoint_ids}
-        return [(ids, callback) for ids, callback, *_ in callbacks] == [(savepoints, self)]
+        return [(ids, callback) for ids, callback, *_ in callbacks] == [(savepoints, self.forget)]
 
     def expect(self, key: ObjectKey, instance: models.Model) -> None:
         """Remember an object that is about to be deleted."""
@@ -145,17 +144,13 @@ _last_deletions: WeakKeyDictionary[BaseDatabaseWrapper, _Deletion] = WeakKeyDict
 
 
 def _on_pre_delete(instance: models.Model, using: str, **kwargs: Any) -> None:
-    if connections[using].in_atomic_block:
-        deletion = _get_deletion(using)
-        if key := _find_object_key(instance, using):
-            deletion.expect(key, instance)
+    deletion = _get_deletion(using)
+    if key := _find_object_key(instance, using):
+        deletion.expect(key, instance)
 
 
 def _on_post_delete(instance: models.Model, using: str, **kwargs: Any) -> None:
-    if not connections[using].in_atomic_block:  # Somebody has sent the signal by hand.
-        with transaction.atomic(using=using):
-            _on_post_delete(instance, using)
-    elif key := _find_object_key(instance, using):
+    if key := _find_object_key(instance, using):
         _get_deletion(using).write(key, instance)
 
 
@@ -172,7 +167,7 @@ def _get_deletion(using: str) -> _Deletion:
         if using == hits_alias():
             take_write_lock(using)  # Finding the key of an object may read a content type.
         deletion = _last_deletions[connection] = _Deletion(using)
-        transaction.on_commit(deletion, using=using, robust=True)
+        transaction.on_commit(deletion.forget, using=using, robust=True)
     return deletion
 
 
