@@ -44,7 +44,7 @@ def with_hits(
     Costs a subquery. With Redis, costs one round trip for all objects (one per chunk with
     iterator()), and one more and a query if there are numbers that Redis does not know.
     """
-    name = name or _default_name("hits", counter)
+    name = name or default_name("hits", counter)
     return _annotate(queryset, name, HitsInTables(queryset.model, counter=counter))
 
 
@@ -78,33 +78,26 @@ def with_visitors(
     iterator()).
     """
     last_days(days)
-    name = name or _default_name("visitors", counter)
+    name = name or default_name("visitors", counter)
     return _annotate(queryset, name, VisitorsInTables(queryset.model, counter=counter, days=days))
 
 
-def _default_name(noun: str, counter: str) -> str:
+def default_name(noun: str, counter: str) -> str:
+    """Return the name of a number of a counter, as of its annotation."""
     return noun if counter == DEFAULT_COUNTER else f"{counter}_{noun}"
 
 
 def _annotate(queryset: QuerySetT, name: str, expression: Expression) -> QuerySetT:
     """Annotate a queryset. Its objects then have exact numbers."""
-    _check_name_is_free(queryset.model, name)
+    label = queryset.model._meta.label
+    if name.startswith("_"):
+        raise ValueError(f"{name!r} is a private name of {label}: use another name.")
+    if is_part_of_class(queryset.model, name):  # As all fields, which Django refuses, too.
+        raise ValueError(f"{name!r} is part of the class {label}: use another name.")
     annotated = queryset.annotate(**{name: expression})
     iterable_class: IterableClass = annotated._iterable_class
     annotated._iterable_class = make_exact(iterable_class)
     return annotated
-
-
-def _check_name_is_free(model: type[models.Model], name: str) -> None:
-    """Raise ValueError if the model uses ``name`` for something that objects need."""
-    label = model._meta.label
-    if name.startswith("_"):
-        raise ValueError(f"{name!r} is a private name of {label}: use another name.")
-    fields = model._meta.get_fields()
-    if name in {*(f.name for f in fields), *(getattr(f, "attname", "") for f in fields)}:
-        raise ValueError(f"{name!r} is a field of {label}: use another name.")
-    if is_part_of_class(model, name):
-        raise ValueError(f"{name!r} is part of the class {label}: use another name.")
 
 
 class OptionsOfHits(TypedDict, total=False):

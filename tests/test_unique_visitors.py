@@ -178,7 +178,7 @@ def test_queryset_leaves_visitors_of_days_to_come_out_in_sql_too(article, rule):
 def test_queryset_does_not_write_over_a_field(rule):
     rule(visitors=True)
 
-    with pytest.raises(ValueError, match=r"'title' is a field of app\.Article"):
+    with pytest.raises(ValueError, match=r"'title' is part of the class app\.Article"):
         Article.objects.with_visitors(name="title")
 
 

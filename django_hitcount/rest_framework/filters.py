@@ -16,8 +16,9 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 
-from django_hitcount.conf import DEFAULT_COUNTER, get_config
+from django_hitcount.conf import get_config
 from django_hitcount.db.expressions import HitsInTables, VisitorsInTables
+from django_hitcount.querysets import default_name
 from django_hitcount.rest_framework.fields import HitCountField
 
 IN_TABLES = "_in_tables"
@@ -39,7 +40,7 @@ class HitsOfList(NamedTuple):
     @property
     def annotation(self) -> str:
         """The name that with_hits() gives those of all time; with the days for those of days."""
-        name = "hits" if self.counter == DEFAULT_COUNTER else f"{self.counter}_hits"
+        name = default_name("hits", self.counter)
         return name if self.days is None else f"{name}_of_{self.days}_days"
 
 
