@@ -34,7 +34,6 @@ from django_hitcount.counters import group_items
 from django_hitcount.counters.days import day_of, last_days
 from django_hitcount.counters.hits import (
     ADDRESS_LIMIT,
-    AMOUNT_LIMIT,
     REPEAT,
     Hit,
     NewHits,
@@ -277,10 +276,7 @@ class RefusedTokens:
             self._written_at = time.monotonic()
         if not amounts:
             return
-        hits = [
-            NewHits(NO_OBJECT, day_of(), min(amount, AMOUNT_LIMIT), reason)
-            for reason, amount in amounts.items()
-        ]
+        hits = [NewHits(NO_OBJECT, day_of(), amount, reason) for reason, amount in amounts.items()]
         try:
             get_buffer().record(hits)
         except (BufferUnavailable, *DATABASE_ERRORS) as exc:
