@@ -77,13 +77,14 @@ class HitCountOrderingFilter(filters.OrderingFilter):
 
     def get_valid_fields(self, queryset: Any, view: Any, context: Any = None) -> Any:
         """Return the names that a request may order by, and their labels."""
+        orderings = _find_orderings(queryset, view)
         found = [
             (name, label)
             for name, label in super().get_valid_fields(queryset, view, context or {})
-            if not _has_hits_of_others(name, queryset, view)
+            if orderings.get(name, True)
         ]
         if getattr(view, "ordering_fields", self.ordering_fields) == "__all__":
-            names = [name for name in _find_fields(view) if _find_hits(name, queryset, view)]
+            names = [name for name in _find_fields(view) if orderings.get(name)]
             found += [(name, name) for name in names if name not in dict(found)]
         return found
 
@@ -93,10 +94,11 @@ class HitCountOrderingFilter(filters.OrderingFilter):
             (field.source or name).replace(".", "__"): name
             for name, field in _find_fields(view).items()
         }
+        orderings = _find_orderings(queryset, view)
         return [
             (ours.get(source, source), label)
             for source, label in super().get_default_valid_fields(queryset, view, context or {})
-            if source not in ours or _find_hits(ours[source], queryset, view)
+            if source not in ours or orderings.get(ours[source])
         ]
 
     def filter_queryset(self, request: Request, queryset: Any, view: Any) -> Any:
@@ -111,10 +113,10 @@ class HitCountOrderingFilter(filters.OrderingFilter):
 def _make_terms(queryset: Any, ordering: Iterable[Any], view: Any) -> tuple[Any, list[Any]]:
     """Return a queryset that knows the hits that it is ordered by, and the terms of the order."""
     terms: list[Any] = []
-    is_by_hits = False
+    is_by_hits, orderings = False, _find_orderings(queryset, view)
     for term in dict.fromkeys(ordering):  # A request can repeat a term a thousand times.
         name = term.removeprefix("-") if isinstance(term, str) else ""
-        if hits := _find_hits(name, queryset, view):
+        if hits := orderings.get(name):
             queryset, known = _add_hits(queryset, hits, view)
             is_by_hits, term = True, f"-{known}" if term.startswith("-") else known
         elif _has_cursor(view) and isinstance(
@@ -146,27 +148,23 @@ def _has_cursor(view: Any) -> bool:
     return isinstance(paginator, type) and issubclass(paginator, CursorPagination)
 
 
-def _find_hits(name: str, queryset: Any, view: Any) -> HitsOfList | None:
-    """Return the hits that ``name`` orders by; None if it is something else."""
+def _find_orderings(queryset: Any, view: Any) -> dict[str, HitsOfList | None]:
+    """
+    Return the hits that names order by. None is for those of other objects: nothing orders by them.
+    """
     columns = {field.name for field in queryset.model._meta.get_fields()}
-    annotation = queryset.query.annotations.get(name)
-    if name in columns or not isinstance(annotation, HitsInTables | None):
-        return None
-    if field := _find_fields(view).get(name):
+    of_counters = map(HitsOfList, get_config().counters)
+    found: dict[str, HitsOfList | None] = {hits.annotation: hits for hits in of_counters}
+    fields = _find_fields(view)
+    for name, field in fields.items():
         is_own = "." not in (field.source or "") and field.source not in columns
-        return HitsOfList(field.counter, field.days) if is_own else None
-    if annotation is not None:
-        return HitsOfList(annotation.counter)
-    known = map(HitsOfList, get_config().counters)
-    return next((hits for hits in known if hits.annotation == name), None)
-
-
-def _has_hits_of_others(name: str, queryset: Any, view: Any) -> bool:
-    """Return whether ``name`` is a field with the hits of other objects: nothing orders by them."""
-    if name not in _find_fields(view) or name in queryset.query.annotations:
-        return False
-    columns = {field.name for field in queryset.model._meta.get_fields()}
-    return name not in columns and not _find_hits(name, queryset, view)
+        found[name] = HitsOfList(field.counter, field.days) if is_own else None
+    for name, annotation in queryset.query.annotations.items():
+        if not isinstance(annotation, HitsInTables):
+            found.pop(name, None)
+        elif not (name in fields and found[name]):
+            found[name] = HitsOfList(annotation.counter)
+    return {name: hits for name, hits in found.items() if name not in columns}
 
 
 def _find_fields(view: Any) -> dict[str, HitCountField]:
@@ -229,13 +227,9 @@ def _lost_orderings(view: type[GenericAPIView], given: Mapping[str, Any]) -> lis
     # An item may be a name, a pair of a name and a label, or an expression.
     firsts = [[*item, None][0] if isinstance(item, list | tuple) else item for item in wanted]
     names = dict.fromkeys(item.removeprefix("-") for item in firsts if isinstance(item, str))
-    known = queryset.query.annotations
-    return [
-        name
-        for name in names
-        if (name not in known and not knows_hits and _find_hits(name, queryset, seen))
-        or _has_hits_of_others(name, queryset, seen)
-    ]
+    known, orderings = queryset.query.annotations, _find_orderings(queryset, seen)
+    found = {name: hits for name, hits in orderings.items() if hits is None or not knows_hits}
+    return [name for name in names if name in found and name not in known]
 
 
 def _listed(value: object) -> list[Any]:
