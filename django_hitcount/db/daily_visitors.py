@@ -19,6 +19,7 @@ from django.db.models.functions import Concat, StrIndex
 from django.db.models.lookups import Exact
 
 from django_hitcount import conf
+from django_hitcount.counters import split
 from django_hitcount.counters.days import open_days
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey
 from django_hitcount.counters.visitors import DayInTable, Sketch
@@ -79,9 +80,7 @@ def read_sketch_counts(keys: Collection[DailyVisitorsKey]) -> dict[DailyVisitors
 def _read_column(keys: Collection[DailyVisitorsKey], column: str) -> dict[DailyVisitorsKey, Any]:
     """Read a column of the rows that have a sketch, by key."""
     found: dict[DailyVisitorsKey, Any] = {}
-    remaining = sorted(keys)
-    for start in range(0, len(remaining), KEYS_PER_STATEMENT):
-        chunk = remaining[start : start + KEYS_PER_STATEMENT]
+    for chunk in split(sorted(keys), KEYS_PER_STATEMENT):
         rows = (
             DailyVisitors.objects.using(hits_alias())
             .filter(

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from django_hitcount.counters import split
 from django_hitcount.counters.rankings import (
     Head,
     Order,
@@ -107,8 +108,8 @@ def stream_objects(scope: Scope, order: Order) -> Iterator[RankedKey]:
 def rank_these(scope: Scope, object_ids: Sequence[str]) -> list[RankedKey]:
     """Rank those of some objects that have hits. Costs a query per thousand."""
     found = []
-    for start in range(0, len(object_ids), IDS_PER_STATEMENT):
-        ids = {f"id_{n}": pk for n, pk in enumerate(object_ids[start : start + IDS_PER_STATEMENT])}
+    for some in split(object_ids, IDS_PER_STATEMENT):
+        ids = {f"id_{n}": pk for n, pk in enumerate(some)}
         sql = select_sums(scope, f"object_id IN ({', '.join(f'%({name})s' for name in ids)})")
         found += _to_keys(read_rows(sql, {"counter": scope.counter, **ids}))
     return rank_keys(found)

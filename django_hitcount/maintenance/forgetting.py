@@ -20,6 +20,7 @@ from django.utils import timezone
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import get_config
+from django_hitcount.counters import split
 from django_hitcount.counters.keys import CounterKey, InvalidKey, ObjectKey
 from django_hitcount.counters.primary_keys import convert_key, find_by_texts, named_models
 from django_hitcount.db import slots
@@ -122,8 +123,7 @@ def forget_deleted(
     Raises BufferUnavailable and the errors of the database.
     """
     partitions, unanswered = get_config().partitions, set[Location]()
-    for start in range(0, len(deleted), OBJECTS_AT_A_TIME):
-        chunk = deleted[start : start + OBJECTS_AT_A_TIME]
+    for chunk in split(deleted, OBJECTS_AT_A_TIME):
         ready = [
             row
             for row in chunk
