@@ -125,7 +125,7 @@ def _look_up(model: type[models.Model], using: str) -> ContentType:
     return content_type
 
 
-def clear_content_types() -> None:
+def clear_content_types(**kwargs: Any) -> None:
     """Clear the cache of content types. Call it when another process may have deleted one."""
     ContentType.objects.clear_cache()
 
@@ -156,9 +156,7 @@ def _on_save(instance: ContentType, created: bool, using: str, **kwargs: Any) ->
         transaction.on_commit(look_again, using=using, robust=True)
 
 
-def _on_delete(**kwargs: Any) -> None:
-    clear_content_types()
-
-
 post_save.connect(_on_save, sender=ContentType, dispatch_uid="django_hitcount.content_types")
-post_delete.connect(_on_delete, sender=ContentType, dispatch_uid="django_hitcount.content_types")
+post_delete.connect(
+    clear_content_types, sender=ContentType, dispatch_uid="django_hitcount.content_types"
+)

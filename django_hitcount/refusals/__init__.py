@@ -102,10 +102,8 @@ def _classify(user_agent: str) -> bool:
     return bool(is_added or not user_agent.strip() or _library().is_bot(user_agent))
 
 
-@cache
-def _library() -> Bots:
-    """Return the patterns of is-bot. They take some milliseconds to compile."""
-    return Bots()
+_library = cache(Bots)
+"""Returns the patterns of is-bot. They take some milliseconds to compile."""
 
 
 @refusal("do_not_track", _("The browser asks not to be tracked."), uses_database=False)

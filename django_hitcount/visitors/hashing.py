@@ -162,10 +162,7 @@ def _hash(text: bytes, key: VisitorKey) -> bytes:
 def _read_key(period: str) -> VisitorKey:
     """Read the key of a period. Raises BufferUnavailable or a database error."""
     with _breaker.guard():
-        return _derive_key(period, salt_of(period))
-
-
-def _derive_key(period: str, salt: bytes) -> VisitorKey:
+        salt = salt_of(period)
     secret = salted_hmac("django_hitcount.visitors", salt, algorithm="sha256").digest()
     fingerprint = blake2b(secret, digest_size=FINGERPRINT_LETTERS // 2).hexdigest()
     return VisitorKey(f"v{VERSION}-{period}-{fingerprint}", secret)
