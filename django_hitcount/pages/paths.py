@@ -37,8 +37,7 @@ def path_of(request: HttpRequest) -> str | None:
     if match and "admin" in match.app_names:
         return None
     path, excluded = _single_slashes(request.path), options.exclude
-    if not path.isascii():
-        path = path.encode(errors="replace").decode()
+    path = path.encode(errors="replace").decode()
     if options.strip_slash:
         path = path.rstrip("/") or "/"
     if options.lower_case:

@@ -286,8 +286,7 @@ def _convert_texts(value: object, option: str, what: str) -> list[str]:
 
 def _logged_in_user(context: HitContext) -> Any:
     """Return the user who is logged in, or None. A forged session is not read."""
-    session = getattr(context.request, "session", None)
-    if session is not None and is_forged(session):
+    if is_forged(getattr(context.request, "session", None)):
         return None
     user = getattr(context.request, "user", None)
     return user if getattr(user, "is_authenticated", False) else None
