@@ -238,24 +238,19 @@ def _find_conflicts(config: Config) -> Iterator[SettingError]:
                 "Use fewer seconds, or set VISITOR_KEY_ROTATION to 'month' or 'never'.",
             )
     pages = config.pages
-    named = {
-        "counter": [pages.counter],
-        "site_counters": pages.site_counters,
-        "not_found": [pages.not_found] if pages.not_found else [],
-    }
-    for option, name in ((option, name) for option, names in named.items() for name in names):
-        if name not in config.counters:
+    named = [("site_counters", name) for name in pages.site_counters]
+    for option, name in (("counter", pages.counter), *named, ("not_found", pages.not_found)):
+        if name is not None and name not in config.counters:
             yield SettingError(
                 "HITCOUNT['PAGES']",
                 f"HITCOUNT['PAGES'][{option!r}] names {name!r}, which is no counter.",
                 f"Declare it: HITCOUNT['COUNTERS'][{name!r}] = {{}}.",
             )
     for place, identities in dict.fromkeys(map(config.identities_of, (None, *config.counters))):
-        if config.visitor_cookie or {*identities} != {"cookie"}:
-            continue
-        yield SettingError(
-            place,
-            f"{place} only contains 'cookie', but HITCOUNT['VISITOR_COOKIE'] is not set, so "
-            "visitors cannot be distinguished.",
-            "Set HITCOUNT['VISITOR_COOKIE'] to the name of your cookie.",
-        )
+        if {*identities} == {"cookie"} and not config.visitor_cookie:
+            yield SettingError(
+                place,
+                f"{place} only contains 'cookie', but HITCOUNT['VISITOR_COOKIE'] is not set, so "
+                "visitors cannot be distinguished.",
+                "Set HITCOUNT['VISITOR_COOKIE'] to the name of your cookie.",
+            )
