@@ -96,11 +96,6 @@ def is_whole_number(value: object, low: int, high: int) -> bool:
     return type(value) is int and low <= value <= high
 
 
-def is_number(value: object) -> bool:
-    """Return whether ``value`` is a number, and neither True nor False."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def is_list(value: object) -> bool:
     """Return whether ``value`` is a list or a tuple."""
     return isinstance(value, list | tuple)
@@ -116,7 +111,7 @@ TEXT = Kind[str](is_text, "Set it to a string.")
 FLAG = Kind[bool](lambda value: isinstance(value, bool), "Set it to True or False.")
 
 SECONDS_TO_WAIT = Kind[float](
-    lambda value: is_number(value) and 0 < value <= 60,
+    lambda value: type(value) in {int, float} and 0 < value <= 60,
     "Set it to a number of seconds greater than 0, 60 at most.",
 )
 """A page must not wait longer for a counter."""

@@ -85,17 +85,6 @@ class HitPlan(NamedTuple):
         return keys, args
 
 
-class RecordReply(NamedTuple):
-    """The reply of the script."""
-
-    results: list[RecordResult]
-    is_full: bool
-    """Whether this call brought the number of pending counters over FLUSH_THRESHOLD."""
-
-    unknown: Unknown | None
-    """What Redis holds of counters whose totals it does not know; None if it knows all."""
-
-
 def build_record_call(
     names: RunKeys,
     hits: Sequence[NewHits],
@@ -156,17 +145,24 @@ def read_one_result(reply: Reply, hit: NewHits) -> RecordResult | None:
     return RecordResult(int(total), hit.refusal or VERDICTS[verdict])
 
 
-def read_reply(reply: Reply, hits: Sequence[NewHits]) -> RecordReply:
-    """Convert the reply to the call that recorded ``hits``."""
+def read_reply(
+    reply: Reply, hits: Sequence[NewHits]
+) -> tuple[list[RecordResult], bool, Unknown | None]:
+    """
+    Convert the reply to the call that recorded ``hits``.
+
+    Also returns whether this call brought the number of pending counters over FLUSH_THRESHOLD, and
+    what Redis holds of counters whose totals it does not know, or None if it knows all.
+    """
     if result := read_one_result(reply, hits[0]):
-        return RecordReply([result], False, None)
+        return [result], False, None
     is_full, totals, refusals, held = reply
     results = [
         RecordResult(None if total is None else int(total), hit.refusal or VERDICTS[refusal])
         for hit, total, refusal in zip(hits, totals, refusals, strict=True)
     ]
     missing = [hit.key for hit, result in zip(hits, results, strict=True) if result.total is None]
-    return RecordReply(results, bool(is_full), Unknown(missing, *held) if held else None)
+    return results, bool(is_full), Unknown(missing, *held) if held else None
 
 
 def _kind_of(visitor: VisitorHashes) -> VisitorKind:
