@@ -43,11 +43,6 @@ WIDEST_BAR = 6.0
 SHARE_IN_FRONT, SHARE_BEHIND, SHARE_ALONE = 0.5, 0.9, 0.7
 """How much of its column a bar takes. Bars of the period before look out behind the others."""
 
-SPARKLINE_WIDTH, SPARKLINE_HEIGHT = 100, 24
-
-SPARKLINE_MARGIN = 2
-"""Above and below the line, so that its stroke is not cut off."""
-
 Third = Literal["start", "middle", "end"]
 Unit = Literal["day", "week", "month"]
 
@@ -229,23 +224,20 @@ class Sparkline(NamedTuple):
     points: str
     """What the attribute ``points`` of a polyline has. The newest day is last."""
 
-    width: int = SPARKLINE_WIDTH
-    height: int = SPARKLINE_HEIGHT
+    width: int
+    height: int
+    """In units of the points: days, and hits. The line is drawn in any size."""
 
 
 def sparkline(hits: Mapping[datetime.date, int]) -> Sparkline:
-    """Lay out a line of ``hits`` by day, which has at least one day, in order and without gaps."""
+    """Lay out a line of ``hits`` by day, which has some days, in order and without gaps."""
     days, values = [*hits], [*hits.values()]
     low, high = min(*values, 0), max(*values, 1)
-    step = SPARKLINE_WIDTH / max(len(values) - 1, 1)
-    base = SPARKLINE_HEIGHT - SPARKLINE_MARGIN
-    room = base - SPARKLINE_MARGIN
-    tops = [base - (value - low) / (high - low) * room for value in values]
-    if len(tops) == 1:
-        tops *= 2
     return Sparkline(
         first_day=days[0],
         last_day=days[-1],
         hits=sum(values),
-        points=" ".join(f"{number * step:g},{top:.4g}" for number, top in enumerate(tops)),
+        points=" ".join(f"{number},{high - value}" for number, value in enumerate(values)),
+        width=len(days) - 1,
+        height=high - low,
     )

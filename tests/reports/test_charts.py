@@ -155,14 +155,18 @@ def test_no_days_are_an_empty_chart():
 def test_sparkline_goes_from_the_first_day_to_the_last():
     line = sparkline(by_day(0, 2, 4))
 
-    assert line.points == "0,22 50,12 100,2"
+    assert (line.points, line.width, line.height) == ("0,4 1,2 2,0", 2, 4)
     assert (line.first_day, line.last_day) == (FIRST, FIRST + datetime.timedelta(days=2))
     assert line.hits == 6
 
 
 def test_sparkline_of_no_hits_is_low():
-    assert sparkline(by_day(0, 0)).points == "0,22 100,22"
+    line = sparkline(by_day(0, 0))
+
+    assert (line.points, line.height) == ("0,1 1,1", 1)
 
 
-def test_sparkline_of_one_day_is_level():
-    assert sparkline(by_day(3)).points == "0,2 100,2"
+def test_sparkline_has_room_for_hits_that_were_taken_back():
+    line = sparkline(by_day(3, -2))
+
+    assert (line.points, line.height) == ("0,0 1,5", 5)
