@@ -31,7 +31,6 @@ from django_hitcount.counters.rankings import Order, RankedKey, Scope, weigh_day
 from django_hitcount.db.rankings import compare_objects, stream_objects
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.tables import DailyModelHits, RefusedHitSlot, hits_alias
-from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.numbers import read_numbers
 from django_hitcount.refusals.registry import reasons_by_name
 from django_hitcount.reports import (
@@ -147,8 +146,7 @@ def read_refused(selection: Selection) -> list[RefusedRow]:
     refused = RefusedHitSlot.objects.using(using).filter(
         day__range=selection.period.ends, counter=selection.counter
     )
-    with savepoint(using):
-        sums = dict(refused.values_list("refusal").annotate(sum=Sum("hits")))
+    sums = dict(refused.values_list("refusal").annotate(sum=Sum("hits")))
     return refused_rows({name: int(hits) for name, hits in sums.items()}, reasons_by_name())
 
 
@@ -274,16 +272,13 @@ def _stream_visitors(rows: Iterator[ObjectRow], selection: Selection) -> Iterato
 def _add_visitors(rows: Iterable[ObjectRow], selection: Selection) -> list[ObjectRow]:
     """Add the visitors of the period, if the report shows them, and if they can be read now."""
     found = [*rows]
-    if not (found and selection.shows_visitors):
+    if not selection.shows_visitors:
         return found
     days = selection.period.ends
     ranges = [Number(CounterKey(*row.key, selection.counter), *days, True) for row in found]
-    try:
-        visitors = read_numbers(ranges)
-    except BufferUnavailable:
-        return found
+    visitors = read_numbers(ranges, on_page=True)
     # 0 is none: there are hits, so nobody counted their visitors.
     return [
-        replace(row, visitors=int(visitors[wanted]) or None)
+        replace(row, visitors=int(visitors.get(wanted, 0)) or None)
         for row, wanted in zip(found, ranges, strict=True)
     ]

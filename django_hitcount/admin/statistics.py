@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import Model
 from django.http import HttpRequest
-from django.utils.translation import gettext, gettext_lazy
+from django.utils.translation import gettext
 
 from django_hitcount import conf
 from django_hitcount.admin.pages import ComparisonForm
@@ -34,12 +33,6 @@ from django_hitcount.series import day_range, hits_by_day, read_counters
 RANGES = (1, 7, 30)
 """The ranges of days in the table of counters."""
 
-_LABELS = {
-    "day": gettext_lazy("%(counter)s per day"),
-    "week": gettext_lazy("%(counter)s per week"),
-    "month": gettext_lazy("%(counter)s per month"),
-}
-
 MOST_CORRECTIONS = 50
 """Corrections that the page shows, the newest first."""
 
@@ -60,34 +53,26 @@ def read_statistics(obj: Model, selection: Selection) -> dict[str, Any]:
     Whatever the number of counters, costs a query for the hits, one for the corrections, one for
     the visitors if a counter has that option, and one for the totals if the buffer does not know
     them all. With Redis, costs two round trips, one for the visitors, one for totals that Redis
-    does not know, and one for each hundred sketches of days that are counted together. Days that
-    ended before the last 30 cost a query and a round trip more for the hits, and for the visitors.
+    does not know, and one for each hundred sketches of days that are counted together.
     """
     counters, period = conf.get_config().counters, selection.period
     keys = {name: counter_key(obj, counter=name) for name in counters}
     key = keys[selection.counter]
 
-    first_day, today = recent = last_days(max(RANGES))
-    spans = [recent, period.ends]
-    if period.last_day >= first_day:
-        spans = [(min(first_day, period.first_day), today)]
-    sums: Sums = Counter()
-    for span in spans:
-        sums.update(read_counters(keys.values(), day_range(*span)))
+    first_day, today = last_days(max(RANGES))
+    longest = min(first_day, period.first_day), today
+    sums = read_counters(keys.values(), day_range(*longest))
     hits = {day: sums[selection.counter, day] for day in period.list_days()}
     chart = bar_chart(hits)
 
     # The visitors of a week are not the sum of those of its days.
     shows_visitors = chart.unit == "day" and selection.counts_visitors
-    span, *earlier = spans if shows_visitors else [recent]
     visitors = read_visitors_of_days(
         [keys[name] for name, options in counters.items() if options.visitors],
-        *span,
+        *(longest if shows_visitors else (first_day, today)),
         merged_from=first_day,
     )
-    counted = dict(visitors.by_day(key))
-    for span in earlier:
-        counted.update(read_visitors_of_days([key], *span).by_day(key))
+    counted = visitors.by_day(key)
     by_day = {day: counted.get(day, 0) for day in hits} if shows_visitors else {}
 
     corrections = _read_corrections(key)
@@ -97,7 +82,6 @@ def read_statistics(obj: Model, selection: Selection) -> dict[str, Any]:
         "hits": sum(hits.values()),
         # Their sum may be 0 all the same, if hits were taken back.
         "has_hits": any(hits.values()),
-        "hits_label": _LABELS[chart.unit] % {"counter": label_counter(selection.counter)},
         "hits_chart": chart,
         "visitors_chart": bar_chart(by_day) if by_day.keys() & counted.keys() else None,
         "rows": rows,

@@ -22,7 +22,6 @@ from django.utils.translation import gettext, gettext_lazy
 from django_hitcount import conf
 from django_hitcount.counters.keys import InvalidKey, ObjectKey
 from django_hitcount.counters.primary_keys import convert_key, find_by_texts
-from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.tables import HitSlot, hits_alias
 from django_hitcount.reports.selection import Models, Selection
 
@@ -100,9 +99,8 @@ def _types_with(rows: QuerySet[HitSlot]) -> list[ContentType]:
     """Return the content types that have one of ``rows``, which are in the order of an index."""
     using = hits_alias()
     one = rows.filter(content_type=OuterRef("pk")).values("content_type")[:1]
-    with savepoint(using):
-        all_types = ContentType.objects.using(using).alias(row=Subquery(one))
-        return [*all_types.filter(row__isnull=False)]
+    all_types = ContentType.objects.using(using).alias(row=Subquery(one))
+    return [*all_types.filter(row__isnull=False)]
 
 
 def leave_out_overviews(selection: Selection) -> Selection:

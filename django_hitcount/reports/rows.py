@@ -12,7 +12,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from typing import Any, NamedTuple
 
 from django.db.models import Model
@@ -151,17 +151,13 @@ def write_csv(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator
     Numbers have no separators, and days are like 2026-11-22, so that spreadsheets can calculate
     with them whatever the language.
     """
-    yield BYTE_ORDER_MARK + _write_rows([header])
-    rest = iter(rows)
-    while some := [*islice(rest, ROWS_AT_A_TIME)]:
-        yield _write_rows(some)
-
-
-def _write_rows(rows: Iterable[Sequence[Cell]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC)
-    writer.writerows([[defuse(cell) for cell in row] for row in rows])
-    return text.getvalue()
+    yield BYTE_ORDER_MARK
+    lines = chain([header], rows)
+    while some := [*islice(lines, ROWS_AT_A_TIME)]:
+        text = io.StringIO()
+        writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC)
+        writer.writerows([defuse(cell) for cell in line] for line in some)
+        yield text.getvalue()
 
 
 def defuse(cell: Cell) -> Cell:

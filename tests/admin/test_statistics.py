@@ -260,11 +260,9 @@ def test_hits_that_cancel_each_other_out_are_drawn(admin, article):
 
 @pytest.mark.parametrize("visitors", [False, True])
 @pytest.mark.parametrize("number", [1, 5])
-@pytest.mark.parametrize(
-    ("query", "reads"), [({}, 1), ({"period": "365"}, 1), ({"first": 400, "last": 380}, 2)]
-)
+@pytest.mark.parametrize("query", [{}, {"period": "365"}, {"first": 400, "last": 380}])
 def test_more_counters_cost_no_more_queries(
-    buffer, admin, article, settings, number, visitors, query, reads, django_assert_num_queries
+    buffer, admin, article, settings, number, visitors, query, django_assert_num_queries
 ):
     names = ["views", *(f"counter{n}" for n in range(number - 1))]
     counters = {name: {"visitors": visitors} for name in names}
@@ -272,8 +270,8 @@ def test_more_counters_cost_no_more_queries(
     visit(article, [1])
     flush_hits()
     admin.get(url_of(article))
-    queries = 2 + 1 + 1 + reads * (1 + visitors)  # Session and user, the object, corrections; hits.
-    round_trips = 1 + reads * (1 + visitors)  # Totals; hits.
+    queries = 2 + 1 + 1 + 1 + visitors  # Session and user, the object, corrections; hits.
+    round_trips = 1 + 1 + visitors  # Totals; hits.
 
     with (
         sends() as sent,
