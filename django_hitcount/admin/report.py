@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
-from django.db.models import Max, Model, Sum
+from django.db.models import Model, Sum
 from django.http import HttpRequest, HttpResponseBase
 from django.template.response import TemplateResponse
 from django.utils import timezone
@@ -24,13 +23,13 @@ from django_hitcount.admin.pages import (
     page_context,
 )
 from django_hitcount.buffers import get_buffer
-from django_hitcount.counters.days import day_of, time_since
+from django_hitcount.counters import split
+from django_hitcount.counters.days import time_since
 from django_hitcount.counters.keys import CounterKey, ObjectKey
 from django_hitcount.counters.numbers import Number
 from django_hitcount.counters.rankings import Order, RankedKey, Scope, weigh_days
 from django_hitcount.db.rankings import compare_objects, stream_objects
-from django_hitcount.db.savepoints import savepoint
-from django_hitcount.db.tables import DailyModelHits, RefusedHitSlot, hits_alias
+from django_hitcount.db.tables import RefusedHitSlot, hits_alias
 from django_hitcount.numbers import read_numbers
 from django_hitcount.refusals.registry import reasons_by_name
 from django_hitcount.reports import (
@@ -52,7 +51,7 @@ from django_hitcount.reports.rows import (
     share_of,
     sum_up,
 )
-from django_hitcount.reports.selection import Period, Selection, period_up_to
+from django_hitcount.reports.selection import Selection
 from django_hitcount.series import hits_by_day
 from django_hitcount.status import get_flush_status
 
@@ -63,11 +62,10 @@ ROWS = 10
 """Objects of a ranking on the page."""
 
 ROWS_AT_A_TIME = 1000
-"""Rows of a file whose objects are loaded together."""
+"""Rows of a file whose objects are loaded together. The first of them have their visitors, too."""
 
-MOST_ROWS_WITH_VISITORS = 1000
 VISITORS_AT_A_TIME = 100
-"""Rows of a file whose visitors are read, and of how many together: a day may have 12 KB."""
+"""Rows whose visitors are read together: a day may have 12 KB."""
 
 FILES = ("days", "top", "rising", "falling", "refused")
 """The tables that can be downloaded, by the name in an address."""
@@ -100,11 +98,11 @@ class HitReportAdmin(ListAdmin):
             **page_context(self, request, choice),
             "title": _("Hits"),
             "report": report,
-            "days_with_hits": find_days_with_hits(selection) if report["is_empty"] else None,
             "model_name": selection.model and selection.model._meta.verbose_name_plural,
-            "top": self._link(request, report["top"], selection),
-            "rising": self._link(request, report["rising"], selection),
-            "falling": self._link(request, report["falling"], selection),
+            **{
+                order.name.lower(): self._link(request, rows, selection)
+                for order, rows in report["rankings"].items()
+            },
             "buffer": status,
             "hits_are_late": bool(waiting_since and time_since(waiting_since) > LATE_AFTER),
             "time_zone": timezone.get_default_timezone_name(),
@@ -120,24 +118,6 @@ class HitReportAdmin(ListAdmin):
         choice = {"counter": selection.counter, "first": period.first_day, "last": period.last_day}
         find = partial(find_address, self.admin_site, request, choice=choice)
         return [(row, find(row.obj) if row.obj else None) for row in rows]
-
-
-def find_days_with_hits(selection: Selection) -> Period | None:
-    """
-    Return days up to the newest one that is over and has hits that are compacted; None without one.
-
-    Costs a query.
-    """
-    using = hits_alias()
-    rows = DailyModelHits.objects.using(using).filter(
-        content_type_id__in=selection.content_type_ids,
-        counter=selection.counter,
-        day__lt=day_of(),
-        hits__gt=0,
-    )
-    with savepoint(using):
-        newest: datetime.date | None = rows.aggregate(newest=Max("day"))["newest"]
-    return period_up_to(newest) if newest else None
 
 
 def read_refused(selection: Selection) -> list[RefusedRow]:
@@ -164,20 +144,18 @@ def read_report(selection: Selection) -> dict[str, Any]:
     keys = {ranked.object_key for rows in first.values() for ranked in rows}
     objects = load_objects(keys, selection.models, most_models=MOST_MODELS)
     numbers = sum_up(hits, before)
+    visitors = _read_visitors(first[Order.TOP], selection)
     rows = {
-        order: _describe(ranked, objects, selection, numbers["total"])
+        order: _describe(ranked, objects, visitors, selection, numbers["total"])
         for order, ranked in first.items()
     }
-    top = _add_visitors(rows[Order.TOP], selection)
     refused = read_refused(selection)
     refused_hits = sum(row.hits for row in refused)
     return {
         **numbers,
         "today": today,
-        "top": top,
-        "lacks_visitors": None in [row.visitors for row in top],
-        "rising": rows[Order.RISING],
-        "falling": rows[Order.FALLING],
+        "rankings": rows,
+        "lacks_visitors": None in [row.visitors for row in rows[Order.TOP]],
         # Whether no other object rose or fell as much as these.
         "is_certain": all(ranking.proves(ROWS) for ranking in rankings.values()),
         "refused": refused,
@@ -202,8 +180,7 @@ def read_file(name: str, selection: Selection) -> Iterator[str]:
     hits, before, _today = _read_days(selection)
     if name == "days":
         return days_csv(hits, before)
-    rows = _stream(Order.TOP, selection, sum(hits.values()))
-    return objects_csv(_stream_visitors(rows, selection), has_shares=True)
+    return objects_csv(_stream(Order.TOP, selection, sum(hits.values())), has_shares=True)
 
 
 def _read_days(selection: Selection) -> tuple[Days, Days, int | None]:
@@ -233,16 +210,20 @@ def _scope(selection: Selection) -> Scope:
 
 
 def _stream(order: Order, selection: Selection, total: int = 0) -> Iterator[ObjectRow]:
-    """Yield all rows of a ranking. See _describe() for ``total``."""
+    """Yield all rows of a ranking, the first thousand of Order.TOP with their visitors."""
     ranked = stream_objects(_scope(selection), order)
+    shows_visitors = order is Order.TOP
     while some := [*islice(ranked, ROWS_AT_A_TIME)]:
         objects = load_objects({row.object_key for row in some}, selection.models)
-        yield from _describe(some, objects, selection, total)
+        visitors = _read_visitors(some, selection) if shows_visitors else {}
+        yield from _describe(some, objects, visitors, selection, total)
+        shows_visitors = False
 
 
 def _describe(
     ranked: Iterable[RankedKey],
     objects: Mapping[ObjectKey, Model],
+    visitors: Mapping[ObjectKey, int],
     selection: Selection,
     total: int,
 ) -> list[ObjectRow]:
@@ -257,28 +238,18 @@ def _describe(
             hits=hits,
             before=before if is_compared else None,
             share=share_of(hits, total),
+            visitors=visitors.get(key) or None,  # There are hits: with 0, nobody counted visitors.
         )
         for key, hits, before in ranked
     ]
 
 
-def _stream_visitors(rows: Iterator[ObjectRow], selection: Selection) -> Iterator[ObjectRow]:
-    """Add the visitors of the first rows."""
-    for _batch in range(MOST_ROWS_WITH_VISITORS // VISITORS_AT_A_TIME):
-        yield from _add_visitors(islice(rows, VISITORS_AT_A_TIME), selection)
-    yield from rows
-
-
-def _add_visitors(rows: Iterable[ObjectRow], selection: Selection) -> list[ObjectRow]:
-    """Add the visitors of the period, if the report shows them, and if they can be read now."""
-    found = [*rows]
-    if not selection.shows_visitors:
-        return found
+def _read_visitors(ranked: Sequence[RankedKey], selection: Selection) -> dict[ObjectKey, int]:
+    """Read the visitors of the period, if the report shows them, and if they can be read now."""
+    found: dict[ObjectKey, int] = {}
     days = selection.period.ends
-    ranges = [Number(CounterKey(*row.key, selection.counter), *days, True) for row in found]
-    visitors = read_numbers(ranges, on_page=True)
-    # 0 is none: there are hits, so nobody counted their visitors.
-    return [
-        replace(row, visitors=int(visitors.get(wanted, 0)) or None)
-        for row, wanted in zip(found, ranges, strict=True)
-    ]
+    for some in split(ranked if selection.shows_visitors else (), VISITORS_AT_A_TIME):
+        keys = [CounterKey(*row.object_key, selection.counter) for row in some]
+        numbers = read_numbers([Number(key, *days, True) for key in keys], on_page=True)
+        found |= {number.key[:2]: int(count) for number, count in numbers.items()}
+    return found

@@ -118,15 +118,6 @@ def named_period(name: str, *, with_today: bool = False) -> Period:
     return Period(name=name, first_day=first_day, last_day=max(first_day, last_day), today=today)
 
 
-def period_up_to(day: datetime.date) -> Period | None:
-    """Return as many days as the default period has, up to a day; None for days of the year 1."""
-    days = int(DEFAULT_PERIOD)
-    if day.toordinal() <= 2 * days:
-        return None
-    first_day, last_day = days_until(day, days)
-    return Period(first_day=first_day, last_day=last_day, today=day_of())
-
-
 Models = Mapping[int, type[Model]]
 """Models by the primary keys of their content types."""
 
