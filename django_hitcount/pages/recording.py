@@ -67,50 +67,43 @@ def _record(request: HttpRequest, response: HttpResponseBase, path: str) -> None
     options, site_id = get_config().pages, site_id_of(request)
     is_missing = response.status_code == NOT_FOUND
     counter = str(options.not_found if is_missing else options.counter)
-    page, site = None, WholeSite(site_id)
-    is_html = "Content-Type" in response
-    if not is_html and (page := find_page(site_id, path, may_be_new=False)) is None:
-        return  # As far as this site knows, it is no page.
-    shown = page or Page(site_id=site_id, path=path)
-    for name in () if is_missing else sorted({*options.site_counters} - {counter}):
-        if of_site := _make_hit_of_site(request, site, shown, name):
-            record_new_hits([site], [of_site], request, with_totals=False)
-    of_site = _make_hit_of_site(request, site, shown, counter)
-    if of_site is None:
-        return
-    key, day, *_ = of_site
-    found: list[tuple[Model, NewHits]] = [] if is_missing else [(site, of_site)]
-    try:
-        page = page or _find_or_make(site_id, path, "404" if is_missing else "pages")
-        if page:
-            found.append((page, NewHits(counter_key(page, counter=counter), day, 1)))
+    site, shown = WholeSite(site_id), Page(site_id=site_id, path=path)
+    if "Content-Type" not in response:
+        known = find_page(site_id, path, may_be_new=False)
+        if known is None:
+            return  # As far as this site knows, it is no page.
+        shown = known
+    of_site_alone = [] if is_missing else sorted({*options.site_counters} - {counter})
+    for name in (*of_site_alone, counter):
+        hit = NewHits(counter_key(site, counter=name), day_of(), 1)
+        found: list[tuple[Model, NewHits]] = []
+        if refusal := find_refusal(HitContext(request, shown, name)):
+            found.append((shown, hit._replace(refusal=refusal)))
         else:
-            found.append((shown, NewHits(key, day, 1, PATH_LIMIT)))
+            if not is_missing:
+                # Refused is a view whose page is: the site is repeated by each further page.
+                found.append((site, hit._replace(counts_refusal=False)))
+            if name == counter:
+                found += _make_hit_of_page(shown, hit, "404" if is_missing else "pages")
+        objs, hits = [obj for obj, _ in found], [hit for _, hit in found]
+        record_new_hits(objs, hits, request, with_totals=False)
+
+
+def _make_hit_of_page(shown: Page, hit: NewHits, purpose: str) -> list[tuple[Model, NewHits]]:
+    """
+    Return the page and the hit on it; none if it cannot be read now.
+
+    Makes the page if there is none. The hit is refused if the path is too long, or one too many.
+    """
+    page = shown if shown.pk else None
+    try:
+        if page is None and len(shown.path) <= PATH_MAX_LENGTH:
+            page = find_page(shown.site_id, shown.path)
+            if page is None and may_become_page(purpose):
+                page = make_page(shown.site_id, shown.path)
+        if page is None:
+            return [(shown, hit._replace(refusal=PATH_LIMIT))]
+        return [(page, hit._replace(key=counter_key(page, counter=hit.key.counter)))]
     except (BufferUnavailable, *DATABASE_ERRORS) as exc:
         logger.error("A page is only counted for the whole site: %s", exc)
-    record_new_hits(
-        [obj for obj, _ in found], [hit for _, hit in found], request, with_totals=False
-    )
-
-
-def _make_hit_of_site(
-    request: HttpRequest, site: WholeSite, shown: Page, counter: str
-) -> NewHits | None:
-    """Make the hit of a view on the whole site. If it is refused, count that, and return None."""
-    key, day = counter_key(site, counter=counter), day_of()
-    refusal = find_refusal(HitContext(request, shown, counter))
-    if refusal is None:
-        # Refused is a view whose page is: the site is repeated by each further page of a visitor.
-        return NewHits(key, day, 1, counts_refusal=False)
-    record_new_hits([shown], [NewHits(key, day, 1, refusal)], request, with_totals=False)
-    return None
-
-
-def _find_or_make(site_id: int, path: str, purpose: str) -> Page | None:
-    """Return the page with a path; None if the path is too long, or one too many."""
-    if len(path) > PATH_MAX_LENGTH:
-        return None
-    page = find_page(site_id, path)
-    if page is None and may_become_page(purpose):
-        page = make_page(site_id, path)
-    return page
+        return []
