@@ -22,7 +22,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.signals import class_prepared, post_delete, pre_delete
 
 from django_hitcount.buffers import get_buffer
-from django_hitcount.counters import primary_keys
+from django_hitcount.counters import list_values, primary_keys
 from django_hitcount.counters.keys import InvalidKey, ObjectKey
 from django_hitcount.counters.primary_keys import (
     counted_model,
@@ -224,10 +224,8 @@ def forget_hits(obj: models.Model | Iterable[models.Model]) -> None:
     Raises InvalidArgument if an object has no primary key, and the database's error if the INSERT
     fails.
     """
-    given: Any = obj
-    is_many = isinstance(given, Iterable) and not isinstance(given, str)
     by_database: dict[str, dict[ObjectKey, str]] = defaultdict(dict)
-    for one in given if is_many else [given]:
+    for one in list_values(obj):
         if not isinstance(one, models.Model) or one.pk is None:
             raise UnsavedObject(f"Invalid object: {one!r}. Pass an object with its primary key.")
         key = content_type_id_of(one), deleted_object_id(one)

@@ -23,6 +23,7 @@ from django.db.models.sql import Query
 
 from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
+from django_hitcount.counters import list_values
 from django_hitcount.counters.days import day_of, last_days
 from django_hitcount.counters.keys import check_counter, valid_visitor_counter
 from django_hitcount.counters.numbers import Number, Wish, numbers_of, set_hits
@@ -71,8 +72,8 @@ def prefetch_hits(
     to a hundred sketches, of 12 KB at most. Without Redis, costs a query for the totals, and one
     for the visitors. All that is for each 2,000 totals and 500 ranges of visitors.
     """
-    counters = [*dict.fromkeys(map(check_counter, _list_values(counters)))]
-    numbers = [] if visitors_days is None else _list_values(visitors_days)
+    counters = [*dict.fromkeys(map(check_counter, list_values(counters)))]
+    numbers = [] if visitors_days is None else list_values(visitors_days)
     for days in numbers:
         last_days(days)
     with_visitors = _counters_with_visitors(counters) if numbers else []
@@ -83,11 +84,6 @@ def prefetch_hits(
     of_days = [Wish(*wanted) for wanted in product(with_visitors, numbers)]
     with errors_logged(f"The hits of {len(objs)} objects cannot be read"):
         read_of_objects(chain(*(_name_numbers(objs, wish) for wish in (*totals, *of_days))))
-
-
-def _list_values(value: Any) -> list[Any]:
-    """Return several values as a list, and one value, valid or not, as a list of it."""
-    return [*value] if isinstance(value, Iterable) and not isinstance(value, str) else [value]
 
 
 def _counters_with_visitors(counters: Sequence[str]) -> list[str]:

@@ -12,6 +12,7 @@ from django.utils.functional import SimpleLazyObject
 from django_hitcount.corrections import correct_hits
 from django_hitcount.counters.days import day_of
 from django_hitcount.db.tables import HitSlot
+from django_hitcount.deletion import forget_hits
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.prefetching import prefetch_hits
 from django_hitcount.reading import get_hits, get_visitors
@@ -60,6 +61,15 @@ def test_hits_are_recorded_and_read(lazy):
     assert [*hits_by_day(lazy, days=1).values()] == [3]
     assert [*visitors_by_day(lazy, days=1).values()] == [2]
     assert get_visitors(lazy) == 2
+
+
+def test_hits_are_forgotten(lazy):
+    record_hit(lazy)
+    flush_hits()
+    forget_hits(lazy)
+
+    flush_hits()
+    assert get_hits(lazy) == 0
 
 
 def test_tags_count_and_show_them(lazy):

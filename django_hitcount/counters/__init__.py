@@ -7,7 +7,9 @@ Nothing here connects to a server.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from django.db.models import Model
 
 from django_hitcount.counters.keys import CounterKey
 
@@ -21,6 +23,12 @@ def group_items(keys: Iterable[K], items: Iterable[T]) -> dict[K, list[T]]:
     for key, item in zip(keys, items, strict=True):
         groups.setdefault(key, []).append(item)
     return groups
+
+
+def list_values(value: Any) -> list[Any]:
+    """Return several values as a list, and one value, valid or not, as a list of it."""
+    is_one = isinstance(value, Model | str) or not isinstance(value, Iterable)
+    return [value] if is_one else [*value]
 
 
 def restore_order(keys: Sequence[K], groups: Mapping[K, Iterable[T]]) -> list[T]:

@@ -9,7 +9,6 @@ of that model would fail until the process restarts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -18,6 +17,7 @@ from django.db import connections, models, transaction
 from django.db.models.signals import post_delete, post_save
 
 from django_hitcount.conf import get_config
+from django_hitcount.counters import list_values
 from django_hitcount.counters.keys import CounterKey, check_counter
 from django_hitcount.counters.primary_keys import counted_model, is_unsaved, object_id_of
 from django_hitcount.db.savepoints import savepoint
@@ -77,8 +77,7 @@ def _follow(obj: Any) -> Any:
 
 def keys_by_object(objs: Any, *, counter: str) -> dict[Any, CounterKey]:
     """Return the keys of ``counter`` on one object, or on each object of an iterable."""
-    is_one = isinstance(objs, models.Model | str) or not isinstance(objs, Iterable)
-    return {obj: counter_key(obj, counter=counter) for obj in ([objs] if is_one else objs)}
+    return {obj: counter_key(obj, counter=counter) for obj in list_values(objs)}
 
 
 def content_type_id_of(obj: models.Model | type[models.Model]) -> int:
