@@ -11,7 +11,7 @@ from django.db import connections, transaction
 from django.db.models import Model
 
 from django_hitcount import conf
-from django_hitcount.buffers import PausedTotals, get_buffer
+from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER
 from django_hitcount.counters.days import check_day, day_of
 from django_hitcount.counters.hits import NewHits, check_amount
@@ -19,7 +19,6 @@ from django_hitcount.counters.keys import check_text, is_text
 from django_hitcount.counters.numbers import forget_numbers
 from django_hitcount.db import slots
 from django_hitcount.db.counter_keys import counter_key
-from django_hitcount.db.savepoints import run_after_commit
 from django_hitcount.db.tables import Correction, hits_alias
 from django_hitcount.db.transactions import in_transaction, limit_waits, require_autocommit
 from django_hitcount.exceptions import InvalidArgument, TooFewHits
@@ -90,9 +89,8 @@ def correct_hits(
         reason=check_text(text, conf.REASON_MAX_LENGTH, "reason"),
         made_by=_name_of(user),
     )
-    paused = _write(obj, hits, correction, then)
+    _write(obj, hits, correction, then)
     forget_numbers(obj, counter=counter)
-    run_after_commit(partial(get_buffer().resume_totals, paused), databases=[hits_alias()])
     return correction
 
 
@@ -113,20 +111,21 @@ def _name_of(user: object) -> str:
     return name
 
 
-def _write(obj: Model, hits: NewHits, correction: Correction, then: Then | None) -> PausedTotals:
+def _write(obj: Model, hits: NewHits, correction: Correction, then: Then | None) -> None:
     """Write all rows in one transaction, and pause the total."""
     using = hits_alias()
     work = partial(_write_rows, obj, hits, correction, then, using)
     if connections[using].in_atomic_block:
         require_autocommit(using)
         with transaction.atomic(using=using):
-            return work()
-    return in_transaction(work, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=False)
+            work()
+    else:
+        in_transaction(work, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=False)
 
 
 def _write_rows(
     obj: Model, hits: NewHits, correction: Correction, then: Then | None, using: str
-) -> PausedTotals:
+) -> None:
     """
     Write the hits first, and then look whether too many were taken back.
 
@@ -141,7 +140,7 @@ def _write_rows(
     correction.save(using=using, force_insert=True)
     if then:
         then(correction)
-    return get_buffer().pause_totals([hits.key])
+    get_buffer().pause_totals([hits.key])
 
 
 def _check_rest(obj: Model, hits: NewHits) -> None:

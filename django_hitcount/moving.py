@@ -16,11 +16,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from hashlib import blake2b
-from typing import Any, TypeVar
+from typing import Any
 
 from django.db.models import Model
 
-from django_hitcount.buffers import PausedTotals, get_buffer
+from django_hitcount.buffers import get_buffer
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
 from django_hitcount.counters import split
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, ObjectKey
@@ -60,8 +60,6 @@ MOVED = "+"
 
 NAME_BYTES = 8
 """Length of that name: with it, a visitor key has 39 characters."""
-
-T = TypeVar("T")
 
 
 def move_hits(obj: Model, *, to: Model) -> None:
@@ -112,8 +110,8 @@ def move_hits(obj: Model, *, to: Model) -> None:
         forget_numbers(one)
 
 
-def _transact(work: Callable[[int], T]) -> T:
-    return slots.write_in_slot(work, patience_seconds=PATIENCE_SECONDS)
+def _transact(work: Callable[[int], None]) -> None:
+    slots.write_in_slot(work, patience_seconds=PATIENCE_SECONDS)
 
 
 def _move_rows(source: ObjectKey, target: ObjectKey) -> bool:
@@ -124,7 +122,7 @@ def _move_rows(source: ObjectKey, target: ObjectKey) -> bool:
         rows = model._default_manager.using(hits_alias()).filter(slots.match_counters([source]))
         for some in split([*rows.values_list("pk", flat=True)], OBJECTS_AT_A_TIME):
             move = partial(_move_piece, model, some, source, target, totals)
-            get_buffer().resume_totals(_transact(move))
+            _transact(move)
             has_moved = True
     return has_moved
 
@@ -136,7 +134,7 @@ def _move_piece(
     target: ObjectKey,
     totals: Collection[CounterKey],
     slot: int,
-) -> PausedTotals:
+) -> None:
     """Move rows in a transaction, and pause the ``totals`` of both objects."""
     using = hits_alias()
     if model is Correction:
@@ -153,7 +151,7 @@ def _move_piece(
         take_rows(model, some, using, partial(_copy_imported, target, using))
     elif issubclass(model, SlotRow):
         take_rows(model, some, using, partial(_copy_hits, model, target, slot, using))
-    return get_buffer().pause_totals(totals)
+    get_buffer().pause_totals(totals)
 
 
 def _copy_hits(model: type[SlotRow], target: ObjectKey, slot: int, using: str, rows: Rows) -> None:

@@ -7,12 +7,12 @@ from contextlib import suppress
 from typing import TypeVar
 
 from django_hitcount import conf
-from django_hitcount.buffers.base import Buffer, PausedTotals
+from django_hitcount.buffers.base import Buffer
 from django_hitcount.buffers.database import DatabaseBuffer
 from django_hitcount.conf import cached_for_settings
 from django_hitcount.exceptions import BufferUnavailable
 
-__all__ = ["Buffer", "PausedTotals", "ask_buffer_or_database", "get_buffer"]
+__all__ = ["Buffer", "ask_buffer_or_database", "get_buffer"]
 
 T = TypeVar("T")
 

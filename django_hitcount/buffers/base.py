@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from django.core.checks import CheckMessage
 
@@ -19,13 +19,6 @@ from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.sums import DayRange
 from django_hitcount.db.tables import hits_alias
 from django_hitcount.outages.page_writes import write_on_page
-
-
-class PausedTotals(NamedTuple):
-    """What pause_totals() returns for resume_totals()."""
-
-    keys: Sequence[CounterKey]
-    record_ids: Sequence[int]
 
 
 class Buffer(ABC):
@@ -104,19 +97,16 @@ class Buffer(ABC):
         """
         return
 
-    def pause_totals(self, keys: Iterable[CounterKey]) -> PausedTotals:
+    def pause_totals(self, keys: Iterable[CounterKey]) -> None:
         """
-        Keep no totals of ``keys`` until they are resumed, or for PAUSE_SECONDS if a process died.
+        Keep no totals of ``keys`` until the COMMIT, or for PAUSE_SECONDS if the process dies.
 
         For a transaction that has changed the sums in the tables, just before its COMMIT: until
         then they are the old ones, and then the new ones, so readers must ask the tables. What this
-        writes in the transaction lets the next flush resume them if the process dies. Does not
-        raise if the buffer is away: what it keeps is then wrong from the COMMIT until that flush.
+        writes in the transaction lets the next flush drop the totals if that fails after the
+        COMMIT. Does not raise if the buffer is away: what it keeps is then wrong from the COMMIT
+        until that flush.
         """
-        return PausedTotals((), ())
-
-    def resume_totals(self, paused: PausedTotals) -> None:
-        """After the COMMIT, let totals be read again. If that fails, the next flush does it."""
         return
 
     def discard_totals(self, keys: Collection[CounterKey]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import models
 
-from django_hitcount.buffers import PausedTotals, get_buffer
+from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.imports import Row
 from django_hitcount.db import imports
 from django_hitcount.db.tables import Import
@@ -28,13 +28,13 @@ def write_piece(made: Import, rows: Sequence[Row]) -> list[Row]:
     make_named_rows({row.key[:2] for row in rows})
     missing: list[Row] = []
 
-    def write(slot: int) -> PausedTotals:
+    def write(slot: int) -> None:
         if imports.advance(made, rows[-1].key):
             missing[:] = imports.find_missing(rows, made.strategy)
             imports.write_piece(made, missing, slot=slot)
-        return get_buffer().pause_totals([row.key for row in missing])
+        get_buffer().pause_totals([row.key for row in missing])
 
-    get_buffer().resume_totals(imports.transact(write))
+    imports.transact(write)
     made.pieces += 1
     return missing
 
@@ -43,11 +43,11 @@ def take_piece(made: Import, added: models.QuerySet[Any, Any], after: int) -> li
     """Take the next rows of ``added`` out of the tables, in one transaction. Return them."""
     taken: dict[int, imports.Added] = {}
 
-    def take(slot: int) -> PausedTotals:
+    def take(slot: int) -> None:
         rows = imports.take_piece(made, added, after, PIECE_SIZE, slot=slot)
         # If the answer to a COMMIT was lost, an earlier try has taken other rows.
         taken.update({row.pk: row for row in rows})
-        return get_buffer().pause_totals([*map(imports.key_of, rows)])
+        get_buffer().pause_totals([*map(imports.key_of, rows)])
 
-    get_buffer().resume_totals(imports.transact(take))
+    imports.transact(take)
     return [taken[pk] for pk in sorted(taken)]

@@ -7,12 +7,14 @@ import os
 import random
 import signal
 import time
+from itertools import count
+from unittest import mock
 
 import pytest
 from django.contrib import admin
 from django.contrib.contenttypes.models import ContentType
 from django.core.management import call_command
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import Sum
 
 from django_hitcount import get_hits, import_hits, record_hit, undo_import
@@ -242,6 +244,18 @@ def test_a_column_is_imported_on_a_named_day(buffer):
 OTHER_DAYS = [EARLIER + datetime.timedelta(days=n) for n in (-1, 1)]
 
 
+def dies_after_commit(call):
+    """A patch that kills the process after the given COMMIT, before totals are read again."""
+    pause, calls = get_buffer().pause_totals, count(1)
+
+    def pause_and_die(keys):
+        if next(calls) == call:
+            transaction.on_commit(children.die)
+        pause(keys)
+
+    return lambda: mock.patch.object(get_buffer(), "pause_totals", pause_and_die)
+
+
 @pytest.mark.parametrize("day", OTHER_DAYS, ids=["an earlier day", "a later day"])
 @pytest.mark.parametrize("call", [1, 2, 3])
 @pytest.mark.parametrize("step", ["before a piece", "before the COMMIT", "after the COMMIT"])
@@ -256,7 +270,7 @@ def test_a_column_whose_import_is_killed_counts_once_if_continued_with_another_d
     dies = {
         "before a piece": dies_before(running, "write_piece", call=call),
         "before the COMMIT": dies_before(imports, "write_piece", call=call),
-        "after the COMMIT": dies_before(get_buffer(), "resume_totals", call=call),
+        "after the COMMIT": dies_after_commit(call),
     }[step]
 
     def begin():

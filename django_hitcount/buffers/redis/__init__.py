@@ -10,7 +10,7 @@ from itertools import islice
 from django.core.checks import CheckMessage
 
 from django_hitcount import conf, signals
-from django_hitcount.buffers.base import Buffer, PausedTotals
+from django_hitcount.buffers.base import Buffer
 from django_hitcount.buffers.database import DatabaseBuffer
 from django_hitcount.buffers.redis import claiming, keeping, visitors
 from django_hitcount.buffers.redis.catching_up import CatchUp
@@ -38,7 +38,9 @@ from django_hitcount.counters.hits import UNAVAILABLE, NewHits
 from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey, ObjectKey
 from django_hitcount.counters.numbers import Number
 from django_hitcount.counters.visitors import MergedDays, Sketch, Visitors, VisitorsOfDays
+from django_hitcount.db.savepoints import run_after_commit
 from django_hitcount.db.sums import DayRange
+from django_hitcount.db.tables import hits_alias
 from django_hitcount.db.transactions import DATABASE_ERRORS
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages import missed_records
@@ -206,16 +208,17 @@ class RedisBuffer(Buffer):
         ends = days.first_day, days.last_day
         return read_days_of_model(self.redis, content_type_id, counter, *ends)
 
-    def pause_totals(self, keys: Iterable[CounterKey]) -> PausedTotals:
+    def pause_totals(self, keys: Iterable[CounterKey]) -> None:
         different = [*dict.fromkeys(keys)]
-        paused = PausedTotals(different, missed_records.save_of_totals(different))
+        record_ids = missed_records.save_of_totals(different)
         keeping.pause(self.redis, different, self._partitions)
-        return paused
+        resume = partial(self._resume_totals, different, record_ids)
+        run_after_commit(resume, databases=[hits_alias()])
 
-    def resume_totals(self, paused: PausedTotals) -> None:
+    def _resume_totals(self, keys: Sequence[CounterKey], record_ids: Sequence[int]) -> None:
         try:
-            self.discard_totals(paused.keys)
-            missed_records.drop(paused.record_ids)
+            self.discard_totals(keys)
+            missed_records.drop(record_ids)
         except (BufferUnavailable, *DATABASE_ERRORS) as exc:
             logger.warning("Totals that have changed are left to the next flush_hits: %s", exc)
 
