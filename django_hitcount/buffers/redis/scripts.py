@@ -18,20 +18,15 @@ from hiredis import pack_command
 Command = tuple[Any, ...]
 """A Redis command: its name and its arguments."""
 
-SHARED = ("batch_names", "held_hits")
-"""The files in ``lua/`` that the source of a script begins with, unless PARTS says otherwise."""
+SHARED = ("batch_names", "held_hits", "sketches")
+"""The files in ``lua/`` that the source of each script but record begins with."""
 
-PARTS = {
-    "record": (
-        *("batch_names", "seen_before", "record"),
-        # What follows is only run, and its functions are only made, if the script is not over yet.
-        *("held_hits", "begun_sketches", "finish_record"),
-    ),
-    "read_visitors": (*SHARED, "sketches", "read_visitors"),
-    "keep_visitors": (*SHARED, "sketches", "keep_visitors"),
-    "merge_sketches": (*SHARED, "sketches", "merge_sketches"),
-}
-"""By script, all files of its source, in order."""
+RECORD = (
+    *("batch_names", "seen_before", "record"),
+    # What follows is only run, and its functions are only made, if the script is not over yet.
+    *("held_hits", "begun_sketches", "finish_record"),
+)
+"""The files of record, which each hit runs: it makes no function that it does not need."""
 
 
 class Script(NamedTuple):
@@ -57,7 +52,7 @@ def script(name: str, run_id: str) -> Script:
 def read_source(name: str) -> str:
     """Read the source of a script."""
     directory = files(__package__).joinpath("lua")
-    parts = PARTS.get(name, (*SHARED, name))
+    parts = RECORD if name == "record" else (*SHARED, name)
     return "\n".join(directory.joinpath(f"{p}.lua").read_text(encoding="utf-8") for p in parts)
 
 

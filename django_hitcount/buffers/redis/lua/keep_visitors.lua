@@ -9,8 +9,6 @@
 -- has of each sketch, or ''.
 -- Returns: what count_kept returns; nil if something has happened since the table was read. Then
 -- nothing is kept.
---
--- count_kept and merge_given are in sketches.lua, which scripts.py puts before this script.
 
 local EPOCH, SKETCHES_OF, KEPT, GIVEN = unpack(KEYS, 1, 4)
 local epoch, seconds, sketch_seconds, range, open_days, closed = unpack(ARGV, 1, 6)

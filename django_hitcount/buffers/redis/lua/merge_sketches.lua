@@ -4,8 +4,6 @@
 -- ARGV: how many seconds to keep the result in the first of these sketches ('0': only count); then
 -- sketches of the table.
 -- Returns: the number of visitors; the result if it is kept.
---
--- merge_given is in sketches.lua, which scripts.py puts before this script.
 
 local scratch, given, first = unpack(KEYS, 1, 3)
 local is_kept = ARGV[1] ~= '0'

@@ -5,8 +5,6 @@
 -- days, or '' if it is not kept.
 -- Returns: the epoch; then, for each range, what count_kept returns. If that is 0, the visitors
 -- field and the count of each sketch follow.
---
--- count_kept and find_sketches are in sketches.lua, which scripts.py puts before this script.
 
 local reply = {epoch_in(KEYS[1], ARGV[1])}
 for i = 2, #KEYS, 2 do

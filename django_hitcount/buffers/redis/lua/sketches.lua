@@ -1,4 +1,4 @@
--- Functions about sketches. scripts.py puts this file before the scripts that call them.
+-- Functions about sketches. scripts.py puts this file before all scripts but record.
 --
 -- A range is a text: '<counter>:<first day>:<last day>'. Days are texts like 2026-03-10, so their
 -- order is that of the texts.
