@@ -54,10 +54,10 @@ def test_models_with_the_same_name_are_told_apart(editor):
     record_hit(OtherPage.objects.create(path="/tea"))
     flush_hits()
 
-    assert editor.get(REPORT).context["models"] == [
-        ("app.page", "pages (App)"),
-        ("hitcount_pages.page", "pages (Pages)"),
-        ("hitcount_pages.wholesite", "whole sites"),
+    assert editor.get(REPORT).context["choice"].fields["model"].choices[1:] == [
+        ("app.page", "Pages (App)"),
+        ("hitcount_pages.page", "Pages (Pages)"),
+        ("hitcount_pages.wholesite", "Whole sites (Pages)"),
     ]
 
 
