@@ -28,18 +28,16 @@ from django_hitcount.counters.numbers import forget_numbers
 from django_hitcount.counters.primary_keys import object_id_of
 from django_hitcount.db import daily_visitors, slots, sql
 from django_hitcount.db.counter_keys import content_type_id_of, counter_key
-from django_hitcount.db.sql import Rows
 from django_hitcount.db.tables import (
     TABLES_OF_OBJECTS,
     Correction,
     CounterRow,
     DailyVisitors,
-    ImportedHits,
     SeenVisitor,
     SlotRow,
     hits_alias,
 )
-from django_hitcount.db.taking import take_rows
+from django_hitcount.db.taking import Taken, take_rows
 from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.known_rows import make_named_row
 from django_hitcount.maintenance.flushing import flush_hits
@@ -88,7 +86,7 @@ def move_hits(obj: Model, *, to: Model) -> None:
     error.
 
     Costs two flushes of the partition of ``obj``, twelve queries, and for each 500 rows of a table
-    a transaction of three to eight statements. With Redis, also costs four round trips or more, and
+    a transaction of three to seven statements. With Redis, also costs four round trips or more, and
     for each transaction a statement and two round trips.
     """
     source: ObjectKey = content_type_id_of(obj), object_id_of(obj)
@@ -143,58 +141,59 @@ def _move_piece(
         rows.filter(slots.match_counters([source])).update(
             content_type_id=target[0], object_id=target[1]
         )
-    elif model is SeenVisitor:
-        take_rows(model, some, using, partial(_copy_seen, source, target, using))
-    elif model is DailyVisitors:
-        take_rows(model, some, using, partial(_copy_days, source, target, using))
-    elif model is ImportedHits:
-        take_rows(model, some, using, partial(_copy_imported, target, using))
-    elif issubclass(model, SlotRow):
-        take_rows(model, some, using, partial(_copy_hits, model, target, slot, using))
+    else:
+        take_rows(model, some, using, partial(_copy_rows, model, source, target, slot, using))
     get_buffer().pause_totals(totals)
 
 
-def _copy_hits(model: type[SlotRow], target: ObjectKey, slot: int, using: str, rows: Rows) -> None:
-    """Add the hits of rows to a slot of the other object, in lock order."""
+def _copy_rows(
+    model: type[CounterRow],
+    source: ObjectKey,
+    target: ObjectKey,
+    slot: int,
+    using: str,
+    rows: Taken,
+) -> None:
+    """Write rows under the key of the other object, in lock order."""
+    new: dict[str, Any] = {"content_type_id": target[0], "object_id": target[1], "slot": slot}
+    copies: Taken = [{name: new.get(name, value) for name, value in row.items()} for row in rows]
+    if model not in (SeenVisitor, DailyVisitors):
+        _copy_hits(model, copies, using)
+        return
+    for copy in copies:
+        copy["visitor_key"] = _moved_key(copy["visitor_key"], source)
+    if model is SeenVisitor:
+        _copy_seen(copies, using)
+    else:
+        _copy_days(target, copies, using)
+
+
+def _copy_hits(model: type[CounterRow], copies: Taken, using: str) -> None:
+    """Add hits to the rows of the other object: of a slot, or for an undo, of an import."""
+    columns = (*model.KEY, *(("slot",) if issubclass(model, SlotRow) else ()))
     amounts: Counter[tuple[Any, ...]] = Counter()
-    for _, _, _, *more, _, hits in rows:
-        amounts[(*target, *more)] += hits
-    sums = [(*key, slot, amounts[key]) for key in sorted(amounts)]
-    slots.add_to_slots(model, sums, using)
+    for copy in copies:
+        amounts[tuple(copy[column] for column in columns)] += copy["hits"]
+    sums = [(*key, amounts[key]) for key in sorted(amounts)]
+    sql.insert_or_add(model, (*columns, "hits"), sums, using)
 
 
-def _copy_imported(target: ObjectKey, using: str, rows: Rows) -> None:
-    """Let an undo take imported hits from the other object."""
-    found = ImportedHits.objects.using(using).filter(pk__in=[pk for pk, *_ in rows])
-    moved = [(*target, row.counter, row.day, row.import_id, row.hits) for row in found]
-    sql.insert_or_add(ImportedHits, (*ImportedHits.KEY, "hits"), sorted(moved), using)
-
-
-def _copy_seen(source: ObjectKey, target: ObjectKey, using: str, rows: Rows) -> None:
+def _copy_seen(copies: Taken, using: str) -> None:
     """Insert visitors, unless an earlier call has moved them, too."""
-    found = SeenVisitor.objects.using(using).filter(pk__in=[pk for pk, *_ in rows])
-    copies = []
-    for row in found:
-        row.pk = 1 + secrets.randbelow(2**62)  # As of every SeenVisitor.
-        row.content_type_id, row.object_id = target
-        row.visitor_key = _moved_key(row.visitor_key, source)
-        copies.append(row)
-    SeenVisitor.objects.using(using).bulk_create(copies, ignore_conflicts=True)
+    # Random, as the key of every SeenVisitor.
+    rows = [SeenVisitor(**copy | {"id": 1 + secrets.randbelow(2**62)}) for copy in copies]
+    SeenVisitor.objects.using(using).bulk_create(rows, ignore_conflicts=True)
 
 
-def _copy_days(source: ObjectKey, target: ObjectKey, using: str, rows: Rows) -> None:
+def _copy_days(target: ObjectKey, copies: Taken, using: str) -> None:
     """
     Insert the numbers of visitors, each under a key of its own.
 
     If an earlier call has moved visitors of the same day, merges both.
     """
     manager = DailyVisitors.objects.using(using)
-    moved = {}
-    for row in manager.filter(pk__in=[pk for pk, *_ in rows]):
-        row.content_type_id, row.object_id = target
-        row.visitor_key = _moved_key(row.visitor_key, source)
-        row.pk = None
-        moved[row.counter, row.day, row.visitor_key] = row
+    rows = [DailyVisitors(**copy | {"id": None}) for copy in copies]
+    moved = {(row.counter, row.day, row.visitor_key): row for row in rows}
     days, visitor_keys = {row.day for row in moved.values()}, {key for *_, key in moved}
     same = manager.filter(
         slots.match_counters([target]), day__in=days, visitor_key__in=visitor_keys

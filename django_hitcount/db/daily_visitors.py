@@ -25,7 +25,7 @@ from django_hitcount.counters.keys import CounterKey, DailyVisitorsKey
 from django_hitcount.counters.visitors import DayInTable, Sketch
 from django_hitcount.db import slots, sql
 from django_hitcount.db.tables import DailyVisitors, SeenVisitor, hits_alias
-from django_hitcount.db.taking import take_rows
+from django_hitcount.db.taking import Taken, take_rows
 from django_hitcount.db.transactions import in_transaction, take_write_lock
 
 SKETCHES_PER_STATEMENT = 200
@@ -192,9 +192,9 @@ def _fold(first_open_day: datetime.date, piece_size: int) -> int:
     return len(take_rows(SeenVisitor, pks, using, _count)) if pks else 0
 
 
-def _count(rows: sql.Rows) -> None:
+def _count(rows: Taken) -> None:
     """Add rows of visitors to the numbers of visitors."""
-    amounts = Counter(tuple(key) for _, *key in rows)
+    amounts = Counter(tuple(row[name] for name in DailyVisitors.KEY) for row in rows)
     options_of = conf.get_config().options_of
     sql.insert_or_add(
         DailyVisitors,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.db import slots
@@ -12,7 +13,10 @@ from django_hitcount.db.tables.hits import Row
 from django_hitcount.db.total_columns import mark_stale
 from django_hitcount.db.transactions import take_write_lock
 
-Write = Callable[[Rows], object]
+Taken = Sequence[dict[str, Any]]
+"""Rows by the names of their columns."""
+
+Write = Callable[[Taken], object]
 """What else is written in the transaction, with the rows that it takes."""
 
 
@@ -22,16 +26,19 @@ def take_rows(
     """
     Lock rows in lock order, delete them, and take their hits out of DailyModelHits.
 
-    Before that, calls ``write`` with what was found of each row: its id and its key, and in a table
-    of slots also its slot and hits. Returns the same. The caller opens the transaction.
+    Before that, calls ``write`` with the rows. Returns the id and the key of each, and in a table
+    of slots also its slot and hits. The caller opens the transaction.
     """
     take_write_lock(using)
     has_slots = issubclass(model, SlotRow)
     order = (*model.KEY, "slot" if has_slots else "id")
-    columns = ("id", *model.KEY, *(("slot", "hits") if has_slots else ()))
+    columns = ["id", *model.KEY]
+    if write or has_slots:  # Nobody else needs sketches, which are large.
+        names = [field.attname for field in model._meta.concrete_fields if not field.generated]
+        columns += [name for name in names if name not in columns]
     locked = lock_by_id(model, some, columns, order, using)
     if write and locked:
-        write(locked)
+        write([dict(zip(columns, row, strict=True)) for row in locked])
     delete_locked(model, locked, using)
     if model is DailyHitSlot:
         of_models = [row for row in locked if row[-2] == 0]

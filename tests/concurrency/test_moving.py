@@ -13,7 +13,7 @@ from django_hitcount import import_hits, moving, undo_import
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters.days import day_of
 from django_hitcount.db import imports, slots
-from django_hitcount.db.tables import DailyModelHits
+from django_hitcount.db.tables import DailyModelHits, ImportedHits
 from django_hitcount.importing import Objects
 from django_hitcount.maintenance.compaction import compact_hits
 from django_hitcount.maintenance.flushing import flush_hits
@@ -131,15 +131,15 @@ def test_undo_that_waits_for_a_move_finds_what_that_has_moved(rule, monkeypatch)
     rule("always")
     old, new = Article.objects.create(), Page.objects.create(path="new")
     import_hits(Objects([(old, LATE, 5)]), import_id="old")
-    copy, undoing = moving._copy_imported, []
+    copy, undoing = moving._copy_hits, []
 
-    def copy_while_an_undo_waits(*args):
-        copy(*args)
-        if not undoing:
+    def copy_while_an_undo_waits(model, *args):
+        copy(model, *args)
+        if model is ImportedHits and not undoing:
             undoing.append(children.fork(lambda: undo_import("old")))
             wait_until(somebody_waits, "an undo that waits")
 
-    monkeypatch.setattr(moving, "_copy_imported", copy_while_an_undo_waits)
+    monkeypatch.setattr(moving, "_copy_hits", copy_while_an_undo_waits)
     move_hits(old, to=new)
     assert children.wait_for(undoing.pop()) == 0
 
