@@ -100,25 +100,20 @@ def begin_import(name: str, strategy: str, days: Days) -> Import:
         ) from exc
 
 
-def advance(made: Import, last_counter: CounterKey) -> bool:
+def note(made: Import, **changes: Any) -> bool:
     """
-    Note that the next piece is written, in the transaction that writes it. Costs a statement.
+    Note what an import has written, in the transaction that writes it. Costs a statement.
 
-    Return False if it is written already. Raises ImportRefused if another process has continued
-    the import, or undoes it.
+    Return False if that is noted already. Raises ImportRefused if another process has continued the
+    import, or undoes it.
     """
     rows = Import.objects.using(hits_alias()).filter(pk=made.pk)
     mine = rows.filter(runner=made.runner, is_undone=False)
-    later = {"pieces": made.pieces + 1, "last_counter": [*last_counter]}
-    if mine.filter(pieces=made.pieces).update(**later):
+    if mine.filter(is_open=True, pieces=made.pieces).update(pieces=made.pieces + 1, **changes):
         return True
-    if mine.filter(pieces=made.pieces + 1).exists():
-        return False  # The answer to the COMMIT was lost.
-    raise _taken_over(made)
-
-
-def _taken_over(made: Import) -> ImportRefused:
-    return ImportRefused(
+    if mine.exists():
+        return False  # The answer to the COMMIT was lost, or another process had finished it.
+    raise ImportRefused(
         f"Another process has continued or undone the import {made.name!r}. This one stops; "
         "nothing is counted twice."
     )
@@ -194,15 +189,10 @@ def finish_import(made: Import, refused: Sequence[tuple[str, str, str, int]]) ->
 
     Raises ImportRefused if another process has continued the import, or undoes it.
     """
-    using = hits_alias()
 
     def finish(slot: int) -> None:
-        mine = Import.objects.using(using).filter(pk=made.pk, runner=made.runner, is_undone=False)
-        end = {"is_open": None, "refused": [*refused], "finished_at": timezone.now()}
-        if mine.filter(is_open=True).update(**end):
-            slots.add_refused(_amounts(refused, 1), slot=slot, using=using)
-        elif not mine.exists():  # Otherwise the answer to the COMMIT was lost.
-            raise _taken_over(made)
+        if note(made, is_open=None, refused=[*refused], finished_at=timezone.now()):
+            slots.add_refused(_amounts(refused, 1), slot=slot, using=hits_alias())
 
     transact(finish)
 

@@ -29,7 +29,7 @@ def write_piece(made: Import, rows: Sequence[Row]) -> list[Row]:
     missing: list[Row] = []
 
     def write(slot: int) -> None:
-        if imports.advance(made, rows[-1].key):
+        if imports.note(made, last_counter=[*rows[-1].key]):
             missing[:] = imports.find_missing(rows, made.strategy)
             imports.write_piece(made, missing, slot=slot)
         get_buffer().pause_totals([row.key for row in missing])
