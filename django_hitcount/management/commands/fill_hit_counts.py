@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from contextlib import closing
 from typing import Any
 
 from django.core.management.base import CommandError
@@ -8,7 +9,7 @@ from django.db.models import Model
 
 from django_hitcount.db.total_columns import total_columns
 from django_hitcount.maintenance.column_writing import fill_totals
-from django_hitcount.management import HitCountCommand, count_of
+from django_hitcount.management import HitCountCommand, ProgressLine, count_of
 
 
 class Command(HitCountCommand):
@@ -28,13 +29,13 @@ class Command(HitCountCommand):
 
     def _fill(self, model: type[Model], verbosity: int) -> None:
         objects = changed = locked = 0
-        for written in fill_totals(model):
-            objects += written.objects
-            changed += written.changed
-            locked += len(written.locked)
-            if verbosity and self.stdout.isatty():  # Elsewhere, each of these lines would stay.
-                line = f"{model._meta.label}: {count_of(objects, 'object', 'objects')}"
-                self.stdout.write(line, ending="\r")
+        with closing(ProgressLine(self.stdout)) as progress:
+            for written in fill_totals(model):
+                objects += written.objects
+                changed += written.changed
+                locked += len(written.locked)
+                if verbosity:
+                    progress("filled", objects, 0)
         if not verbosity:
             return
         seen = count_of(objects, "object", "objects")
