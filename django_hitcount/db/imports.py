@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from django.db import IntegrityError, models
@@ -183,25 +183,20 @@ def _visitor_key(made: Import, day: datetime.date) -> str:
     return f"i-{day.isoformat()}-{made.pk}"
 
 
-def finish_import(made: Import, refused: Sequence[tuple[str, str, str, int]]) -> None:
+def finish_import(made: Import, refused: Mapping[RefusedKey, int]) -> None:
     """
     Note that all pieces are written, and add the refused hits. Costs a transaction.
 
     Raises ImportRefused if another process has continued the import, or undoes it.
     """
 
+    noted = [(day.isoformat(), *names, number) for (day, *names), number in refused.items()]
+
     def finish(slot: int) -> None:
-        if note(made, is_open=None, refused=[*refused], finished_at=timezone.now()):
-            slots.add_refused(_amounts(refused, 1), slot=slot, using=hits_alias())
+        if note(made, is_open=None, refused=noted, finished_at=timezone.now()):
+            slots.add_refused(refused, slot=slot, using=hits_alias())
 
     transact(finish)
-
-
-def _amounts(refused: Iterable[Sequence[object]], sign: int) -> dict[RefusedKey, int]:
-    return {
-        RefusedKey(datetime.date.fromisoformat(str(day)), str(counter), str(name)): sign * int(n)  # type: ignore[call-overload]
-        for day, counter, name, n in refused
-    }
 
 
 def begin_undo(made: Import) -> Import | None:
@@ -266,10 +261,14 @@ def key_of(row: Added) -> CounterKey:
 
 def finish_undo(made: Import) -> None:
     """Take the refused hits back, and forget the import. Costs a transaction."""
+    refused = {
+        RefusedKey(datetime.date.fromisoformat(day), *names): -number
+        for day, *names, number in made.refused
+    }
 
     def finish(slot: int) -> None:
         rows = Import.objects.using(hits_alias()).filter(pk=made.pk)
         if rows._raw_delete(rows.db):
-            slots.add_refused(_amounts(made.refused, -1), slot=slot, using=rows.db)
+            slots.add_refused(refused, slot=slot, using=rows.db)
 
     transact(finish)

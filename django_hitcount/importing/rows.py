@@ -11,7 +11,7 @@ from django.apps import apps
 from django.db.models import Model
 
 from django_hitcount.conf import DEFAULT_COUNTER, get_config
-from django_hitcount.counters.keys import InvalidKey, ObjectKey
+from django_hitcount.counters.keys import InvalidKey, ObjectKey, RefusedKey
 from django_hitcount.counters.primary_keys import check_object_id, key_type
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.exceptions import InvalidArgument
@@ -69,8 +69,8 @@ class Findings:
         self.skipped: Counter[str] = Counter()
         """How many rows are left out because they are no hits, by reason."""
 
-        self.refused: Counter[tuple[str, str, str]] = Counter()
-        """Refused hits by day, counter and name of the refusal."""
+        self.refused: Counter[RefusedKey] = Counter()
+        """Refused hits."""
 
     def add_problem(self, place: str, problem: str, *, unknown: ObjectKey | None = None) -> None:
         """
@@ -124,7 +124,7 @@ def keep_valid(
             findings.skipped[DAY_LEFT_OUT] += 1
         else:
             if row.refusal:
-                findings.refused[row.day.isoformat(), row.counter, row.refusal] += 1
+                findings.refused[RefusedKey(row.day, row.counter, row.refusal)] += 1
             if row.visitors or not row.refusal:
                 yield row if counters[row.counter].visitors else row._replace(visitors=0)
 

@@ -162,8 +162,7 @@ def import_hits(
             made = begin(name, strategy, days)
             _write_all(summary, made, spool, progress, dry_run=dry_run)
             if not dry_run:
-                refused = [(*key, number) for key, number in findings.refused.items()]
-                imports.finish_import(made, refused)
+                imports.finish_import(made, findings.refused)
     return summary
 
 
