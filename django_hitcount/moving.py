@@ -11,6 +11,7 @@ that reads visitors adds up those of different keys.
 
 from __future__ import annotations
 
+import datetime
 import secrets
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
@@ -189,11 +190,17 @@ def _copy_days(target: ObjectKey, copies: Taken, using: str) -> None:
     """
     Insert the numbers of visitors, each under a key of its own.
 
-    If an earlier call has moved visitors of the same day, merges both.
+    If an earlier call has moved visitors of the same day, merges both. They are in ``copies``, too,
+    if that call has moved them from here, and another one has moved them back.
     """
     manager = DailyVisitors.objects.using(using)
-    rows = [DailyVisitors(**copy | {"id": None}) for copy in copies]
-    moved = {(row.counter, row.day, row.visitor_key): row for row in rows}
+    moved: dict[tuple[str, datetime.date, str], DailyVisitors] = {}
+    for copy in copies:
+        row = DailyVisitors(**copy | {"id": None})
+        key = row.counter, row.day, row.visitor_key
+        if key in moved:
+            _add_earlier(row, moved[key])
+        moved[key] = row
     days, visitor_keys = {row.day for row in moved.values()}, {key for *_, key in moved}
     same = manager.filter(
         slots.match_counters([target]), day__in=days, visitor_key__in=visitor_keys

@@ -304,6 +304,21 @@ class TestVisitors:
         compact_hits()
         assert [visitors_of(article) for article in (old, new, third)] == [4, 0, 0]
 
+    @pytest.mark.parametrize("day", [day_of(), YESTERDAY, LONG_AGO])
+    def test_visitors_who_came_after_others_had_moved_back_move_with_them(self, pair, day):
+        old, new = pair
+        visit(old, [1, 2], at=day)
+        move_hits(old, to=new)
+        move_hits(new, to=old)
+        visit(old, [3], at=day)
+        flush_hits()
+        compact_hits()
+        assert visitors_of(old, first_day=day, last_day=day) == 3
+
+        move_hits(old, to=new)
+
+        assert visitors_of(new, first_day=day, last_day=day) == 3
+
     def test_rows_do_not_show_who_came_together(self, pair):
         """Their primary keys stay random."""
         old, new = pair
