@@ -169,7 +169,8 @@ class CorrectionAdmin(ListAdmin):
         objects = load_objects({*keys.values()}, models)
         for correction, key in keys.items():
             obj = objects.get(key)
-            label = label_object(obj) if obj else _label_missing(correction)
+            name = correction.content_type.name
+            label = label_object(obj) if obj else label_key(name, correction.object_id)
             url = find_address(self.admin_site, request, obj) if obj else None
             setattr(correction._state, _ON_STATE, (label, url))
 
@@ -180,9 +181,3 @@ class CorrectionAdmin(ListAdmin):
     @admin.display(description=gettext_lazy("hits"), ordering="amount")
     def hits(self, correction: Correction) -> str:
         return format_html('<bdi dir="ltr">{}</bdi>', signed(correction.amount))
-
-
-def _label_missing(correction: Correction) -> str:
-    model = correction.content_type.model_class()
-    name = model._meta.verbose_name if model else correction.content_type.model
-    return label_key(str(name), correction.object_id)
