@@ -17,6 +17,7 @@ from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 
 from django_hitcount.conf import get_config
+from django_hitcount.counters import list_values
 from django_hitcount.db.expressions import HitsInTables, VisitorsInTables
 from django_hitcount.querysets import default_name
 from django_hitcount.rest_framework.fields import HitCountField
@@ -204,8 +205,8 @@ def _lost_orderings(view: type[GenericAPIView], given: Mapping[str, Any]) -> lis
 
     A view or a filter that does more than those of DRF and ours may order by itself.
     """
-    of_view = {name: given.get(name, getattr(view, name, None)) for name in SAYS_ORDER}
-    queryset, backends = of_view["queryset"], of_view["filter_backends"]
+    says = {name: given.get(name, getattr(view, name, None)) for name in SAYS_ORDER}
+    seen, queryset, backends = SimpleNamespace(**says), says["queryset"], says["filter_backends"]
     if isinstance(queryset, BaseManager):
         queryset = queryset.all()
     if not isinstance(queryset, QuerySet) or not isinstance(backends, list | tuple):
@@ -214,12 +215,10 @@ def _lost_orderings(view: type[GenericAPIView], given: Mapping[str, Any]) -> lis
     functions += [getattr(each, "filter_queryset", each) for each in backends]
     if not all(each.__module__.startswith(KNOWN_PACKAGES) for each in functions):
         return []
-    default, allowed = of_view["ordering"], of_view["ordering_fields"]
-    wanted = [*_listed([default] if isinstance(default, str) else default), *_listed(allowed)]
-    seen = SimpleNamespace(serializer_class=of_view["serializer_class"])
+    wanted = [*list_values(seen.ordering), *list_values(seen.ordering_fields)]
     knows_hits = any(issubclass(each, HitCountOrderingFilter) for each in backends)
     is_free = any(issubclass(each, filters.OrderingFilter) for each in backends) and not knows_hits
-    if allowed is None and is_free:
+    if seen.ordering_fields is None and is_free:
         # Of a field whose source is a column, DRF takes the column.
         columns = {field.name for field in queryset.model._meta.get_fields()}
         fields = _find_fields(seen).items()
@@ -230,7 +229,3 @@ def _lost_orderings(view: type[GenericAPIView], given: Mapping[str, Any]) -> lis
     known, orderings = queryset.query.annotations, _find_orderings(queryset, seen)
     found = {name: hits for name, hits in orderings.items() if hits is None or not knows_hits}
     return [name for name in names if name in found and name not in known]
-
-
-def _listed(value: object) -> list[Any]:
-    return [*value] if isinstance(value, list | tuple) else []
