@@ -10,7 +10,7 @@ import copyreg
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain, islice, product
-from typing import Any
+from typing import Any, TypeAlias
 
 from django.db.models import Model
 from django.db.models.query import (
@@ -37,8 +37,11 @@ from django_hitcount.twins import async_twin
 
 __all__ = ["aprefetch_hits", "prefetch_hits"]
 
-IterableClass = type[Any]
-"""A subclass of Django's BaseIterable: it makes objects from the rows of a queryset."""
+IterableClass: TypeAlias = Any
+"""
+A subclass of Django's BaseIterable: it makes objects from the rows of a queryset. (mypy would take
+``type[Any]`` for unhashable.)
+"""
 
 _WITHOUT_OBJECTS = (ValuesIterable, ValuesListIterable, FlatValuesListIterable)
 """The iterable classes of values() and values_list(). They do not yield objects."""
@@ -141,6 +144,7 @@ class _ExactType(type):
     original: IterableClass
 
 
+@cache
 def make_exact(iterable_class: IterableClass) -> IterableClass:
     """
     Make a subclass that sets the totals and visitors that a query wants on the objects.
@@ -149,14 +153,8 @@ def make_exact(iterable_class: IterableClass) -> IterableClass:
     """
     if isinstance(iterable_class, _ExactType) or issubclass(iterable_class, _WITHOUT_OBJECTS):
         return iterable_class
-    return _build_exact(iterable_class)  # type: ignore[arg-type]  # mypy treats a class as unhashable.
-
-
-@cache
-def _build_exact(original: Any) -> _ExactType:
-    return _ExactType(
-        f"Exact{original.__name__}", (_ExactIterable, original), {"original": original}
-    )
+    bases = _ExactIterable, iterable_class
+    return _ExactType(f"Exact{iterable_class.__name__}", bases, {"original": iterable_class})
 
 
 def _reduce_exact(made: _ExactType) -> tuple[Any, tuple[IterableClass]]:
