@@ -47,7 +47,6 @@ from django_hitcount.reports.rows import (
     objects_csv,
     pick_days,
     refused_csv,
-    refused_rows,
     share_of,
     sum_up,
 )
@@ -121,13 +120,20 @@ class HitReportAdmin(ListAdmin):
 
 
 def read_refused(selection: Selection) -> list[RefusedRow]:
-    """Return the refused hits of the counter in the period by reason. Costs a query."""
-    using = hits_alias()
-    refused = RefusedHitSlot.objects.using(using).filter(
+    """
+    Return the refused hits of the counter in the period by reason, the most frequent first.
+
+    Costs a query.
+    """
+    refused = RefusedHitSlot.objects.using(hits_alias()).filter(
         day__range=selection.period.ends, counter=selection.counter
     )
-    sums = dict(refused.values_list("refusal").annotate(sum=Sum("hits")))
-    return refused_rows({name: int(hits) for name, hits in sums.items()}, reasons_by_name())
+    sums = refused.values_list("refusal").annotate(sum=Sum("hits")).order_by("-sum", "refusal")
+    reasons, whole = reasons_by_name(), sum(int(hits) for _, hits in sums)
+    return [
+        RefusedRow(refusal, reasons.get(refusal, ""), int(hits), share_of(int(hits), whole))
+        for refusal, hits in sums
+    ]
 
 
 def read_report(selection: Selection) -> dict[str, Any]:

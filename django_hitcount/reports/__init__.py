@@ -7,11 +7,11 @@ Here is how they name counters and objects, and find the models and objects that
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 from django.contrib.contenttypes.models import ContentType
 from django.db import router
@@ -20,6 +20,7 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_lazy
 
 from django_hitcount import conf
+from django_hitcount.counters import group_items
 from django_hitcount.counters.keys import InvalidKey, ObjectKey
 from django_hitcount.counters.primary_keys import convert_key, find_by_texts
 from django_hitcount.db.tables import HitSlot, hits_alias
@@ -131,15 +132,12 @@ def load_objects(
 
     Costs a query for each of up to ``most_models`` models, whatever the number of objects.
     """
-    by_id = {pk: model for pk, model in models.items() if model}
-    texts: dict[int, list[str]] = defaultdict(list)
-    for content_type_id, text in keys:
-        if content_type_id in by_id:
-            texts[content_type_id].append(text)
+    wanted = [key for key in keys if models.get(key[0])]
+    texts = group_items([key[0] for key in wanted], [key[1] for key in wanted])
     found: dict[ObjectKey, Model] = {}
     by_rows = sorted(texts.items(), key=lambda item: (-len(item[1]), item[0]))
     for content_type_id, of_model in by_rows[:most_models]:
-        model = by_id[content_type_id]
+        model: Any = models[content_type_id]
         with suppress(InvalidKey):  # The model may have a primary key of another type now.
             objs = find_by_texts(model, of_model, using=router.db_for_read(model))
             found |= {(content_type_id, convert_key(model, obj.pk)): obj for obj in objs}

@@ -132,15 +132,6 @@ def share_of(part: int, whole: int) -> float | None:
     return 100 * part / whole if 0 <= part <= whole and whole else None
 
 
-def refused_rows(refused: Mapping[str, int], reasons: Mapping[str, str]) -> list[RefusedRow]:
-    """Return the rows of refused hits by refusal, the most frequent first."""
-    whole = sum(refused.values())
-    return [
-        RefusedRow(refusal, reasons.get(refusal, ""), hits, share_of(hits, whole))
-        for refusal, hits in sorted(refused.items(), key=lambda item: (-item[1], item[0]))
-    ]
-
-
 def write_csv(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[str]:
     """
     Yield a table in pieces, in the dialect that every spreadsheet reads: commas, quotes, CR LF.

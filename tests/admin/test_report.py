@@ -15,6 +15,7 @@ from django.test import RequestFactory, TestCase
 from django.urls import reverse
 
 from django_hitcount.admin.report import FILES
+from django_hitcount.db.tables import RefusedHitSlot
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.models import HitSlot
 from django_hitcount.recording import record_hit
@@ -299,6 +300,25 @@ def test_a_model_and_a_counter_can_be_chosen(admin, text):
     assert "Hits 5 " in text(admin.get(f"{URL}?counter=downloads"))
     assert str(page) in text(admin.get(URL))
     assert str(page) not in text(admin.get(f"{URL}?model=app.article"))
+
+
+def test_refused_hits_of_reasons_that_are_gone_are_shown_by_name(admin, text):
+    for refusal, hits in (("repeat", 3), ("old", 4), ("method", 3)):
+        RefusedHitSlot.objects.create(
+            day=TODAY - datetime.timedelta(days=1),
+            counter="views",
+            refusal=refusal,
+            slot=0,
+            hits=hits,
+        )
+    rows = table(admin.get(f"{URL}?csv=refused"))[1:]
+
+    assert [(row[0], *row[2:]) for row in rows] == [
+        ("old", "4", "40.0"),
+        ("method", "3", "30.0"),
+        ("repeat", "3", "30.0"),
+    ]
+    assert [bool(row[1]) for row in rows] == [False, True, True]
 
 
 def test_models_with_hits_can_be_chosen(admin):

@@ -4,7 +4,7 @@ import datetime
 
 import pytest
 
-from django_hitcount.reports.rows import ObjectRow, pick_days, refused_rows, share_of, sum_up
+from django_hitcount.reports.rows import ObjectRow, pick_days, share_of, sum_up
 from django_hitcount.reports.selection import Period
 
 FIRST = datetime.date(2026, 11, 20)
@@ -68,23 +68,6 @@ def test_a_report_is_empty_without_any_hits():
 def test_a_period_before_without_hits_is_not_drawn():
     assert not summed([1, 2], [0, 0])["chart"].has_before
     assert summed([1, 2], [0, 1])["chart"].has_before
-
-
-def test_most_frequent_reasons_are_first():
-    rows = refused_rows({"repeat": 3, "bot": 4, "method": 3}, {})
-
-    assert [(row.refusal, row.hits, row.share) for row in rows] == [
-        ("bot", 4, 40),
-        ("method", 3, 30),
-        ("repeat", 3, 30),
-    ]
-
-
-def test_refused_hits_have_the_sentence_about_their_reason():
-    assert [row.reason for row in refused_rows({"bot": 1, "old": 1}, {"bot": "A bot."})] == [
-        "A bot.",
-        "",
-    ]
 
 
 @pytest.mark.parametrize(
