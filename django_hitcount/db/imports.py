@@ -189,7 +189,6 @@ def finish_import(made: Import, refused: Mapping[RefusedKey, int]) -> None:
 
     Raises ImportRefused if another process has continued the import, or undoes it.
     """
-
     noted = [(day.isoformat(), *names, number) for (day, *names), number in refused.items()]
 
     def finish(slot: int) -> None:

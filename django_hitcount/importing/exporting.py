@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import datetime
-from typing import IO, Any
+from typing import IO
 
 from django.contrib.contenttypes.models import ContentType
 
@@ -76,22 +76,17 @@ def export_hits(
     writer.writerow([*COLUMNS, VERSION])
     written = 0
     for rows in spool_rows(SELECT, params):
-        # What was taken back leaves rows of 0 hits.
-        lines = [_make_line(labels, with_visitors, *row) for row in rows if any(row[-2:])]
+        lines = [
+            (
+                day,
+                defuse(f"{labels.get(content_type_id, content_type_id)}:{object_id}"),
+                name,
+                hits,
+                visitors if name in with_visitors else "",
+            )
+            for content_type_id, object_id, name, day, hits, visitors in rows
+            if hits or visitors  # What was taken back leaves rows of 0 hits.
+        ]
         writer.writerows(lines)
         written += len(lines)
     return written
-
-
-def _make_line(
-    labels: dict[int, str],
-    with_visitors: set[str],
-    content_type_id: int,
-    object_id: str,
-    counter: str,
-    day: str,
-    hits: Any,
-    visitors: Any,
-) -> tuple[object, ...]:
-    obj = defuse(f"{labels.get(content_type_id, content_type_id)}:{object_id}")
-    return day, obj, counter, hits, visitors if counter in with_visitors else ""

@@ -205,7 +205,7 @@ def _write_all(
     summary: ImportSummary, made: Import, spool: Spool, progress: Progress, *, dry_run: bool
 ) -> None:
     """Write what is left of an import, or find out what would be written."""
-    total, done = spool.count(after=made.last_counter), 0
+    total, done = spool.count(made.last_counter), 0
     for rows in spool.pieces(made.last_counter, PIECE_SIZE):
         written = imports.find_missing(rows, made.strategy) if dry_run else write_piece(made, rows)
         summary.rows += len(written)

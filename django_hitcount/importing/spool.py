@@ -72,8 +72,8 @@ class Spool:
         )
         self._database.executemany(ADD, values)
 
-    def count(self, *, after: Iterable[Any] | None = None) -> int:
-        """Return how many rows there are, or how many come after a counter in lock order."""
+    def count(self, after: Iterable[Any] | None) -> int:
+        """Return how many rows come after a counter in lock order; None is before all counters."""
         ((number,),) = self._database.execute(COUNT, [*(after or FIRST_COUNTER)])
         return int(number)
 
