@@ -131,6 +131,13 @@ def test_columns_may_be_in_any_order_and_some_may_be_missing(buffer, redis, writ
 
 
 @pytest.mark.django_db(transaction=True)
+def test_empty_lines_are_no_problem_and_count_as_lines(buffer, redis, write):
+    done = import_hits(write(HEADER + "\n\n2024-05-01,app.article:x,views,3,\n\n"))
+
+    assert [text.split(":")[0] for text in done.shown_problems] == ["hits.csv, line 4"]
+
+
+@pytest.mark.django_db(transaction=True)
 def test_files_may_be_compressed_and_several(buffer, redis, tmp_path):
     article = Article.objects.create()
     line = f"2024-05-01,app.article:{article.pk},views,3,\n"
