@@ -40,6 +40,7 @@ def render(text: str, **context: object) -> str:
         ("{% get_hit_count for post as total_hits %}<{{ total_hits }}>", "<5>"),
         ('{% get_hit_count for post within "days=2" %}', "3"),
         ("{% get_hit_count for post within days=2 %}", "3"),
+        ("{% get_hit_count for post within  days=1,minutes=30 as n %}{{ n }}", "3"),
         ('{% get_hit_count for post within "days=1,minutes=30" %}', "3"),
         ('{% get_hit_count for post within "hours=1" %}', "2"),
         ('{% get_hit_count for post within "weeks=1" as week %}<{{ week }}>', "<3>"),

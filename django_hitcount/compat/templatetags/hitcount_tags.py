@@ -36,7 +36,7 @@ fetch('{1}', {{
 LOG = ".then((response) => response.text()).then(console.log, console.log)"
 
 
-UNQUOTED = re.compile(r"(?<= within )\w+=\S+")
+UNQUOTED = re.compile(r"(?<=\swithin)\s+(\w+=\S+)")
 
 
 class Variables(NamedTuple):
@@ -63,7 +63,7 @@ def get_hit_count(parser: Parser, token: Token) -> Node:
     Hours and minutes are rounded up to whole days, today included.
     """
     # Without quotes, it would be a keyword argument.
-    token.contents = UNQUOTED.sub(r'"\g<0>"', token.contents)
+    token.contents = UNQUOTED.sub(r' "\1"', token.contents)
     node: Node = register.tags["print_hits"](parser, token)
     return node
 
