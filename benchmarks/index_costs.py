@@ -109,7 +109,7 @@ def _draw_hits(objects: int) -> list[NewHits]:
 
 @contextmanager
 def _no_model_hits() -> Iterator[None]:
-    with patch.object(slots, "add_to_models", lambda rows, *, sign, using: None):
+    with patch.object(slots, "add_to_models", lambda rows, *, sign: None):
         yield
 
 

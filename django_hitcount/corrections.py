@@ -133,7 +133,7 @@ def _write_rows(
     first one commits, and then sees what that one took back.
     """
     with limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
-        slots.add_hits([hits], slot=slots.CORRECTION_SLOT, using=using)
+        slots.add_hits([hits], slot=slots.CORRECTION_SLOT)
     if hits.amount < 0:
         _check_rest(obj, hits)
     correction.pk = None  # An earlier try may have set it.

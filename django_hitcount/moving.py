@@ -135,15 +135,14 @@ def _move_piece(
     slot: int,
 ) -> None:
     """Move rows in a transaction, and pause the ``totals`` of both objects."""
-    using = hits_alias()
     if model is Correction:
         # They have no key that a row of the other object may have, too.
-        rows = Correction.objects.using(using).filter(pk__in=some)
+        rows = Correction.objects.using(hits_alias()).filter(pk__in=some)
         rows.filter(slots.match_counters([source])).update(
             content_type_id=target[0], object_id=target[1]
         )
     else:
-        take_rows(model, some, using, partial(_copy_rows, model, source, target, slot, using))
+        take_rows(model, some, partial(_copy_rows, model, source, target, slot))
     get_buffer().pause_totals(totals)
 
 
@@ -152,48 +151,47 @@ def _copy_rows(
     source: ObjectKey,
     target: ObjectKey,
     slot: int,
-    using: str,
     rows: Taken,
 ) -> None:
     """Write rows under the key of the other object, in lock order."""
     new: dict[str, Any] = {"content_type_id": target[0], "object_id": target[1], "slot": slot}
     copies: Taken = [{name: new.get(name, value) for name, value in row.items()} for row in rows]
     if model not in (SeenVisitor, DailyVisitors):
-        _copy_hits(model, copies, using)
+        _copy_hits(model, copies)
         return
     for copy in copies:
         copy["visitor_key"] = _moved_key(copy["visitor_key"], source)
     if model is SeenVisitor:
-        _copy_seen(copies, using)
+        _copy_seen(copies)
     else:
-        _copy_days(target, copies, using)
+        _copy_days(target, copies)
 
 
-def _copy_hits(model: type[CounterRow], copies: Taken, using: str) -> None:
+def _copy_hits(model: type[CounterRow], copies: Taken) -> None:
     """Add hits to the rows of the other object: of a slot, or for an undo, of an import."""
     columns = (*model.KEY, *(("slot",) if issubclass(model, SlotRow) else ()))
     amounts: Counter[tuple[Any, ...]] = Counter()
     for copy in copies:
         amounts[tuple(copy[column] for column in columns)] += copy["hits"]
     sums = [(*key, amounts[key]) for key in sorted(amounts)]
-    sql.insert_or_add(model, (*columns, "hits"), sums, using)
+    sql.insert_or_add(model, (*columns, "hits"), sums)
 
 
-def _copy_seen(copies: Taken, using: str) -> None:
+def _copy_seen(copies: Taken) -> None:
     """Insert visitors, unless an earlier call has moved them, too."""
     # Random, as the key of every SeenVisitor.
     rows = [SeenVisitor(**copy | {"id": 1 + secrets.randbelow(2**62)}) for copy in copies]
-    SeenVisitor.objects.using(using).bulk_create(rows, ignore_conflicts=True)
+    SeenVisitor.objects.using(hits_alias()).bulk_create(rows, ignore_conflicts=True)
 
 
-def _copy_days(target: ObjectKey, copies: Taken, using: str) -> None:
+def _copy_days(target: ObjectKey, copies: Taken) -> None:
     """
     Insert the numbers of visitors, each under a key of its own.
 
     If an earlier call has moved visitors of the same day, merges both. They are in ``copies``, too,
     if that call has moved them from here, and another one has moved them back.
     """
-    manager = DailyVisitors.objects.using(using)
+    manager = DailyVisitors.objects.using(hits_alias())
     moved: dict[tuple[str, datetime.date, str], DailyVisitors] = {}
     for copy in copies:
         row = DailyVisitors(**copy | {"id": None})
@@ -209,7 +207,7 @@ def _copy_days(target: ObjectKey, copies: Taken, using: str) -> None:
         key = earlier.counter, earlier.day, earlier.visitor_key
         if key in moved:
             _add_earlier(moved[key], earlier)
-            sql.delete_by_id(DailyVisitors, [earlier.pk], using)
+            sql.delete_by_id(DailyVisitors, [earlier.pk])
     in_order = [moved[key] for key in sorted(moved)]
     manager.bulk_create(in_order, batch_size=daily_visitors.SKETCHES_PER_STATEMENT)
 

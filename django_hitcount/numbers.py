@@ -123,9 +123,9 @@ def _add_hits(found: Found, numbers: Sequence[Number], known: Known, on_page: bo
     days_of_each = [(number.first_day, number.last_day) for number in numbers]
     for days, some in group_items(days_of_each, numbers).items():
         with _tables(on_page) as using:
-            of_days = DayRange(*some[0].days, using) if days[0] else None
+            of_days = DayRange(*some[0].days) if days[0] else None
             in_tables, applied = sums.read_sums(
-                [number.key for number in some], known.held, using=using, days=of_days
+                [number.key for number in some], known.held, of_days
             )
         next_ids = {position.next_id for position in known.keepable.values()}
         without_pending = {number: in_tables.get(number.key, 0) for number in some}

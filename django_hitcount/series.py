@@ -81,7 +81,7 @@ def hits_by_day(
     """
     check_counter(counter)
     ends = need_range(days, first_day, last_day)
-    found = _read(source, day_range(*ends), counter)
+    found = _read(source, DayRange(*ends), counter)
     return {day: found[counter, day] for day in list_days(*ends)}
 
 
@@ -182,11 +182,6 @@ def _add_up(parts: Iterable[Mapping[CounterDay, int]]) -> Sums:
     return found
 
 
-def day_range(first_day: datetime.date, last_day: datetime.date) -> DayRange:
-    """Return the days to read from the database of the counts."""
-    return DayRange(first_day=first_day, last_day=last_day, using=hits_alias())
-
-
 def read_counters(keys: Collection[CounterKey], days: DayRange) -> Sums:
     """
     Read the hits of counters, by the name of the counter and the day.
@@ -195,7 +190,7 @@ def read_counters(keys: Collection[CounterKey], days: DayRange) -> Sums:
     """
     wanted = [Number(key, days.first_day, days.last_day) for key in keys]
     held = get_buffer().read(wanted).held
-    with savepoint(days.using):
+    with savepoint(hits_alias()):
         found, applied = sums.read_days_of_counters(keys, days, held)
     for batch_id in held.keys() - applied:
         for (key, day), hits in held[batch_id].items():
@@ -206,7 +201,7 @@ def read_counters(keys: Collection[CounterKey], days: DayRange) -> Sums:
 def _read_model(content_type_id: int | None, days: DayRange, counter: str) -> Sums:
     """Read the hits of a model; None: of all models. See read_counters()."""
     held = get_buffer().read_days_of_model(content_type_id, days, counter=counter)
-    with savepoint(days.using):
+    with savepoint(hits_alias()):
         found, applied = sums.read_days_of_model(content_type_id, days, held, counter=counter)
     for batch_id in held.keys() - applied:
         found.update(held[batch_id])
@@ -225,10 +220,10 @@ def _read_queryset(queryset: QuerySet[Any, Any], days: DayRange, counter: str) -
             # It has all objects that count as objects of this model.
             return _read_model(content_type_id_of(model), days, counter)
     pks = queryset.values_list("pk", flat=True)
-    if can_nest and queryset.db == days.using:
+    if can_nest and queryset.db == hits_alias():
         first_pks = [*pks[: OBJECTS_AT_A_TIME + 1]]
         if len(first_pks) > OBJECTS_AT_A_TIME:
-            with savepoint(days.using):  # The database finds so many itself.
+            with savepoint(hits_alias()):  # The database finds so many itself.
                 return sums.read_days_of_objects(queryset, days, counter=counter)
         return _read_pks(model, first_pks, days, counter)
     return _read_pks(model, pks.iterator(OBJECTS_AT_A_TIME), days, counter)

@@ -58,7 +58,7 @@ class TestIndexes:
                 (self.model, str(n), "views", *days, 0 if n % one_not_compacted_of else 1, n)
                 for n in numbers
             ]
-            slots.add_to_slots(table, rows, "default")
+            slots.add_to_slots(table, rows)
         with connection.cursor() as cursor:
             if connection.vendor == "mysql":
                 cursor.execute(

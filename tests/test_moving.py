@@ -144,7 +144,7 @@ class TestHits:
 
         def move_and_flush(*args):
             found = move(*args)
-            slots.add_hits([late.pop()] if late else [], slot=7, using="default")
+            slots.add_hits([late.pop()] if late else [], slot=7)
             return found
 
         with mock.patch.object(moving, "_move_rows", move_and_flush):

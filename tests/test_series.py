@@ -18,6 +18,7 @@ from django_hitcount.counters.keys import InvalidKey
 from django_hitcount.db import slots
 from django_hitcount.db import sums as daily_sums
 from django_hitcount.db.counter_keys import counter_key
+from django_hitcount.db.sums import DayRange
 from django_hitcount.db.tables import DailyHitSlot, DailyModelHits, LastBatch
 from django_hitcount.exceptions import InvalidArgument, UnsavedObject
 from django_hitcount.maintenance import flushing
@@ -51,7 +52,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def put(obj, day, hits, *, slot=1, counter="views"):
     """Write hits as a flush does, or, in slot 0, as a compaction does."""
     key = counter_key(obj, counter=counter)
-    slots.add_daily({(key, day): hits}, slot=slot, using="default")
+    slots.add_daily({(key, day): hits}, slot=slot)
     if slot == 0:
         row, _ = DailyModelHits.objects.get_or_create(
             content_type_id=key.content_type_id, counter=counter, day=day, defaults={"hits": 0}
@@ -391,7 +392,7 @@ class TestHitsThatWait:
             for counter, amount in amounts.items():
                 record_hits(articles, counter=counter, amount=amount)
 
-            sums = series.read_counters(keys, series.day_range(today, today))
+            sums = series.read_counters(keys, DayRange(today, today))
             assert sums == {("views", today): times, ("downloads", today): 10 * times}
 
     def test_deleted_object(self, found, articles):

@@ -18,14 +18,13 @@ from django_hitcount.counters.numbers import Number
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.expressions import HitsInTables
 from django_hitcount.db.savepoints import savepoint
-from django_hitcount.db.sums import read_days_of_each
-from django_hitcount.db.tables import HitSlot
+from django_hitcount.db.sums import DayRange, read_days_of_each
+from django_hitcount.db.tables import HitSlot, hits_alias
 from django_hitcount.db.total_columns import HitCountField, total_columns
 from django_hitcount.numbers import errors_logged, read_numbers
 from django_hitcount.outages import page_read_breaker
 from django_hitcount.reports import label_counter
 from django_hitcount.reports.charts import Sparkline, sparkline
-from django_hitcount.series import day_range
 
 DAYS = 30
 """Days of the line, today included."""
@@ -95,12 +94,12 @@ def fill_cells(
 
 def _read_lines(keys: Collection[CounterKey]) -> dict[CounterKey, Sparkline]:
     """Read the lines of counters that have hits in the tables; none if the database is away."""
-    days = day_range(*last_days(DAYS))
+    days = DayRange(*last_days(DAYS))
     found: dict[CounterKey, dict[datetime.date, int]] = {}
     with (
         errors_logged("Hits by day cannot be read"),
         page_read_breaker().guard(),
-        savepoint(days.using),
+        savepoint(hits_alias()),
     ):
         found = read_days_of_each(keys, days)
     all_days = list_days(days.first_day, days.last_day)

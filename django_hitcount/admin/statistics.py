@@ -19,7 +19,7 @@ from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.numbers import Number
 from django_hitcount.counters.visitors import VisitorsOfDays
 from django_hitcount.db.counter_keys import counter_key
-from django_hitcount.db.sums import Sums
+from django_hitcount.db.sums import DayRange, Sums
 from django_hitcount.db.tables import Correction, hits_alias
 from django_hitcount.exceptions import InvalidArgument
 from django_hitcount.numbers import count_together, read_numbers, read_visitors_of_days
@@ -28,7 +28,7 @@ from django_hitcount.reports import label_counter, label_object
 from django_hitcount.reports.charts import bar_chart
 from django_hitcount.reports.rows import change_of, write_csv
 from django_hitcount.reports.selection import Selection
-from django_hitcount.series import day_range, hits_by_day, read_counters
+from django_hitcount.series import hits_by_day, read_counters
 
 RANGES = (1, 7, 30)
 """The ranges of days in the table of counters."""
@@ -61,7 +61,7 @@ def read_statistics(obj: Model, selection: Selection) -> dict[str, Any]:
 
     first_day, today = last_days(max(RANGES))
     longest = min(first_day, period.first_day), today
-    sums = read_counters(keys.values(), day_range(*longest))
+    sums = read_counters(keys.values(), DayRange(*longest))
     hits = {day: sums[selection.counter, day] for day in period.list_days()}
     chart = bar_chart(hits)
 

@@ -129,8 +129,8 @@ class DatabaseBuffer(Buffer):
                 checked = seen_visitors.refuse_repeats(both)
             with limit_waits(using, seconds=lock_wait, is_at_begin=not has_visitors):
                 sure, unsure = checked[: len(hits)], checked[len(hits) :]
-                slots.check_locks(sure, slot=slot, using=using)
-                slots.add_hits(sure, slot=slot, using=using)
+                slots.check_locks(sure, slot=slot)
+                slots.add_hits(sure, slot=slot)
                 for record in make_records(sure, unsure) if make_records else ():
                     record.save(using=using, force_insert=True)
             return [RecordResult(None, hit.refusal) for hit in checked]

@@ -159,4 +159,4 @@ def prune_admissions() -> int:
     if now is None:
         return 0
     old = rows.filter(expires_at__lt=now - MICROSECONDS_PER_DAY)
-    return sql.delete_in_pieces(old.order_by("expires_at"), using=hits_alias())
+    return sql.delete_in_pieces(old.order_by("expires_at"))

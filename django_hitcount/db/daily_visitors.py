@@ -189,7 +189,7 @@ def _fold(first_open_day: datetime.date, piece_size: int) -> int:
     take_write_lock(using)
     closed = SeenVisitor.objects.using(using).filter(day__lt=first_open_day)
     pks = [*closed.order_by("day", "pk").values_list("pk", flat=True)[:piece_size]]
-    return len(take_rows(SeenVisitor, pks, using, _count)) if pks else 0
+    return len(take_rows(SeenVisitor, pks, _count)) if pks else 0
 
 
 def _count(rows: Taken) -> None:
@@ -201,5 +201,4 @@ def _count(rows: Taken) -> None:
         (*DailyVisitors.KEY, "count"),
         # A counter without ``visitors`` has these rows only to find repeats: they are not counted.
         [(*key, amounts[key]) for key in sorted(amounts) if options_of(key[2]).visitors],
-        hits_alias(),
     )

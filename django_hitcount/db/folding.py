@@ -15,7 +15,7 @@ from django.db import connections
 
 from django_hitcount.db import slots
 from django_hitcount.db.sql import Rows
-from django_hitcount.db.tables import DailyHitSlot, SlotRow
+from django_hitcount.db.tables import DailyHitSlot, SlotRow, hits_alias
 from django_hitcount.db.tables.hits import match_uncompacted
 from django_hitcount.db.taking import delete_locked
 from django_hitcount.db.transactions import limit_waits, take_write_lock
@@ -41,7 +41,7 @@ RowPlace: TypeAlias = Sequence[Any]
 
 
 def fold_rows(
-    model: type[SlotRow], after: RowPlace, *, newest: int, limit: int, using: str
+    model: type[SlotRow], after: RowPlace, *, newest: int, limit: int
 ) -> Sequence[RowPlace]:
     """
     Fold the next rows in lock order into slot 0: add their hits to it, and delete them.
@@ -54,22 +54,23 @@ def fold_rows(
     The caller opens a transaction. Costs three statements, one more on PostgreSQL and SQLite, and
     one for each further thousand sums (on SQLite, 140). Days cost one more.
     """
+    using = hits_alias()
     with limit_waits(using, seconds=LOCK_WAIT_SECONDS, is_at_begin=True):
         take_write_lock(using)
-        rows = _lock_next(model, after, newest, limit, using)
+        rows = _lock_next(model, after, newest, limit)
         amounts: Counter[tuple[Any, ...]] = Counter()  # It keeps the lock order of the rows.
         for _, *key, _, hits in rows:
             amounts[tuple(key)] += hits
-        slots.add_to_slots(model, [(*key, 0, hits) for key, hits in amounts.items()], using)
-        delete_locked(model, rows, using)
+        slots.add_to_slots(model, [(*key, 0, hits) for key, hits in amounts.items()])
+        delete_locked(model, rows)
         if model is DailyHitSlot:
-            slots.add_to_models(rows, sign=1, using=using)
+            slots.add_to_models(rows, sign=1)
     return [place for _, *place, _ in rows]
 
 
-def _lock_next(model: type[SlotRow], after: RowPlace, newest: int, limit: int, using: str) -> Rows:
+def _lock_next(model: type[SlotRow], after: RowPlace, newest: int, limit: int) -> Rows:
     """Lock the next rows, if the database can do that. Returns their ids, places and hits."""
-    connection = connections[using]
+    connection = connections[hits_alias()]
     features, ops = connection.features, connection.ops
     place = ", ".join((*model.KEY, "slot"))
     where, params = f"{match_uncompacted(connection)} AND id <= %s", [newest]

@@ -129,7 +129,7 @@ def find_missing(rows: Sequence[Row], strategy: str) -> list[Row]:
     if strategy == "add":
         return [row for row in rows if row.hits or row.visitors]
     has_visitors = any(row.visitors for row in rows)
-    days = sums.DayRange(min(row.day for row in rows), max(row.day for row in rows), hits_alias())
+    days = sums.DayRange(min(row.day for row in rows), max(row.day for row in rows))
     hits: Counter[tuple[CounterKey, datetime.date]] = Counter()
     visitors: Counter[tuple[CounterKey, datetime.date]] = Counter()
     for keys in split([*dict.fromkeys(row.key for row in rows)], KEYS_AT_A_TIME):
@@ -163,15 +163,15 @@ def write_piece(made: Import, rows: Sequence[Row], *, slot: int) -> None:
         for row in rows
         if row.visitors
     ]
-    sql.insert_or_add(DailyVisitors, (*DailyVisitors.KEY, "count"), visitors, hits_alias())
+    sql.insert_or_add(DailyVisitors, (*DailyVisitors.KEY, "count"), visitors)
     imported = [(*row.key, row.day, made.pk, row.hits) for row in rows]
-    sql.insert_or_add(ImportedHits, (*ImportedHits.KEY, "hits"), imported, hits_alias())
+    sql.insert_or_add(ImportedHits, (*ImportedHits.KEY, "hits"), imported)
 
 
 def add_rows(rows: Iterable[Row], *, slot: int) -> None:
     """Add the hits of rows to the slots. Costs two statements per thousand rows."""
     hits = [NewHits(row.key, row.day, row.hits) for row in rows if row.hits]
-    slots.add_hits(hits, slot=slot, using=hits_alias())
+    slots.add_hits(hits, slot=slot)
 
 
 def _visitor_key(made: Import, day: datetime.date) -> str:
@@ -193,7 +193,7 @@ def finish_import(made: Import, refused: Mapping[RefusedKey, int]) -> None:
 
     def finish(slot: int) -> None:
         if note(made, is_open=None, refused=noted, finished_at=timezone.now()):
-            slots.add_refused(refused, slot=slot, using=hits_alias())
+            slots.add_refused(refused, slot=slot)
 
     transact(finish)
 
@@ -249,7 +249,7 @@ def take_piece(
     taken = [*added.filter(pk__gt=after).order_by("pk").select_for_update()[:size]]
     hits = [Row(key_of(row), row.day, -row.hits) for row in taken if isinstance(row, ImportedHits)]
     add_rows(hits, slot=slot)
-    sql.delete_by_id(added.model, [row.pk for row in taken], using)
+    sql.delete_by_id(added.model, [row.pk for row in taken])
     return taken
 
 
@@ -268,6 +268,6 @@ def finish_undo(made: Import) -> None:
     def finish(slot: int) -> None:
         rows = Import.objects.using(hits_alias()).filter(pk=made.pk)
         if rows._raw_delete(rows.db):
-            slots.add_refused(refused, slot=slot, using=rows.db)
+            slots.add_refused(refused, slot=slot)
 
     transact(finish)

@@ -53,7 +53,7 @@ def salt_of(period: str) -> bytes:
     if found is None:
         if not is_in_transaction(using):
             _prune_on_page()
-        made = {"salt": secrets.token_bytes(SALT_BYTES), "made_at": read_clock(using)}
+        made = {"salt": secrets.token_bytes(SALT_BYTES), "made_at": read_clock()}
         found, _ = rows.get_or_create(period=period, defaults=made)
     return bytes(found.salt)
 
@@ -101,7 +101,7 @@ def _old_salts(using: str) -> models.QuerySet[VisitorSalt, VisitorSalt]:
     ahead. It is left for a day: a clock that knows no time zones goes back by an hour in autumn.
     """
     rotation = conf.get_config().visitor_key_rotation
-    now, a_day = read_clock(using), datetime.timedelta(days=1)
+    now, a_day = read_clock(), datetime.timedelta(days=1)
     first_day = day_of(now) - 2 * a_day
     if rotation != "day":
         first_day = (day_of(now).replace(day=1) - a_day).replace(day=1)

@@ -76,7 +76,7 @@ def _add_hit(name: str, limit: int) -> bool:
     row = _row_of(name)
     known = row.values_list("hits", flat=True).first()
     if known is None:
-        sql.insert_or_add(CountedAddress, ("name", "hits"), [(name, 0)], hits_alias())
+        sql.insert_or_add(CountedAddress, ("name", "hits"), [(name, 0)])
     elif known >= limit:
         return False
     return bool(row.filter(hits__lt=limit).update(hits=models.F("hits") + 1))
@@ -88,7 +88,7 @@ def count_by_name(name: str, amount: int) -> int:
 
     The sum may include hits that other sessions add meanwhile.
     """
-    sql.insert_or_add(CountedAddress, ("name", "hits"), [(name, amount)], hits_alias())
+    sql.insert_or_add(CountedAddress, ("name", "hits"), [(name, amount)])
     return _row_of(name).values_list("hits", flat=True).get()
 
 
@@ -172,4 +172,4 @@ def prune_addresses() -> int:
     first_open_day, _ = open_days()
     rows = CountedAddress.objects.using(hits_alias())
     old = rows.filter(name__lt=first_open_day.isoformat())
-    return sql.delete_in_pieces(old.order_by("name"), using=hits_alias())
+    return sql.delete_in_pieces(old.order_by("name"))

@@ -76,7 +76,7 @@ def write_in_slot(work: Callable[[int], T], *, patience_seconds: float) -> T:
     )
 
 
-def add_hits(hits: Iterable[NewHits], *, slot: int, using: str) -> None:
+def add_hits(hits: Iterable[NewHits], *, slot: int) -> None:
     """
     Add hits to HitSlot and DailyHitSlot, and refused hits to RefusedHitSlot, in ``slot``.
 
@@ -92,37 +92,35 @@ def add_hits(hits: Iterable[NewHits], *, slot: int, using: str) -> None:
             daily[hit.key, hit.day] += hit.amount
         elif hit.amount > 0:
             refused[RefusedKey(hit.day, hit.key.counter, hit.refusal)] += hit.amount
-    add_totals(totals, slot=slot, using=using)
-    add_daily(daily, slot=slot, using=using)
-    add_refused(refused, slot=slot, using=using)
+    add_totals(totals, slot=slot)
+    add_daily(daily, slot=slot)
+    add_refused(refused, slot=slot)
 
 
-def add_totals(amounts: Mapping[CounterKey, int], *, slot: int, using: str) -> None:
+def add_totals(amounts: Mapping[CounterKey, int], *, slot: int) -> None:
     """Add to HitSlot in ``slot``, in lock order. Costs a statement per thousand rows."""
     rows = [(*key, slot, amounts[key]) for key in sorted(amounts)]
-    add_to_slots(HitSlot, rows, using)
+    add_to_slots(HitSlot, rows)
 
 
-def add_daily(
-    amounts: Mapping[tuple[CounterKey, datetime.date], int], *, slot: int, using: str
-) -> None:
+def add_daily(amounts: Mapping[tuple[CounterKey, datetime.date], int], *, slot: int) -> None:
     """Add to DailyHitSlot in ``slot``, in lock order. Costs a statement per thousand rows."""
     rows = [(*key, day, slot, amounts[key, day]) for key, day in sorted(amounts)]
-    add_to_slots(DailyHitSlot, rows, using)
+    add_to_slots(DailyHitSlot, rows)
 
 
-def add_refused(amounts: Mapping[RefusedKey, int], *, slot: int, using: str) -> None:
+def add_refused(amounts: Mapping[RefusedKey, int], *, slot: int) -> None:
     """Add to RefusedHitSlot in ``slot``, in lock order. Costs a statement per thousand rows."""
     rows = [(*key, slot, amounts[key]) for key in sorted(amounts)]
-    add_to_slots(RefusedHitSlot, rows, using)
+    add_to_slots(RefusedHitSlot, rows)
 
 
-def add_to_slots(model: type[SlotRow], rows: Sequence[tuple[Any, ...]], using: str) -> None:
+def add_to_slots(model: type[SlotRow], rows: Sequence[tuple[Any, ...]]) -> None:
     """Insert rows of (*model.KEY, slot, hits). If a row exists, add the hits to it."""
-    insert_or_add(model, (*model.KEY, "slot", "hits"), rows, using)
+    insert_or_add(model, (*model.KEY, "slot", "hits"), rows)
 
 
-def add_to_models(rows: Iterable[Sequence[Any]], *, sign: int, using: str) -> None:
+def add_to_models(rows: Iterable[Sequence[Any]], *, sign: int) -> None:
     """
     Add the hits of rows of DailyHitSlot to DailyModelHits, or with the ``sign`` -1 take them away.
 
@@ -136,31 +134,31 @@ def add_to_models(rows: Iterable[Sequence[Any]], *, sign: int, using: str) -> No
     for _, content_type_id, _, counter, day, _, hits in rows:
         amounts[content_type_id, counter, day] += sign * hits
     in_order = [(*key, amounts[key]) for key in sorted(amounts)]
-    insert_or_add(DailyModelHits, (*DailyModelHits.KEY, "hits"), in_order, using)
+    insert_or_add(DailyModelHits, (*DailyModelHits.KEY, "hits"), in_order)
 
 
-def check_locks(hits: Iterable[NewHits], *, slot: int, using: str) -> None:
+def check_locks(hits: Iterable[NewHits], *, slot: int) -> None:
     """
     Raise OperationalError if another session has locked a row that ``hits`` go to in ``slot``.
 
     For MySQL, which can only limit how long a SELECT waits. Costs two statements there, and one
     more if hits are refused. Does nothing on other databases.
     """
-    if not transactions.is_mysql(connections[using]):
+    if not transactions.is_mysql(connections[hits_alias()]):
         return
     counting = [hit for hit in hits if not hit.refusal]
     refused = [hit for hit in hits if hit.refusal and hit.amount > 0]
-    _check_table(HitSlot, match_counters({hit.key for hit in counting}), slot, using)
+    _check_table(HitSlot, match_counters({hit.key for hit in counting}), slot)
     for day in sorted({hit.day for hit in counting}):
         keys = match_counters({hit.key for hit in counting if hit.day == day})
-        _check_table(DailyHitSlot, keys & models.Q(day=day), slot, using)
+        _check_table(DailyHitSlot, keys & models.Q(day=day), slot)
     for hit in refused:
         one = models.Q(day=hit.day, counter=hit.key.counter, refusal=hit.refusal)
-        _check_table(RefusedHitSlot, one, slot, using)
+        _check_table(RefusedHitSlot, one, slot)
 
 
-def _check_table(model: type[SlotRow], rows: models.Q, slot: int, using: str) -> None:
-    found = model._default_manager.using(using).filter(rows, slot=slot)
+def _check_table(model: type[SlotRow], rows: models.Q, slot: int) -> None:
+    found = model._default_manager.using(hits_alias()).filter(rows, slot=slot)
     [*found.order_by(*model.KEY).select_for_update(nowait=True).values_list("pk")]
 
 

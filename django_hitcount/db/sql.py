@@ -79,16 +79,14 @@ def _open_cursor(connection: Any) -> Any:
     return connection.chunked_cursor()
 
 
-def insert_or_add(
-    model: type[models.Model], columns: Sequence[str], rows: Rows, using: str
-) -> None:
+def insert_or_add(model: type[models.Model], columns: Sequence[str], rows: Rows) -> None:
     """
     Insert rows. If a row exists already, add the value of the last column to it.
 
     The columns before the last one must have a unique constraint. Costs a statement per
     thousand rows.
     """
-    connection = connections[using]
+    connection = connections[hits_alias()]
     limit = connection.features.max_query_params or ROWS_PER_STATEMENT * len(columns)
     size = min(ROWS_PER_STATEMENT, limit // len(columns))
     with connection.cursor() as cursor:
@@ -171,7 +169,7 @@ def insert_or_ignore(
         return bool(cursor.rowcount)
 
 
-def delete_in_pieces(old: models.QuerySet[Any, Any], *, using: str) -> int:
+def delete_in_pieces(old: models.QuerySet[Any, Any]) -> int:
     """
     Delete the rows of ``old`` in its order, 500 per transaction. Returns their number.
 
@@ -181,9 +179,9 @@ def delete_in_pieces(old: models.QuerySet[Any, Any], *, using: str) -> int:
     """
     deleted = 0
     while pks := [*old.values_list("pk", flat=True)[:DELETE_PIECE_SIZE]]:
-        delete = partial(old.order_by().filter(pk__in=pks)._raw_delete, using)
+        delete = partial(old.order_by().filter(pk__in=pks)._raw_delete, old.db)
         deleted += in_transaction(
-            delete, using=using, patience_seconds=DELETE_PATIENCE_SECONDS, repeatable=True
+            delete, using=old.db, patience_seconds=DELETE_PATIENCE_SECONDS, repeatable=True
         )
     return deleted
 
@@ -203,47 +201,45 @@ def lock_by_id(
     pks: Sequence[int],
     columns: Sequence[str],
     order: Sequence[str],
-    using: str,
 ) -> Rows:
     """
     Lock the rows that still exist, in ``order``. Returns ``columns`` of each. Costs a statement.
 
     MariaDB and MySQL sort the ids without a lock, and lock each row as they look it up.
     """
+    using = hits_alias()
     if connections[using].vendor != "mysql":
         rows = model._default_manager.using(using).filter(pk__in=pks).order_by(*order)
         return [*rows.select_for_update().values_list(*columns)]
     names = ", ".join(f"hit.{column}" for column in columns)
-    found = _look_up(model, pks, using, order_by=f"ORDER BY {', '.join(order)} ")
+    found = _look_up(model, pks, order_by=f"ORDER BY {', '.join(order)} ")
     with connections[using].cursor() as cursor:
         cursor.execute(f"SELECT {names} FROM {found} FOR UPDATE")  # noqa: S608 - our own names
         locked: Rows = cursor.fetchall()
     return locked
 
 
-def delete_by_id(model: type[models.Model], pks: Sequence[int], using: str) -> None:
+def delete_by_id(model: type[models.Model], pks: Sequence[int]) -> None:
     """Delete rows that this transaction has locked. Costs a statement."""
     if not pks:
         return
-    connection = connections[using]
+    connection = connections[hits_alias()]
     table = connection.ops.quote_name(model._meta.db_table)
     delete = f"DELETE FROM {table} WHERE {match_rows(pks)}"  # noqa: S608 - our own names
     if connection.vendor == "mysql":
-        delete = f"DELETE hit FROM {_look_up(model, pks, using)}"
+        delete = f"DELETE hit FROM {_look_up(model, pks)}"
     with connection.cursor() as cursor:
         cursor.execute(delete)
 
 
-def _look_up(
-    model: type[models.Model], pks: Sequence[int], using: str, *, order_by: str = ""
-) -> str:
+def _look_up(model: type[models.Model], pks: Sequence[int], *, order_by: str = "") -> str:
     """
     Return a join, for MariaDB and MySQL, that looks up each row by its id, as ``hit``.
 
     They would scan a small table, and then also wait for rows that other sessions have locked. The
     LIMIT keeps them from merging the subquery with the join.
     """
-    table = connections[using].ops.quote_name(model._meta.db_table)
+    table = connections[hits_alias()].ops.quote_name(model._meta.db_table)
     ids = f"SELECT id FROM {table} WHERE {match_rows(pks)} {order_by}LIMIT {len(pks)}"  # noqa: S608
     return f"({ids}) found STRAIGHT_JOIN {table} hit FORCE INDEX (PRIMARY) ON hit.id = found.id"
 
@@ -270,8 +266,9 @@ class Clock(models.Func):
     )
 
 
-def read_clock(using: str) -> datetime.datetime:
+def read_clock() -> datetime.datetime:
     """Return the current time of the database, as timezone.now() returns ours. Costs a query."""
+    using = hits_alias()
     compiler = VisitorSalt.objects.using(using).query.get_compiler(using)
     sql, params = compiler.compile(Clock())
     with connections[using].cursor() as cursor:

@@ -25,7 +25,7 @@ from django_hitcount.db import ledger
 from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.expressions import KeyText
 from django_hitcount.db.slots import match_counters
-from django_hitcount.db.tables import DailyHitSlot, DailyModelHits, HitSlot, LastBatch
+from django_hitcount.db.tables import DailyHitSlot, DailyModelHits, HitSlot, LastBatch, hits_alias
 from django_hitcount.db.tables.hits import is_uncompacted
 
 Rows = models.QuerySet[Any, Any]
@@ -37,36 +37,31 @@ NO_DAY = models.Value(None, output_field=models.DateField())
 
 
 class DayRange(NamedTuple):
-    """The days to read, and the database to read them from."""
+    """The days to read."""
 
     first_day: datetime.date
     last_day: datetime.date
-    using: str
 
     def rows(self, table: type[models.Model]) -> Rows:
         """Return the rows of a table with a column ``day`` that are in the range."""
-        found = table._default_manager.using(self.using)
+        found = table._default_manager.using(hits_alias())
         return found.filter(day__range=(self.first_day, self.last_day))
 
 
 def read_sums(
-    keys: Iterable[CounterKey],
-    batch_ids: Iterable[BatchId],
-    *,
-    using: str,
-    days: DayRange | None = None,
+    keys: Iterable[CounterKey], batch_ids: Iterable[BatchId], days: DayRange | None = None
 ) -> tuple[dict[CounterKey, int], set[BatchId]]:
     """
     Read the hits of counters, of all time or of some days, and which batches are in the ledger.
 
     Costs a query.
     """
-    table: Rows = days.rows(DailyHitSlot) if days else HitSlot.objects.using(using)
+    table: Rows = days.rows(DailyHitSlot) if days else HitSlot.objects.using(hits_alias())
     rows = table.filter(match_counters(keys)).annotate(no_day=NO_DAY)
     # Generations are in the column of object ids, since MariaDB unites every text with those: they
     # are compared byte by byte.
     columns = rows.values_list("content_type_id", "object_id", "counter", "no_day")
-    sums, applied = _read_with_ledger([columns], batch_ids, using)
+    sums, applied = _read_with_ledger([columns], batch_ids)
     return {CounterKey(*key): int(hits) for *key, _, hits in sums}, applied
 
 
@@ -121,7 +116,7 @@ def read_days_of_model(
 ) -> tuple[Sums, set[BatchId]]:
     """As read_days_of_counters(), for all objects of a model; None: of all models."""
     compacted = days.rows(DailyModelHits).filter(counter=counter)
-    connection = connections[days.using]
+    connection = connections[hits_alias()]
     uncompacted = days.rows(DailyHitSlot).filter(is_uncompacted(connection), counter=counter)
     if content_type_id is not None:
         compacted = compacted.filter(content_type_id=content_type_id)
@@ -150,7 +145,7 @@ def _read_days(
         ).values_list("in_partition", "no_generation", "of", "day")
         for rows in tables
     ]  # No column has texts of two tables: MySQL and MariaDB do not unite different collations.
-    rows, applied = _read_with_ledger(selects, batch_ids, days.using)
+    rows, applied = _read_with_ledger(selects, batch_ids)
     sums: Sums = Counter()
     for _, _, counter, day, hits in rows:
         sums[counter, day] += int(hits)
@@ -158,7 +153,7 @@ def _read_days(
 
 
 def _read_with_ledger(
-    selects: Iterable[Rows], batch_ids: Iterable[BatchId], using: str
+    selects: Iterable[Rows], batch_ids: Iterable[BatchId]
 ) -> tuple[list[tuple[Any, ...]], set[BatchId]]:
     """
     Add the sum of hits to each of ``selects``, and read them and the ledger in one statement.
@@ -169,7 +164,7 @@ def _read_with_ledger(
     first, *others = (rows.annotate(sum=models.Sum("hits")) for rows in selects)
     wanted = [*batch_ids]
     if wanted:
-        last_batches = LastBatch.objects.using(using).filter(ledger.match_batches(wanted))
+        last_batches = LastBatch.objects.using(hits_alias()).filter(ledger.match_batches(wanted))
         others.append(
             last_batches.annotate(no_counter=models.Value(""), no_day=NO_DAY).values_list(
                 "partition", "generation", "no_counter", "no_day", "number"

@@ -19,7 +19,7 @@ from django_hitcount.counters import primary_keys
 from django_hitcount.counters.keys import CounterKey, InvalidKey, check_counter
 from django_hitcount.counters.primary_keys import counted_model, key_type
 from django_hitcount.db.counter_keys import content_type_id_of
-from django_hitcount.db.tables import StaleTotal
+from django_hitcount.db.tables import StaleTotal, hits_alias
 from django_hitcount.exceptions import InvalidArgument
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _find_columns() -> Mapping[type[models.Model], Sequence[HitCountField]]:
     return {model: fields for model, fields in found.items() if fields}
 
 
-def mark_stale(keys: Iterable[CounterKey], *, using: str) -> None:
+def mark_stale(keys: Iterable[CounterKey]) -> None:
     """
     Mark the totals of those of ``keys`` that have columns as stale.
 
@@ -129,4 +129,4 @@ def mark_stale(keys: Iterable[CounterKey], *, using: str) -> None:
         for key in dict.fromkeys(keys)
         if (key.content_type_id, key.counter) in columns
     ]
-    StaleTotal.objects.using(using).bulk_create(stale)
+    StaleTotal.objects.using(hits_alias()).bulk_create(stale)

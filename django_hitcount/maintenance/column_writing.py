@@ -96,7 +96,7 @@ def fill_totals(model: type[models.Model]) -> Iterator[Written]:
     remaining = rows
     while pks := [*remaining.values_list("pk", flat=True)[:OBJECTS_AT_A_TIME]]:
         written = write_totals(model, {convert_key(model, pk) for pk in pks})
-        mark_stale(_keys(model, written.locked), using=hits_alias())
+        mark_stale(_keys(model, written.locked))
         yield written
         remaining = rows.filter(pk__gt=pks[-1])
 
@@ -124,7 +124,7 @@ def _write(model: type[models.Model], object_ids: Collection[str], using: str) -
         found = {convert_key(model, row["pk"]): row for row in rows.values("pk", *names)}
         # Read the sums only now: until the COMMIT, no other process writes these columns.
         keys = _keys(model, found)
-        sums, _ = read_sums(keys, (), using=hits_alias())
+        sums, _ = read_sums(keys, ())
         for field in fields:
             changes = {
                 found[key.object_id]["pk"]: sums.get(key, 0)

@@ -94,25 +94,23 @@ def compact(*, piece_size: int = PIECE_SIZE) -> Compaction:
     Raises OperationalError if a piece meets locks for longer than 30 seconds. Rows that were
     folded before stay folded.
     """
-    using = hits_alias()
     sizes = [
         size
         for model in (HitSlot, DailyHitSlot, RefusedHitSlot)
-        for size in _fold_all(model, piece_size, using)
+        for size in _fold_all(model, piece_size)
     ]
     sizes += daily_visitors.fold_closed_days(piece_size=min(piece_size, VISITORS_PIECE_SIZE))
     return Compaction(rows=sum(sizes), pieces=len(sizes))
 
 
-def _fold_all(model: type[SlotRow], piece_size: int, using: str) -> list[int]:
+def _fold_all(model: type[SlotRow], piece_size: int) -> list[int]:
+    using = hits_alias()
     newest = model._default_manager.using(using).aggregate(newest=Max("pk"))["newest"]
     # So that the next piece need not pass deleted rows, which may still be in the index.
     after: folding.RowPlace = ()
     sizes: list[int] = []
     while newest is not None:
-        fold = partial(
-            folding.fold_rows, model, after, newest=newest, limit=piece_size, using=using
-        )
+        fold = partial(folding.fold_rows, model, after, newest=newest, limit=piece_size)
         folded = in_transaction(
             fold, using=using, patience_seconds=PATIENCE_SECONDS, repeatable=True
         )

@@ -220,9 +220,9 @@ def apply(batch: Batch) -> bool:
             return False
         slot = next(choices)
         with limit_waits(using, seconds=LOCK_WAIT_SECONDS):
-            slots.add_totals(batch.totals, slot=slot, using=using)
-            slots.add_daily(batch.daily, slot=slot, using=using)
-            slots.add_refused(batch.refused, slot=slot, using=using)
+            slots.add_totals(batch.totals, slot=slot)
+            slots.add_daily(batch.daily, slot=slot)
+            slots.add_refused(batch.refused, slot=slot)
             daily_visitors.write_sketches(batch.visitors)
         return True
 

@@ -266,11 +266,11 @@ def delete_rows_of(objects: Collection[ObjectKey], *, patience_seconds: float) -
     Costs a query per table, and a query and a transaction of two statements per 500 rows. Raises
     OperationalError if a piece meets locks for longer than ``patience_seconds``.
     """
-    using, found = hits_alias(), set[ObjectKey]()
+    found = set[ObjectKey]()
     for model in TABLES_OF_OBJECTS if objects else ():
-        rows = model._default_manager.using(using).filter(slots.match_counters(objects))
+        rows = model._default_manager.using(hits_alias()).filter(slots.match_counters(objects))
         columns = rows.values_list("pk", "content_type_id", "object_id")
         while some := [*columns[:OBJECTS_AT_A_TIME]]:
-            _write(partial(take_rows, model, [pk for pk, *_ in some], using), patience_seconds)
+            _write(partial(take_rows, model, [pk for pk, *_ in some]), patience_seconds)
             found |= {(content_type_id, object_id) for _, content_type_id, object_id in some}
     return found

@@ -20,7 +20,7 @@ ROWS = 3000
 def test_models_are_found_by_index():
     """Also those of which there are no hits."""
     model = content_type_id_of(Article)
-    slots.add_to_slots(HitSlot, [(model, str(n), "views", 0, 1) for n in range(ROWS)], "default")
+    slots.add_to_slots(HitSlot, [(model, str(n), "views", 0, 1) for n in range(ROWS)])
     with connection.cursor() as cursor:
         cursor.execute(f"ANALYZE {HitSlot._meta.db_table}")
 

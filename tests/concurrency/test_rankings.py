@@ -29,10 +29,10 @@ def move(keys, today, chance):
     first, second = sorted(chance.sample(range(1, 6), 2))
 
     def add():
-        slots.add_totals(amounts, slot=first, using="default")
-        slots.add_totals(negative(amounts), slot=second, using="default")
-        slots.add_daily(days, slot=first, using="default")
-        slots.add_daily(negative(days), slot=second, using="default")
+        slots.add_totals(amounts, slot=first)
+        slots.add_totals(negative(amounts), slot=second)
+        slots.add_daily(days, slot=first)
+        slots.add_daily(negative(days), slot=second)
 
     in_transaction(add, using="default", patience_seconds=60, repeatable=False)
 
@@ -49,8 +49,8 @@ def test_no_number_is_wrong_while_compactions_run(db, monkeypatch):
     today = day_of()
     in_order = sorted(keys, key=lambda key: (-totals[key], key.object_id))[:8]
     expected = [(key.object_id, totals[key]) for key in in_order]
-    slots.add_totals(totals, slot=1, using="default")
-    slots.add_daily({(key, today): hits for key, hits in totals.items()}, slot=1, using="default")
+    slots.add_totals(totals, slot=1)
+    slots.add_daily({(key, today): hits for key, hits in totals.items()}, slot=1)
     done, compactions = Board(1, 1), Board(1, 1)
 
     def move_until_done():

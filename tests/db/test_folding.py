@@ -25,10 +25,10 @@ def test_postgresql_finds_rows_by_index_even_if_it_knows_of_few():
         cursor.execute(f"ANALYZE {DailyHitSlot._meta.db_table}")
     model, today = content_type_id_of(Article), day_of()
     rows = [(model, str(n), "views", today, 1, 1) for n in range(ROWS)]
-    slots.add_to_slots(DailyHitSlot, rows, "default")
+    slots.add_to_slots(DailyHitSlot, rows)
 
     with transaction.atomic(), CaptureQueriesContext(connection) as queries:
-        folded = folding.fold_rows(DailyHitSlot, after=(), newest=10**9, limit=10, using="default")
+        folded = folding.fold_rows(DailyHitSlot, after=(), newest=10**9, limit=10)
         read = next(q["sql"] for q in queries.captured_queries if "SKIP LOCKED" in q["sql"])
         with connection.cursor() as cursor:
             cursor.execute(f"EXPLAIN {read}")
@@ -41,12 +41,12 @@ def test_postgresql_finds_rows_by_index_even_if_it_knows_of_few():
 @pytest.mark.django_db(transaction=True)
 def test_rows_that_came_after_the_start_are_left():
     model, today = content_type_id_of(Article), day_of()
-    add = partial(slots.add_to_slots, DailyHitSlot, using="default")
+    add = partial(slots.add_to_slots, DailyHitSlot)
     add([(model, str(n), "views", today, 1, 1) for n in range(3)])
     newest = max(DailyHitSlot.objects.values_list("pk", flat=True))
     add([(model, "9", "views", today, 1, 1)])
 
     with transaction.atomic():
-        folding.fold_rows(DailyHitSlot, after=(), newest=newest, limit=10, using="default")
+        folding.fold_rows(DailyHitSlot, after=(), newest=newest, limit=10)
 
     assert [*DailyHitSlot.objects.filter(slot=1).values_list("object_id", flat=True)] == ["9"]

@@ -99,7 +99,7 @@ def test_rows_are_written_last_and_in_order(articles):
         record_hits(articles, at=day)
         record_hit(articles[0], at=day, counter="downloads")
 
-    def insert(model, columns, rows, using):
+    def insert(model, columns, rows):
         written.extend(rows if model is DailyModelHits else ())
 
     with mock.patch.object(slots, "insert_or_add", insert):

@@ -55,7 +55,7 @@ def report() -> object:
 
 
 def read_month(content_type_id: int | None) -> object:
-    days = sums.DayRange(day_of() - datetime.timedelta(days=29), day_of(), "default")
+    days = sums.DayRange(day_of() - datetime.timedelta(days=29), day_of())
     return sums.read_days_of_model(content_type_id, days, counter="views")
 
 

@@ -17,6 +17,7 @@ from django_hitcount.buffers.redis.link import Link
 from django_hitcount.counters.days import day_of
 from django_hitcount.db import slots
 from django_hitcount.db.counter_keys import counter_key
+from django_hitcount.db.sums import DayRange
 from django_hitcount.db.tables import LastBatch, MissedRecord
 from django_hitcount.maintenance import flushing
 from django_hitcount.maintenance.flushing import flush_hits
@@ -117,7 +118,7 @@ def test_counters_that_are_read_together_have_hits_of_their_own(saved, server, a
     today = day_of()
 
     keys = [counter_key(articles[0], counter=counter) for counter in ("views", "downloads")]
-    sums = series.read_counters(keys, series.day_range(today, today))
+    sums = series.read_counters(keys, DayRange(today, today))
     assert sums == {("views", today): 4, ("downloads", today): 21}
 
 
