@@ -111,7 +111,7 @@ def errors_logged(failure: str) -> Iterator[None]:
 
 
 @contextmanager
-def _tables(on_page: bool) -> Iterator[str]:
+def reading_tables(*, on_page: bool = False) -> Iterator[str]:
     """Read the tables in the block, behind the breaker if it is for a page."""
     using = hits_alias()
     with page_read_breaker().guard() if on_page else nullcontext(), savepoint(using):
@@ -122,7 +122,7 @@ def _add_hits(found: Found, numbers: Sequence[Number], known: Known, on_page: bo
     """Read hits from the tables, and let the buffer keep totals."""
     days_of_each = [(number.first_day, number.last_day) for number in numbers]
     for days, some in group_items(days_of_each, numbers).items():
-        with _tables(on_page) as using:
+        with reading_tables(on_page=on_page) as using:
             of_days = DayRange(*some[0].days) if days[0] else None
             in_tables, applied = sums.read_sums(
                 [number.key for number in some], known.held, of_days
@@ -151,7 +151,7 @@ def _add_visitors(found: Found, numbers: Sequence[Number], known: Known, on_page
         return
     first_day = min(number.days[0] for number in numbers)
     last_day = max(number.days[1] for number in numbers)
-    with _tables(on_page) as using:
+    with reading_tables(on_page=on_page) as using:
         may_be_kept = any(number in known.keepable for number in numbers)
         in_tables = daily_visitors.read_days(
             {number.key for number in numbers},
@@ -182,7 +182,7 @@ def read_visitors_of_days(
     """
     wanted = [Number(key, first_day, last_day, True) for key in keys]
     known = get_buffer().read(wanted, may_be_kept=False)
-    with _tables(False):
+    with reading_tables():
         in_tables = daily_visitors.read_days(keys, first_day, last_day, merged_from=merged_from)
     return VisitorsOfDays(known.visitors, in_tables)
 

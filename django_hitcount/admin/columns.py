@@ -17,12 +17,10 @@ from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.numbers import Number
 from django_hitcount.db.counter_keys import counter_key
 from django_hitcount.db.expressions import HitsInTables
-from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.sums import DayRange, read_days_of_each
-from django_hitcount.db.tables import HitSlot, hits_alias
+from django_hitcount.db.tables import HitSlot
 from django_hitcount.db.total_columns import HitCountField, total_columns
-from django_hitcount.numbers import errors_logged, read_numbers
-from django_hitcount.outages import page_read_breaker
+from django_hitcount.numbers import errors_logged, read_numbers, reading_tables
 from django_hitcount.reports import label_counter
 from django_hitcount.reports.charts import Sparkline, sparkline
 
@@ -96,11 +94,7 @@ def _read_lines(keys: Collection[CounterKey]) -> dict[CounterKey, Sparkline]:
     """Read the lines of counters that have hits in the tables; none if the database is away."""
     days = DayRange(*last_days(DAYS))
     found: dict[CounterKey, dict[datetime.date, int]] = {}
-    with (
-        errors_logged("Hits by day cannot be read"),
-        page_read_breaker().guard(),
-        savepoint(hits_alias()),
-    ):
+    with errors_logged("Hits by day cannot be read"), reading_tables(on_page=True):
         found = read_days_of_each(keys, days)
     all_days = list_days(days.first_day, days.last_day)
     return {

@@ -11,6 +11,7 @@ from django.contrib.staticfiles import finders
 from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
+from django_hitcount import numbers
 from django_hitcount.admin import columns
 from django_hitcount.counters.days import day_of
 from django_hitcount.db.expressions import HitsInTables
@@ -275,7 +276,7 @@ def test_lines_wait_no_longer_than_a_page(admin, articles):
     """While the breaker of page reads is open, no query is sent."""
     guard = mock.Mock(guard=mock.Mock(side_effect=BufferUnavailable))
 
-    with mock.patch.object(columns, "page_read_breaker", return_value=guard):
+    with mock.patch.object(numbers, "page_read_breaker", return_value=guard):
         assert admin.get(ARTICLES).status_code == 200
 
 
