@@ -9,13 +9,14 @@ from itertools import islice
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
-from django.db.models import Model, Sum
+from django.db.models import Max, Model, Sum
 from django.http import HttpRequest, HttpResponseBase
 from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from django_hitcount.admin.pages import (
+    EARLIEST_DAY,
     ListAdmin,
     SelectionForm,
     csv_file,
@@ -24,12 +25,13 @@ from django_hitcount.admin.pages import (
 )
 from django_hitcount.buffers import get_buffer
 from django_hitcount.counters import split
-from django_hitcount.counters.days import time_since
+from django_hitcount.counters.days import day_of, days_until, time_since
 from django_hitcount.counters.keys import CounterKey, ObjectKey
 from django_hitcount.counters.numbers import Number
 from django_hitcount.counters.rankings import Order, RankedKey, Scope, weigh_days
 from django_hitcount.db.rankings import compare_objects, stream_objects
-from django_hitcount.db.tables import RefusedHitSlot, hits_alias
+from django_hitcount.db.savepoints import savepoint
+from django_hitcount.db.tables import DailyModelHits, RefusedHitSlot, hits_alias
 from django_hitcount.numbers import read_numbers
 from django_hitcount.refusals.registry import reasons_by_name
 from django_hitcount.reports import (
@@ -50,7 +52,7 @@ from django_hitcount.reports.rows import (
     share_of,
     sum_up,
 )
-from django_hitcount.reports.selection import Selection
+from django_hitcount.reports.selection import DEFAULT_PERIOD, ONE_DAY, Selection
 from django_hitcount.series import hits_by_day
 from django_hitcount.status import get_flush_status
 
@@ -97,6 +99,7 @@ class HitReportAdmin(ListAdmin):
             **page_context(self, request, choice),
             "title": _("Hits"),
             "report": report,
+            "days_with_hits": find_days_with_hits(selection) if report["is_empty"] else None,
             "model_name": selection.model and selection.model._meta.verbose_name_plural,
             **{
                 order.name.lower(): self._link(request, rows, selection)
@@ -117,6 +120,24 @@ class HitReportAdmin(ListAdmin):
         choice = {"counter": selection.counter, "first": period.first_day, "last": period.last_day}
         find = partial(find_address, self.admin_site, request, choice=choice)
         return [(row, find(row.obj) if row.obj else None) for row in rows]
+
+
+def find_days_with_hits(selection: Selection) -> tuple[datetime.date, datetime.date] | None:
+    """
+    Return days up to the newest one that is over and has hits that are compacted; None without one.
+
+    Costs a query.
+    """
+    using, days = hits_alias(), int(DEFAULT_PERIOD)
+    rows = DailyModelHits.objects.using(using).filter(
+        content_type_id__in=selection.content_type_ids,
+        counter=selection.counter,
+        day__range=(EARLIEST_DAY + days * ONE_DAY, day_of() - ONE_DAY),
+        hits__gt=0,
+    )
+    with savepoint(using):
+        newest: datetime.date | None = rows.aggregate(newest=Max("day"))["newest"]
+    return days_until(newest, days) if newest else None
 
 
 def read_refused(selection: Selection) -> list[RefusedRow]:

@@ -10,6 +10,7 @@ from django.utils.timesince import timesince
 from django.utils.translation import gettext, pgettext
 
 from django_hitcount.conf import DEFAULT_COUNTER
+from django_hitcount.counters.days import time_since
 from django_hitcount.reports import label_counter
 from django_hitcount.templatetags.hitcount import format_short
 
@@ -18,6 +19,8 @@ register.filter("counter_label", label_counter)
 register.filter("short", format_short)
 
 MINUS = "\u2212"
+
+MINUTE = datetime.timedelta(minutes=1)
 
 
 @register.filter
@@ -74,6 +77,8 @@ def _with_short_month(name: str) -> str:
 @register.filter
 def ago(moment: datetime.datetime) -> str:
     """Say how long ago a moment was: "14 minutes ago"."""
+    if time_since(moment) < MINUTE:  # timesince() says "0 minutes".
+        return gettext("less than a minute ago")
     return gettext("%(time)s ago") % {"time": timesince(moment)}
 
 

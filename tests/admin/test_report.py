@@ -428,6 +428,31 @@ def test_without_hits_it_says_how_to_record_them(admin, text):
     assert "Most hits" not in page
 
 
+def test_without_hits_in_these_days_it_leads_to_days_with_hits(admin, text):
+    article = make(Article, 3, days_ago=400)
+    record(article, 4, days_ago=500, counter="downloads")
+    make(Page, 5, days_ago=300)
+    compact()
+
+    address = f"{URL}?model=app.article&counter="
+    views, downloads = admin.get(f"{address}views"), admin.get(f"{address}downloads")
+    (link,) = re.findall(r'<a href="(.*?)">Show the days up to', views.content.decode())
+
+    assert "Show the days up to Oct. 18, 2025, which have hits." in text(views)
+    assert "Show the days up to July 10, 2025, which have hits." in text(downloads)
+    assert "Show the days up to Jan. 26, 2026, which have hits." in text(admin.get(URL))
+    assert "Hits 3 no hits" in text(admin.get(URL + html.unescape(link)))
+
+
+def test_days_in_the_future_are_not_those_with_hits(admin, text):
+    make(Article, 3, days_ago=-1)
+    compact()
+
+    page = text(admin.get(URL))
+    assert "No hits in these days" in page
+    assert "Show the days up to" not in page
+
+
 def test_it_says_how_to_record_hits_of_the_chosen_counter(admin, text):
     page = html.unescape(text(admin.get(f"{URL}?counter=downloads")))
 

@@ -177,6 +177,7 @@ def test_before_the_first_hit_of_a_day_today_is_empty(admin, text):
     page = text(admin.get(f"{URL}?period=today"))
 
     assert "No hits today so far" in page
+    assert "Show the days up to Nov. 21, 2026, which have hits." in page
 
 
 # Which objects rise, and which fall

@@ -101,7 +101,7 @@ def test_an_empty_site(client, user, buffer):
 
 
 def test_the_most_that_days_without_hits_can_need(client, user, buffer, settings):
-    """Rankings are read all the same."""
+    """Rankings are read all the same, and days with hits are looked for."""
     set_rule(settings, visitors=True)
     add_hits(create(150), lambda place: 90 if place < 4 else 5)
     compact()
@@ -109,6 +109,7 @@ def test_the_most_that_days_without_hits_can_need(client, user, buffer, settings
 
     found = queries_of(client, "?first=2001-01-01&last=2001-01-02")
     assert len(found) <= MOST_QUERIES
+    assert sum("MAX" in query and "dailymodelhits" in query for query in found) == 1
 
 
 @pytest.mark.parametrize("visitors", [False, True])
