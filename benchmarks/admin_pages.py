@@ -6,12 +6,11 @@ from collections.abc import Callable
 from functools import partial
 
 from django.contrib.auth.models import User
-from django.db import connections
+from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from benchmarks import databases
 from benchmarks.report import Target, print_table, times
 from benchmarks.timing import alternate, seconds_of
 
@@ -65,6 +64,6 @@ def _get(client: Client, url: str) -> None:
 
 
 def _count_queries(work: Callable[[], None]) -> int:
-    with CaptureQueriesContext(connections[databases.current()]) as queries:
+    with CaptureQueriesContext(connection) as queries:
         work()
     return len(queries)

@@ -54,12 +54,12 @@ def _write_slots(counters: int) -> None:
     for slot in (0, *SLOTS_WRITTEN):
         totals = [(*hit.key, slot, hit.amount) for hit in hits]
         daily = [(*hit.key, hit.day, slot, hit.amount) for hit in hits]
-        with transaction.atomic(using=databases.current()):
+        with transaction.atomic():
             statements.execute(statements.upserts(HitSlot, totals))
             statements.execute(statements.upserts(DailyHitSlot, daily))
 
 
 def _fold_at_once() -> None:
     for model in (HitSlot, DailyHitSlot):
-        with transaction.atomic(using=databases.current()):
+        with transaction.atomic():
             statements.execute(statements.fold(model))

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from django.db import connections, transaction
+from django.db import connection, connections, transaction
 from django.db.models import Sum
 from django_redis import get_redis_connection
 
@@ -63,7 +63,7 @@ def own_row(article: Article) -> Write:
 
 
 def _single(choices: Sequence[str]) -> Write:
-    cursor = connections[databases.current()].cursor()
+    cursor = connection.cursor()
     return lambda: cursor.execute(random.choice(choices))
 
 
@@ -119,7 +119,7 @@ def in_view(writer: Callable[[Article], Write]) -> Callable[[Article], Write]:
         count = writer(article)
 
         def view() -> None:
-            with transaction.atomic(using=databases.current()):
+            with transaction.atomic():
                 count()
                 time.sleep(VIEW_SECONDS)
 

@@ -8,10 +8,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from django.db import connections
+from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
-from benchmarks import databases
 from django_hitcount.models import DailyHitSlot, HitSlot
 from tests.proxies import Proxy
 from tests.servers import HOST, Server, Valkey
@@ -112,9 +111,9 @@ def locked_tables(*names: str) -> Iterator[None]:
 
 @contextmanager
 def _another_session() -> Iterator[CursorWrapper]:
-    connection = connections[databases.current()].copy()
+    other = connection.copy()
     try:
-        with connection.cursor() as cursor:
+        with other.cursor() as cursor:
             yield cursor
     finally:
-        connection.close()
+        other.close()

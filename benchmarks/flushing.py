@@ -116,7 +116,7 @@ def _set_up(existing: Sequence[Transaction]) -> None:
 
 def _write(transactions: Sequence[Transaction]) -> None:
     for one in transactions:
-        with transaction.atomic(using=databases.current()):
+        with transaction.atomic():
             statements.execute(one)
 
 

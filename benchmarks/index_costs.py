@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from statistics import median
 from unittest.mock import patch
 
-from django.db import connections
+from django.db import connection
 
 from benchmarks import databases
 from benchmarks.app.models import Story
@@ -116,7 +116,6 @@ def _no_model_hits() -> Iterator[None]:
 @contextmanager
 def _no_index() -> Iterator[None]:
     (index,) = (index for index in DailyHitSlot._meta.indexes if index.name == INDEX)
-    connection = connections[databases.current()]
     with connection.schema_editor() as editor:
         editor.remove_index(DailyHitSlot, index)
     yield

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from django.db import connections, models
+from django.db import connection, models
 
 from benchmarks import databases
 from benchmarks.app.models import Story
@@ -73,7 +73,6 @@ def _indexes_built_at_the_end() -> Iterator[None]:
         yield
         _execute("SET unique_checks = 1, foreign_key_checks = 1")
         return
-    connection = connections[databases.current()]
     models = (HitSlot, DailyHitSlot)
     with connection.schema_editor() as editor:
         for model in models:
@@ -91,9 +90,9 @@ def _indexes_built_at_the_end() -> Iterator[None]:
 
 
 def _is_mariadb() -> bool:
-    return connections[databases.current()].vendor == "mysql"
+    return connection.vendor == "mysql"
 
 
 def _execute(statement: str) -> None:
-    with connections[databases.current()].cursor() as cursor:
+    with connection.cursor() as cursor:
         cursor.execute(statement)

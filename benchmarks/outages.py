@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from django.db import DatabaseError, connections
+from django.db import DatabaseError, connection, connections
 from django.db.models import Sum
 from django.test import override_settings
 
@@ -96,12 +96,12 @@ def _timeouts(alias: str) -> Iterator[None]:
     settings = connections.settings[alias]
     before = settings["OPTIONS"]
     settings["OPTIONS"] = {**before, **DATABASE_OPTIONS[alias]}
-    connections[alias].close()
+    connection.close()
     try:
         yield
     finally:
         settings["OPTIONS"] = before
-        connections[alias].close()
+        connection.close()
 
 
 def _of_redis(valkey: Valkey, proxy: Proxy) -> list[Outage]:

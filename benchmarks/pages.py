@@ -16,7 +16,7 @@ from statistics import median
 from typing import Any
 
 from django.core.handlers.wsgi import WSGIHandler
-from django.db import connections
+from django.db import connection, connections
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.test import RequestFactory, override_settings
@@ -230,7 +230,7 @@ def _costs(handler: WSGIHandler, kind: str, article: Article) -> tuple[int, int]
     """Count the queries and round trips of a page that has been shown before."""
     for _ in range(2):
         _get(handler, kind, article)
-    with CaptureQueriesContext(connections[databases.current()]) as queries, sends() as sent:
+    with CaptureQueriesContext(connection) as queries, sends() as sent:
         _get(handler, kind, article)
     return len(queries), sent()
 

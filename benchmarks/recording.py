@@ -9,7 +9,7 @@ from functools import partial
 
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.sessions.middleware import SessionMiddleware
-from django.db import connections
+from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from django.template import Context, Template
 from django.test import RequestFactory
@@ -181,7 +181,7 @@ def _costs(subject: Subject) -> tuple[int, int]:
         subject.run(subject.prepare())
         prepared = subject.prepare()
         with (
-            CaptureQueriesContext(connections[databases.current()]) as queries,
+            CaptureQueriesContext(connection) as queries,
             round_trips(get_redis_connection("hitcount")) as trips,
         ):
             subject.run(prepared)

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-from django.db import connections
+from django.db import connection
 
-from benchmarks import databases
 from django_hitcount.models import DailyHitSlot, HitSlot
 
 ROWS_PER_STATEMENT = 1000
@@ -57,7 +56,7 @@ def _addition(model: Slots) -> str:
 
 
 def _vendor() -> str:
-    return connections[databases.current()].vendor
+    return connection.vendor
 
 
 def fold(model: Slots) -> list[Statement]:
@@ -69,6 +68,6 @@ def fold(model: Slots) -> list[Statement]:
 
 
 def execute(statements: Sequence[Statement]) -> None:
-    with connections[databases.current()].cursor() as cursor:
+    with connection.cursor() as cursor:
         for sql, parameters in statements:
             cursor.execute(sql, parameters)
