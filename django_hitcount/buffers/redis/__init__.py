@@ -223,7 +223,7 @@ class RedisBuffer(Buffer):
             logger.warning("Totals that have changed are left to the next flush_hits: %s", exc)
 
     def discard_totals(self, keys: Collection[CounterKey]) -> None:
-        keeping.discard(self.redis, keys, self._partitions)
+        self.redis.send_in_pieces(keys, partial(keeping.build_discard_calls, self._partitions))
 
     def discard_all_totals(self, partitions: Collection[int] | None = None) -> None:
         keeping.discard_all(self.redis, self._partitions, partitions)

@@ -193,7 +193,7 @@ class CatchUp:
             for doubt, generation in again
         ]
         keys = {hit.key for record in missed for hit in record.hits}
-        return [*calls, *build_discard_calls(keys, self._partitions, run_id)]
+        return [*calls, *build_discard_calls(self._partitions, keys, run_id)]
 
     def _deliver_visitors(self) -> int:
         """

@@ -5,21 +5,18 @@ Keep in Redis what was read from the tables, so that a page need not read them, 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from django_hitcount.buffers.redis.keys import database_prefix, run_keys
 from django_hitcount.buffers.redis.reading import describe
-from django_hitcount.buffers.redis.scripts import ScriptCall
+from django_hitcount.buffers.redis.scripts import Command, ScriptCall
 from django_hitcount.buffers.redis.server import RedisServer
-from django_hitcount.counters import group_by_partition, split
+from django_hitcount.counters import group_by_partition
 from django_hitcount.counters.batches import Known, Position
 from django_hitcount.counters.keys import CounterKey
 from django_hitcount.counters.numbers import Number
 from django_hitcount.exceptions import BufferUnavailable
-
-KEYS_AT_A_TIME = 500
-"""Totals that are dropped in one round trip."""
 
 SCANNED_AT_A_TIME = 1000
 """Keys that Redis looks at in one round trip."""
@@ -59,25 +56,13 @@ def keep_totals(
 
 def pause(redis: RedisServer, keys: Iterable[CounterKey], partitions: int) -> None:
     """Keep no totals of ``keys``. See Buffer.pause_totals(). Costs a round trip per 500."""
+
+    def build(some: Sequence[CounterKey], run_id: str) -> list[Command]:
+        totals = [run_keys(key.partition(partitions), run_id).total(key.text) for key in some]
+        return [("SET", total, PAUSED, "EX", PAUSE_SECONDS) for total in totals]
+
     with suppress(BufferUnavailable):
-        for some in split([*keys], KEYS_AT_A_TIME):
-            redis.send_to_run(
-                lambda link, some=some: [  # type: ignore[misc]
-                    ("SET", run_keys(p, link.run_id).total(key.text), PAUSED, "EX", PAUSE_SECONDS)
-                    for p, group in group_by_partition(some, partitions).items()
-                    for key in group
-                ]
-            )
-
-
-def discard(redis: RedisServer, keys: Iterable[CounterKey], partitions: int) -> None:
-    """Drop what is kept of the objects of ``keys``. See build_discard_calls()."""
-    for some in split([*keys], KEYS_AT_A_TIME):
-        redis.send_to_run(
-            lambda link, some=some: build_discard_calls(  # type: ignore[misc]
-                some, partitions, link.run_id
-            )
-        )
+        redis.send_in_pieces(keys, build)
 
 
 def discard_all(redis: RedisServer, partitions: int, only: Collection[int] | None = None) -> None:
@@ -103,7 +88,7 @@ def discard_all(redis: RedisServer, partitions: int, only: Collection[int] | Non
 
 
 def build_discard_calls(
-    keys: Iterable[CounterKey], partitions: int, run_id: str
+    partitions: int, keys: Iterable[CounterKey], run_id: str
 ) -> list[ScriptCall]:
     """
     Make the calls that drop the totals of ``keys``, so that they are loaded again.

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from django.core.cache import InvalidCacheBackendError
 from django_redis import get_redis_connection
@@ -29,10 +29,16 @@ from django_hitcount.buffers.redis.link import (
     make_answer_lost,
 )
 from django_hitcount.buffers.redis.scripts import Command, ScriptCall
+from django_hitcount.counters import split
 from django_hitcount.db.transactions import is_server_away
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages import Breaker, GuardedCall
 from django_hitcount.outages.waits import Deadline, deadline, seconds_left
+
+T = TypeVar("T")
+
+ITEMS_AT_A_TIME = 500
+"""Counters or objects whose keys are written or dropped in one round trip."""
 
 
 class RunReplies(NamedTuple):
@@ -86,6 +92,17 @@ class RedisServer:
         sent = self.try_to_send(build, commands=1)
         raise_failures(sent.replies)
         return sent
+
+    def send_in_pieces(
+        self, items: Iterable[T], build: Callable[[Sequence[T], str], Sequence[BuiltCommand]]
+    ) -> None:
+        """
+        Send what ``build`` makes of 500 items at a time, and of the current run.
+
+        Costs a round trip per piece. Raises BufferUnavailable.
+        """
+        for some in split([*items], ITEMS_AT_A_TIME):
+            self.send_to_run(lambda link, some=some: build(some, link.run_id))  # type: ignore[misc]
 
     def try_to_send(self, build: BuildCommands, *, commands: int) -> RunReplies:
         """

@@ -33,9 +33,6 @@ from django_hitcount.counters.visitors import (
 SKETCHES_AT_A_TIME = 100
 """Sketches that are sent or read in one round trip. Each has at most 12 KB."""
 
-OBJECTS_AT_A_TIME = 500
-"""Objects whose sketches are dropped in one round trip."""
-
 Groups = Mapping[int, Sequence[Number]]
 """Numbers of visitors by partition."""
 
@@ -174,15 +171,15 @@ def drop_sketches(
 ) -> None:
     """Drop the sketches of objects. See Buffer.discard_objects(). Costs a round trip per 500."""
 
-    def make_call(of: ObjectKey, run_id: str) -> ScriptCall:
-        names = run_keys(CounterKey(*of, "").partition(partitions), run_id)
-        keys = [names.sketches_of(*of), names.runs, names.epoch, names.pending, names.batch]
-        return ScriptCall("drop_sketches", keys, ["1" if only_flushed else ""])
+    def build(some: Sequence[ObjectKey], run_id: str) -> list[ScriptCall]:
+        calls = []
+        for of in some:
+            names = run_keys(CounterKey(*of, "").partition(partitions), run_id)
+            keys = [names.sketches_of(*of), names.runs, names.epoch, names.pending, names.batch]
+            calls.append(ScriptCall("drop_sketches", keys, ["1" if only_flushed else ""]))
+        return calls
 
-    for some in split([*objects], OBJECTS_AT_A_TIME):
-        redis.send_to_run(
-            lambda link, some=some: [make_call(of, link.run_id) for of in some]  # type: ignore[misc]
-        )
+    redis.send_in_pieces(objects, build)
 
 
 def count_merged(redis: RedisServer, merges: Iterable[MergedDays], partitions: int) -> list[int]:
