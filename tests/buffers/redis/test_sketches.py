@@ -214,7 +214,7 @@ def test_sketches_that_cannot_be_merged_are_not_read(redis_rule, rotation, sketc
     key = counter_key(article, counter="views")
 
     for start, day in enumerate(days):
-        found = read_days([key], days[0], days[-1], merged_from=day, using="default").values()
+        found = read_days([key], days[0], days[-1], merged_from=day).values()
         assert [is_about(20, row.visitors) for row in found] == [True] * 3
         assert sum(row.sketch is not None for row in found) == max(sketches - start, 0)
 
