@@ -38,7 +38,7 @@ def refuse_repeats(hits: Sequence[NewHits]) -> list[NewHits]:
 
     - 1 with ``visitors`` or the rule "daily";
     - up to 6 more with ``repeat`` in seconds;
-    - 1 to 3 more with a limit per address, 1 for a repeat, and 1 that locks SQLite.
+    - 1 to 3 more with a limit per address, and 1 that locks SQLite.
     """
     in_lock_order = sorted(range(len(hits)), key=lambda place: hits[place].key)
     found = {place: _refuse_repeat(hits[place]) for place in in_lock_order}
@@ -50,14 +50,14 @@ def _refuse_repeat(hit: NewHits) -> NewHits:
         return hit
     limit = conf.get_config().options_of(hit.key.counter).per_address
     name = hit.visitor.address.name if limit and hit.visitor.address else None
+    known, is_counted = _lock_hits(name) if name else (0, False)
     # Check the limit first. Otherwise a client that invents visitors could fill the table.
-    if limit and name and not _add_hit(name, limit):
+    if limit and known >= limit:
         return _refuse(hit, ADDRESS_LIMIT)
-    if hit.visitor.of_day and not _remember_visitor(hit, hit.visitor):
-        if name:
-            _row_of(name).update(hits=models.F("hits") - 1)
-        return _refuse(hit, REPEAT)
-    return hit
+    is_repeat = hit.visitor.of_day is not None and not _remember_visitor(hit, hit.visitor)
+    if name and is_counted == is_repeat:
+        _row_of(name).update(hits=known if is_repeat else known + 1)
+    return _refuse(hit, REPEAT) if is_repeat else hit
 
 
 def _refuse(hit: NewHits, reason: str) -> NewHits:
@@ -65,21 +65,16 @@ def _refuse(hit: NewHits, reason: str) -> NewHits:
     return hit._replace(refusal=reason, amount=hit.amount if hit.counts_refusal else 0)
 
 
-def _add_hit(name: str, limit: int) -> bool:
+def _lock_hits(name: str) -> tuple[int, bool]:
     """
-    Count one more hit of an address. Returns False if it has reached ``limit``.
+    Return how many hits of an address were counted before this one, and whether this one is.
 
-    The caller opens the transaction. Costs two statements, three for the first hit, and one beyond
-    the limit. Waits for other sessions that count the same address on the same object.
+    It is if it is the first one, to lock the row: the caller opens the transaction, and until its
+    end, others that count the address wait. Costs one statement, and two more for the first hit.
     """
     take_write_lock(hits_alias())
-    row = _row_of(name)
-    known = row.values_list("hits", flat=True).first()
-    if known is None:
-        sql.insert_or_add(CountedAddress, ("name", "hits"), [(name, 0)])
-    elif known >= limit:
-        return False
-    return bool(row.filter(hits__lt=limit).update(hits=models.F("hits") + 1))
+    known = _row_of(name).select_for_update().values_list("hits", flat=True).first()
+    return (count_by_name(name, 1) - 1, True) if known is None else (known, False)
 
 
 def count_by_name(name: str, amount: int) -> int:

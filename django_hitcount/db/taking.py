@@ -37,20 +37,20 @@ def take_rows(model: type[CounterRow], some: Sequence[int], write: Write | None 
     locked = lock_by_id(model, some, columns, order)
     if write and locked:
         write([dict(zip(columns, row, strict=True)) for row in locked])
-    delete_locked(model, locked)
+    delete_by_id(model, [pk for pk, *_ in locked])
+    mark_deleted(model, locked)
     if model is DailyHitSlot:
         of_models = [row for row in locked if row[-2] == 0]
         slots.add_to_models(of_models, sign=-1)
     return locked
 
 
-def delete_locked(model: type[Row], locked: Rows) -> None:
+def mark_deleted(model: type[Row], rows: Rows) -> None:
     """
-    Delete rows that this transaction has locked: each begins with its id and its key.
+    Mark the totals of deleted rows of HitSlot that have columns. Each row begins with its id and
+    key.
 
-    Marks totals that have columns: if an object is created again with the same key, its column may
-    have the old total.
+    If an object is created again with the same key, its column may have the old total.
     """
     if model is HitSlot:
-        mark_stale(CounterKey(*row[1:4]) for row in locked)
-    delete_by_id(model, [pk for pk, *_ in locked])
+        mark_stale(CounterKey(*row[1:4]) for row in rows)

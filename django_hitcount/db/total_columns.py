@@ -124,9 +124,10 @@ def mark_stale(keys: Iterable[CounterKey]) -> None:
         for model, fields in total_columns().items()
         for field in fields
     }
-    stale = [
-        StaleTotal(**key._asdict())
-        for key in dict.fromkeys(keys)
-        if (key.content_type_id, key.counter) in columns
-    ]
-    StaleTotal.objects.using(hits_alias()).bulk_create(stale)
+    if columns:
+        stale = [
+            StaleTotal(**key._asdict())
+            for key in dict.fromkeys(keys)
+            if (key.content_type_id, key.counter) in columns
+        ]
+        StaleTotal.objects.using(hits_alias()).bulk_create(stale)
