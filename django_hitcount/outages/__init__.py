@@ -20,10 +20,11 @@ from django.utils.asyncio import async_unsafe
 from django_hitcount.db.transactions import is_conflict, is_server_away
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.outages.waits import (
+    WAITS_ATTRIBUTE,
     add_wait,
+    current_page,
     deadline,
     is_in_background,
-    seconds_waited,
 )
 
 FIRST_PAUSE_SECONDS = 0.5
@@ -165,8 +166,10 @@ class GuardedCall:
     @async_unsafe(ASYNC_MESSAGE)
     def __enter__(self) -> bool:
         breaker, began_at = self._breaker, time.monotonic()
-        seconds = breaker.timeout_seconds
-        if seconds is not None and (waited := seconds_waited(breaker.server)):
+        seconds, page = breaker.timeout_seconds, current_page.get()
+        waits = page.__dict__.get(WAITS_ATTRIBUTE) if page else None
+        if seconds is not None and waits:
+            waited = waits.get(breaker.server, 0.0)
             if waited > SLOW_SHARE * seconds:
                 raise BufferUnavailable(f"This page has already waited for {breaker.server}.")
             seconds -= waited
