@@ -136,23 +136,26 @@ class DatabaseBuffer(Buffer):
             return [RecordResult(None, hit.refusal) for hit in checked]
 
         with self._breaker.guard() as is_probe:
-            try:
-                return in_transaction(
-                    write,
-                    using=using,
-                    patience_seconds=PROBE_PATIENCE_SECONDS if is_probe else PATIENCE_SECONDS,
-                    seconds_at_locks=seconds_at_locks,
-                    tries_at_locks=1 if has_waited else TRIES_AT_LOCKS,
-                    repeatable=False,
-                )
-            except DATABASE_ERRORS as exc:
-                now = time.monotonic()
-                if is_patient and is_conflict(exc):
-                    self._hurries_until = now + HURRY_SECONDS
-                # So that the page does not wait for the same again.
-                cause = LOCKS if is_conflict(exc) else page_read_breaker().server
-                add_wait(cause, now - began_at)
-                raise
+            while True:
+                try:
+                    return in_transaction(
+                        write,
+                        using=using,
+                        patience_seconds=PROBE_PATIENCE_SECONDS if is_probe else PATIENCE_SECONDS,
+                        seconds_at_locks=seconds_at_locks,
+                        tries_at_locks=1 if has_waited else TRIES_AT_LOCKS,
+                        repeatable=False,
+                    )
+                except seen_visitors.LimitReached:
+                    continue  # The next try reads that the limit is reached.
+                except DATABASE_ERRORS as exc:
+                    now = time.monotonic()
+                    if is_patient and is_conflict(exc):
+                        self._hurries_until = now + HURRY_SECONDS
+                    # So that the page does not wait for the same again.
+                    cause = LOCKS if is_conflict(exc) else page_read_breaker().server
+                    add_wait(cause, now - began_at)
+                    raise
 
     def _write_apart(
         self, hits: Sequence[NewHits], doubtful: Sequence[NewHits], make_records: MakeRecords | None

@@ -27,6 +27,10 @@ AddressRows = models.QuerySet[CountedAddress, CountedAddress]
 COLUMNS = ("id", "content_type_id", "object_id", "counter", "day", "visitor_key", "visitor")
 
 
+class LimitReached(Exception):
+    """After this transaction checked the limit of an address, another one has used it up."""
+
+
 def refuse_repeats(hits: Sequence[NewHits]) -> list[NewHits]:
     """
     Refuse repeats and the hits of addresses over their limit. Remember the visitors of the others.
@@ -39,6 +43,8 @@ def refuse_repeats(hits: Sequence[NewHits]) -> list[NewHits]:
     - 1 with ``visitors`` or the rule "daily";
     - up to 6 more with ``repeat`` in seconds;
     - 1 to 3 more with a limit per address, and 1 that locks SQLite.
+
+    Raises LimitReached. The caller must roll back and call again.
     """
     in_lock_order = sorted(range(len(hits)), key=lambda place: hits[place].key)
     found = {place: _refuse_repeat(hits[place]) for place in in_lock_order}
@@ -50,14 +56,15 @@ def _refuse_repeat(hit: NewHits) -> NewHits:
         return hit
     limit = conf.get_config().options_of(hit.key.counter).per_address
     name = hit.visitor.address.name if limit and hit.visitor.address else None
-    known, is_counted = _lock_hits(name) if name else (0, False)
+    known = _read_hits(name) if name else None
     # Check the limit first. Otherwise a client that invents visitors could fill the table.
-    if limit and known >= limit:
+    if limit and (known or 0) >= limit:
         return _refuse(hit, ADDRESS_LIMIT)
-    is_repeat = hit.visitor.of_day is not None and not _remember_visitor(hit, hit.visitor)
-    if name and is_counted == is_repeat:
-        _row_of(name).update(hits=known if is_repeat else known + 1)
-    return _refuse(hit, REPEAT) if is_repeat else hit
+    if hit.visitor.of_day and not _remember_visitor(hit, hit.visitor):
+        return _refuse(hit, REPEAT)
+    if limit and name and not _add_hit(name, known, limit):
+        raise LimitReached
+    return hit
 
 
 def _refuse(hit: NewHits, reason: str) -> NewHits:
@@ -65,16 +72,22 @@ def _refuse(hit: NewHits, reason: str) -> NewHits:
     return hit._replace(refusal=reason, amount=hit.amount if hit.counts_refusal else 0)
 
 
-def _lock_hits(name: str) -> tuple[int, bool]:
-    """
-    Return how many hits of an address were counted before this one, and whether this one is.
-
-    It is if it is the first one, to lock the row: the caller opens the transaction, and until its
-    end, others that count the address wait. Costs one statement, and two more for the first hit.
-    """
+def _read_hits(name: str) -> int | None:
+    """Read how many hits of an address were counted; None if there are none. Costs a query."""
     take_write_lock(hits_alias())
-    known = _row_of(name).select_for_update().values_list("hits", flat=True).first()
-    return (count_by_name(name, 1) - 1, True) if known is None else (known, False)
+    return _row_of(name).values_list("hits", flat=True).first()
+
+
+def _add_hit(name: str, known: int | None, limit: int) -> bool:
+    """
+    Count one more hit of an address. Returns False if other transactions have reached ``limit``.
+
+    The caller has read ``known`` in the same transaction. Costs one statement, or two for the first
+    hit. Waits for other sessions that count the same address on the same object.
+    """
+    if known is None:
+        return count_by_name(name, 1) <= limit
+    return bool(_row_of(name).filter(hits__lt=limit).update(hits=models.F("hits") + 1))
 
 
 def count_by_name(name: str, amount: int) -> int:

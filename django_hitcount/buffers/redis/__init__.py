@@ -231,10 +231,11 @@ class RedisBuffer(Buffer):
     def discard_objects(
         self, objects: Collection[ObjectKey], *, only_flushed: bool = False
     ) -> None:
+        # The sketches first: a page could keep numbers of what is still there.
+        visitors.drop_sketches(self.redis, objects, self._partitions, only_flushed=only_flushed)
         self.discard_totals(
             [CounterKey(*of, name) for of in objects for name in conf.get_config().counters]
         )
-        visitors.drop_sketches(self.redis, objects, self._partitions, only_flushed=only_flushed)
 
     def read_waiting(self) -> Waiting:
         return read_waiting(self.redis)

@@ -2,4 +2,6 @@
 --
 -- KEYS: epoch; then running totals and hashes of kept numbers.
 
-redis.call('DEL', unpack(KEYS))
+for _, key in ipairs(KEYS) do -- One by one: Lua passes no more than some thousand arguments.
+  redis.call('DEL', key)
+end
