@@ -36,7 +36,7 @@ LOCK_WAIT_SECONDS = 1.0
 """How long write_in_slot() waits for a lock before it tries another slot."""
 
 DIFFERENT_SLOTS = 16
-"""How many slots are chosen at once: more than a hit ever tries, and as fast as choosing one."""
+"""How many slots are chosen at once: more than a hit ever tries."""
 
 ModelDay: TypeAlias = tuple[int, str, datetime.date]
 """A content type id, a counter and a day: the key of DailyModelHits."""

@@ -113,20 +113,21 @@ def keep_valid(
         elif not 0 <= row.visitors <= MOST_HITS:
             limits = f"0 to {MOST_HITS:,}"
             findings.add_problem(row.place, f"visitors not from {limits}: {row.visitors}")
-        elif row.day > latest_day:
-            findings.add_problem(
-                row.place,
-                f"day {row.day} is after {latest_day}, the last day that can be imported",
-            )
-        elif row.day < FIRST_DAY:
-            findings.add_problem(row.place, f"day {row.day} is before {FIRST_DAY}")
-        elif not first_day <= row.day <= last_day:
-            findings.skipped[DAY_LEFT_OUT] += 1
+        elif (problem := _find_problem_of_day(row.day, latest_day)) and not row.refusal:
+            findings.add_problem(row.place, problem)
+        elif problem or not first_day <= row.day <= last_day:
+            findings.skipped[DAY_LEFT_OUT] += 1  # Without a refused hit, no hit is lost.
         else:
             if row.refusal:
                 findings.refused[RefusedKey(row.day, row.counter, row.refusal)] += 1
             if row.visitors or not row.refusal:
                 yield row if counters[row.counter].visitors else row._replace(visitors=0)
+
+
+def _find_problem_of_day(day: datetime.date, latest_day: datetime.date) -> str | None:
+    if day > latest_day:
+        return f"day {day} is after {latest_day}, the last day that can be imported"
+    return f"day {day} is before {FIRST_DAY}" if day < FIRST_DAY else None
 
 
 class Source(Protocol):

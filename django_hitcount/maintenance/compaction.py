@@ -89,7 +89,7 @@ def compact(*, piece_size: int = PIECE_SIZE) -> Compaction:
     locked them (SQLite and MariaDB before 10.6 wait for them). Any number of compactions and
     flushes may run at the same time.
 
-    Costs a transaction of three to six statements per ``piece_size`` rows.
+    Costs a transaction per ``piece_size`` rows, with the statements of fold_rows().
 
     Raises OperationalError if a piece meets locks for longer than 30 seconds. Rows that were
     folded before stay folded.

@@ -15,6 +15,7 @@ from django.views.decorators.cache import cache_page
 from django.views.generic import DeleteView, DetailView, ListView
 
 from django_hitcount import get_hits, get_refused_hits, get_visitors, import_hits, undo_import
+from django_hitcount.counters.days import day_of
 from django_hitcount.db.tables import (
     DailyHitSlot,
     DailyVisitors,
@@ -230,6 +231,15 @@ def test_refused_hits_of_days_that_are_left_out_are_left_out(buffer, article, ru
     assert done.skipped == {"a day that was left out": 3}
     found = get_refused_hits(first_day=MAY, last_day=datetime.date(2024, 5, 9))
     assert [row.day for row in found] == [day]
+
+
+def test_refused_hits_of_today_are_left_out(buffer, article, run):
+    """Today is no problem for them: no hit is lost."""
+    today = f"{day_of():%d/%b/%Y}:00:00:01 +0000"
+    done = run(line(agent="Googlebot/2.1", at=today), line(), strategy="replace", strict=True)
+
+    assert (done.problems, done.refused) == (0, {})
+    assert done.skipped == {"a day that was left out": 1}
 
 
 @pytest.mark.parametrize(
