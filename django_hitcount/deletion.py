@@ -144,13 +144,17 @@ _last_deletions: WeakKeyDictionary[BaseDatabaseWrapper, _Deletion] = WeakKeyDict
 
 
 def _on_pre_delete(instance: models.Model, using: str, **kwargs: Any) -> None:
-    deletion = _get_deletion(using)
-    if key := _find_object_key(instance, using):
-        deletion.expect(key, instance)
+    if connections[using].in_atomic_block:
+        deletion = _get_deletion(using)
+        if key := _find_object_key(instance, using):
+            deletion.expect(key, instance)
 
 
 def _on_post_delete(instance: models.Model, using: str, **kwargs: Any) -> None:
-    if key := _find_object_key(instance, using):
+    if not connections[using].in_atomic_block:  # Somebody has sent the signal by hand.
+        with transaction.atomic(using=using):
+            _on_post_delete(instance, using)
+    elif key := _find_object_key(instance, using):
         _get_deletion(using).write(key, instance)
 
 

@@ -140,7 +140,10 @@ class HitCountQuerySet(models.QuerySet[ModelT]):
         return with_visitors(self, counter=counter, days=days, name=name)
 
     def popular(self, limit: int, **options: Unpack[OptionsOfPopular]) -> list[ModelT]:
-        """Return the objects with the most hits; see the function popular()."""
+        """
+        Return the objects with the most hits; see the function popular(). The options are ``days``,
+        ``first_day``, ``last_day``, ``counter`` and ``name``.
+        """
         return rankings.popular(self, limit, **options)
 
     apopular = async_method(popular)
@@ -156,21 +159,30 @@ class HitCountQuerySet(models.QuerySet[ModelT]):
     """See trending()."""
 
     def hits_by_day(self, **options: Unpack[OptionsOfHits]) -> dict[datetime.date, int]:
-        """Return the hits of each day of a range; see the function hits_by_day()."""
+        """
+        Return the hits of each day of a range; see the function hits_by_day(). The options are
+        ``days``, ``first_day``, ``last_day`` and ``counter``.
+        """
         return series.hits_by_day(self, **options)
 
     ahits_by_day = async_method(hits_by_day)
     """See hits_by_day()."""
 
     def hits_by_week(self, **options: Unpack[OptionsOfHits]) -> dict[datetime.date, int]:
-        """Return the hits of each week of a range; see the function hits_by_week()."""
+        """
+        Return the hits of each week of a range; see the function hits_by_week(). The options are
+        ``days``, ``first_day``, ``last_day`` and ``counter``.
+        """
         return series.hits_by_week(self, **options)
 
     ahits_by_week = async_method(hits_by_week)
     """See hits_by_week()."""
 
     def hits_by_month(self, **options: Unpack[OptionsOfHits]) -> dict[datetime.date, int]:
-        """Return the hits of each month of a range; see the function hits_by_month()."""
+        """
+        Return the hits of each month of a range; see the function hits_by_month(). The options are
+        ``days``, ``first_day``, ``last_day`` and ``counter``.
+        """
         return series.hits_by_month(self, **options)
 
     ahits_by_month = async_method(hits_by_month)

@@ -127,9 +127,14 @@ class HitCountAdmin(ModelAdmin[ModelT]):
         shows_hits = _names_of(columns) & {"hits_column", *COLUMNS_OF_THE_PROJECT}
         return columns if shows_hits else [*columns, "hits_column"]
 
-    def get_changelist_instance(self, request: HttpRequest) -> Any:
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
         """Read the hits of all objects of the page, before its template shows them one by one."""
-        changelist: Any = super().get_changelist_instance(request)
+        response = super().changelist_view(request, extra_context)
+        changelist = (getattr(response, "context_data", None) or {}).get("cl")
+        if not changelist:  # An action, or what list_editable saves, shows no list.
+            return response
         objs, names = [*changelist.result_list], _names_of(changelist.list_display)
         if names & COLUMNS_OF_THE_PROJECT:
             prefetch_hits(objs)
@@ -142,7 +147,7 @@ class HitCountAdmin(ModelAdmin[ModelT]):
                 if self.has_view_or_change_permission(request, obj)
             }
             fill_cells(objs, counter=self.hit_counter, urls=urls)
-        return changelist
+        return response
 
     def get_urls(self) -> list[URLPattern]:
         """Add the address of the statistics of an object."""

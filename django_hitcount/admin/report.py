@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -32,6 +33,7 @@ from django_hitcount.counters.rankings import Order, RankedKey, Scope, weigh_day
 from django_hitcount.db.rankings import compare_objects, stream_objects
 from django_hitcount.db.savepoints import savepoint
 from django_hitcount.db.tables import DailyModelHits, RefusedHitSlot, hits_alias
+from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.numbers import read_numbers
 from django_hitcount.refusals.registry import reasons_by_name
 from django_hitcount.reports import (
@@ -277,6 +279,8 @@ def _read_visitors(ranked: Sequence[RankedKey], selection: Selection) -> dict[Ob
     days = selection.period.ends
     for some in split(ranked if selection.shows_visitors else (), VISITORS_AT_A_TIME):
         keys = [CounterKey(*row.object_key, selection.counter) for row in some]
-        numbers = read_numbers([Number(key, *days, True) for key in keys], on_page=True)
-        found |= {number.key[:2]: int(count) for number, count in numbers.items()}
+        # Not as a page: a slow file must not stop the reads of all pages.
+        with suppress(BufferUnavailable):
+            numbers = read_numbers([Number(key, *days, True) for key in keys])
+            found |= {number.key[:2]: int(count) for number, count in numbers.items()}
     return found

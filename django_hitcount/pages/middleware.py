@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asgiref.sync import sync_to_async
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.deprecation import MiddlewareMixin
@@ -19,10 +20,17 @@ class PageHitsMiddleware(MiddlewareMixin):
     responses as they are, also those that are streamed. Costs what record_page() costs.
     """
 
+    async def __acall__(self, request: HttpRequest) -> HttpResponseBase:
+        """Count in a thread; what is no page needs none."""
+        response: HttpResponseBase = await self.get_response(request)  # type: ignore[misc]
+        if may_be_page(request, response):
+            await sync_to_async(record_page)(request, response)
+        return response
+
     def process_response(
         self, request: HttpRequest, response: HttpResponseBase
     ) -> HttpResponseBase:
-        """Count the response if it is a page. In an async site, Django calls it in a thread."""
+        """Count the response if it is a page."""
         if may_be_page(request, response):
             record_page(request, response)
         return response
