@@ -14,7 +14,6 @@ from django_hitcount.db.counter_keys import clear_content_types
 from django_hitcount.db.tables import DailyHitSlot, HitSlot
 from django_hitcount.exceptions import BufferUnavailable
 from django_hitcount.maintenance import flushing, forgetting
-from django_hitcount.maintenance.compaction import compact_hits
 from django_hitcount.maintenance.flushing import flush_hits
 from django_hitcount.reading import get_hits
 from django_hitcount.recording import record_hit, record_hits
@@ -255,7 +254,6 @@ def test_signal_outside_of_a_transaction_deletes_counts(buffer):
     post_delete.send(Article, instance=article, using="default")
 
     flush_hits()
-    compact_hits()
     assert get_hits(article) == 0
 
 

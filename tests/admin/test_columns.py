@@ -54,6 +54,14 @@ def test_totals_are_exact_while_hits_wait(buffer, admin, articles, cells):
     assert cells(admin.get(ARTICLES)) == ["0", "1,200", "1,204"]
 
 
+def test_an_action_reads_no_hits(admin, articles):
+    with mock.patch("django_hitcount.admin.fill_cells") as fill_cells:
+        chosen = {"action": "delete_selected", "_selected_action": [obj.pk for obj in articles]}
+        assert admin.post(ARTICLES, chosen).status_code == 200
+
+    fill_cells.assert_not_called()
+
+
 @pytest.mark.parametrize("number", [1, 40])
 def test_a_list_costs_the_same_for_any_number_of_objects(
     buffer, admin, number, django_assert_num_queries

@@ -15,6 +15,7 @@ from django_hitcount.db.counter_keys import content_type_id_of
 from django_hitcount.db.tables import DailyHitSlot, DailyModelHits, HitSlot
 from django_hitcount.maintenance.compaction import compact
 from django_hitcount.maintenance.flushing import flush_hits
+from django_hitcount.outages import page_read_breaker
 from tests.admin.test_report import TODAY, URL, make, record, table, visit
 from tests.app.models import Article, Page, Photo, Plain, Tag
 from tests.visiting import set_rule
@@ -318,6 +319,17 @@ def test_visitors_in_a_file_are_those_of_the_first_rows(admin, settings, monkeyp
 
     rows = table(admin.get(f"{URL}?csv=top"))[1:]
     assert [row[6] for row in rows] == ["1", "1", "1", "1", "", ""]
+
+
+def test_visitors_in_a_file_are_not_read_as_those_of_a_page(admin, settings, monkeypatch):
+    """So a slow file stops the reads of no page, and a page that waits those of no file."""
+    set_rule(settings, visitors=True)
+    record(make(Article, 20), 1, request=visit())
+    monkeypatch.setattr(page_read_breaker(), "is_open", True)
+    monkeypatch.setattr(page_read_breaker(), "_paused_until", float("inf"))
+
+    rows = table(admin.get(f"{URL}?csv=top"))[1:]
+    assert [row[6] for row in rows] == ["1"]
 
 
 def test_a_file_is_sent_while_it_is_read(admin, monkeypatch):

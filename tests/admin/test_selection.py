@@ -48,6 +48,13 @@ def test_days_that_are_not_compared_may_include_today(parameters, days):
     assert span(read_period(parameters, with_today=True)) == days
 
 
+@pytest.mark.parametrize("last", ["2026-11-20", ""])
+def test_first_day_that_is_no_date_is_the_only_error(last):
+    form = SelectionForm({"first": "2026-02-30", "last": last}, files=[])
+
+    assert form.errors == {"first": ["Enter a valid date."]}
+
+
 def test_all_names_are_read():
     assert [read_period({"period": name}).name for name in PERIODS] == [*PERIODS]
 

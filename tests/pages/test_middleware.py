@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from unittest import mock
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -294,6 +295,14 @@ async def test_async_handler_counts(browser, no_connection_of_the_thread_is_left
     await client.get("/json/")
 
     assert await sync_to_async(counts)() == {"/async/": 1, "/tea/": 1, "": 2}
+
+
+async def test_response_that_is_no_page_enters_no_thread_in_an_async_site(browser):
+    client = AsyncBrowserClient()
+    with mock.patch("django_hitcount.pages.middleware.sync_to_async") as enter_thread:
+        await client.get("/json/")
+
+    enter_thread.assert_not_called()
 
 
 def test_view_that_rolls_back_its_own_changes_counts(browser):
