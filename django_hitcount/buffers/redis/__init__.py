@@ -265,13 +265,14 @@ class RedisBuffer(Buffer):
         self, known: Mapping[DailyVisitorsKey, bytes]
     ) -> Mapping[DailyVisitorsKey, Sketch]:
         merged = visitors.merge_sketches(self.redis, known, self._partitions)
-        groups = group_by_partition([day.key for day in known], self._partitions)
-        self.redis.send_to_run(
-            lambda link: [
-                visitors.discard_kept(p, [key[:2] for key in keys], link.run_id)
-                for p, keys in groups.items()
+
+        def discard_kept(some: Sequence[CounterKey], run_id: str) -> list[BuiltCommand]:
+            return [
+                visitors.discard_kept(partition, [key[:2] for key in keys], run_id)
+                for partition, keys in group_by_partition(some, self._partitions).items()
             ]
-        )
+
+        self.redis.send_in_pieces([day.key for day in known], discard_kept)
         return merged
 
     def count_merged(self, merges: Sequence[MergedDays]) -> Sequence[int | None]:
