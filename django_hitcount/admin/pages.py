@@ -120,11 +120,9 @@ class SelectionForm(forms.Form):
         """
         first: datetime.date | None = self.cleaned_data.get("first")
         last: datetime.date | None = self.cleaned_data["last"]
-        if "first" in self.errors:
-            return None
-        if last and not first:
-            raise ValidationError(gettext("Give the first day (From), too."))
         if first is None:
+            if last and "first" not in self.errors:
+                raise ValidationError(gettext("Give the first day (From), too."))
             return None
         today = day_of()
         last = min(last or today, today)
