@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import time_machine
 from _pytest.unittest import TestCaseFunction
 from asgiref.sync import sync_to_async
 from celery import current_app
@@ -181,6 +182,13 @@ def no_test_meets_the_buffer_of_another() -> None:
     forget_keys()
     known_rows.clear_known_rows()
     page_numbers._wishes_of.cache_clear()
+
+
+@pytest.fixture
+def late_on_a_sunday() -> Iterator[None]:
+    """In Berlin, it is Monday already."""
+    with time_machine.travel("2026-11-22T23:30:00+00:00", tick=False):
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -5,25 +5,16 @@ from __future__ import annotations
 import datetime
 
 import pytest
-import time_machine
 
 from django_hitcount.admin.pages import SelectionForm
 from django_hitcount.reports.selection import PERIODS, named_period
+from tests.reports.periods import span
+
+pytestmark = pytest.mark.usefixtures("late_on_a_sunday")
 
 
 def day(text):
     return datetime.date.fromisoformat(text)
-
-
-@pytest.fixture(autouse=True)
-def late_on_a_sunday():
-    # In Berlin, it is Monday already.
-    with time_machine.travel("2026-11-22T23:30:00+00:00", tick=False):
-        yield
-
-
-def span(period):
-    return str(period.first_day), str(period.last_day)
 
 
 def read_period(parameters, **options):

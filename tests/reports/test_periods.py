@@ -5,17 +5,9 @@ import time_machine
 from django.utils.translation import override
 
 from django_hitcount.reports.selection import named_period
+from tests.reports.periods import span
 
-
-@pytest.fixture(autouse=True)
-def late_on_a_sunday():
-    # In Berlin, it is Monday already.
-    with time_machine.travel("2026-11-22T23:30:00+00:00", tick=False):
-        yield
-
-
-def span(period):
-    return str(period.first_day), str(period.last_day)
+pytestmark = pytest.mark.usefixtures("late_on_a_sunday")
 
 
 @pytest.mark.parametrize(
